@@ -153,12 +153,13 @@ class DiffSink:
             self._print(self._diff.finish())
         rate = outcome.tokens_per_second
         pace = f" at {rate:,.0f} tokens/s" if rate else ""
+        writer = f" of {outcome.answered_by}" if outcome.answered_by else ""
         verb = "written" if outcome.written else "not written; --apply writes it"
         if outcome.refused:
             verb = f"not written: {outcome.refused}"
         print(
             f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
-            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
+            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{writer}{pace}; {verb}.",
             file=sys.stderr,
         )
         for said in filter(None, (outcome.left, outcome.unsure)):
@@ -235,6 +236,7 @@ class JsonSink:
                 "tokens": outcome.tokens,
                 "tokens_per_second": None if rate is None else round(rate, 1),
                 "written": outcome.written,
+                "answered_by": outcome.answered_by or None,
                 "confidence": outcome.confidence,
                 "unsure": outcome.unsure or None,
                 "refused": outcome.refused or None,

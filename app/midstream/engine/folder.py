@@ -78,6 +78,22 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Takeover:
+    """Which model is asked before this one, and when this one takes over; see `cascade`.
+
+    Attributes:
+        first: name of the other model's folder.
+        threshold: its answer is shown if its calibrated probability is at least this.
+        compare: from this probability on its answer competes with this model's; None stands for the
+            other model's own threshold.
+    """
+
+    first: str
+    threshold: float
+    compare: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """What the files of a model folder say.
 
@@ -96,6 +112,7 @@ class ModelFolder:
         drafting: how much is drafted; None for no drafts.
         limits: limits below the context's.
         confidence: how answers are judged; None where the folder does not say.
+        takeover: which model is asked first; None for none.
         row_bytes: bytes of cache that one token takes, estimated from the configuration; None where
         it does not say enough.
         facts: strings for clients.
@@ -117,6 +134,7 @@ class ModelFolder:
     drafting: Drafting | None = Drafting()
     limits: TokenLimits = TokenLimits()
     confidence: Calibration | None = None
+    takeover: Takeover | None = None
     row_bytes: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
@@ -175,6 +193,7 @@ def read_folder(path: Path) -> ModelFolder:
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
         confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
+        takeover=_takeover(_table(card, "takeover", path / "midstream.toml"), path),
         row_bytes=_row_bytes(graph, decoder or config),
         facts=_facts(card, prompt, context),
         chat_template=template,
@@ -255,6 +274,24 @@ def _confidence(table: Mapping[str, Any], path: Path) -> Calibration | None:
         float(cast("float", threshold)),
         float(cast("float", bias)),
         {name: float(cast("float", value)) for name, value in named.items()},
+    )
+
+
+def _takeover(table: Mapping[str, Any], path: Path) -> Takeover | None:
+    if not table:
+        return None
+    first, threshold, compare = (table.get(key) for key in ("first", "threshold", "compare"))
+    named = isinstance(first, str) and Path(first).name == first
+    numbers = _is_number(threshold) and (compare is None or _is_number(compare))
+    if not (named and numbers):
+        raise ModelFolderError(
+            f"{path / 'midstream.toml'}: [takeover] should hold first, the name of a model folder, "
+            "and the numbers threshold and, if wanted, compare."
+        )
+    return Takeover(
+        cast("str", first),
+        float(cast("float", threshold)),
+        None if compare is None else float(cast("float", compare)),
     )
 
 

@@ -83,6 +83,11 @@ class Usage:
         confidence: calibrated probability that the complete answer is right; None before its end,
             and for models that are not calibrated.
         gave_up: whether a calibrated model has said that it cannot do what was asked.
+        threshold: an answer of lower confidence is flagged; None where the model's facts say it.
+        answered_by: name of the model whose text it is, where several stand behind one name; ""
+            before that is decided.
+        waits_for: name of a model that is still being loaded and has to answer; "" for none.
+        hidden_s: seconds spent on answers of which nothing was shown.
     """
 
     input_tokens: int = 0
@@ -98,6 +103,31 @@ class Usage:
     passed_s: float | None = None
     confidence: float | None = None
     gave_up: bool = False
+    threshold: float | None = None
+    answered_by: str = ""
+    waits_for: str = ""
+    hidden_s: float = 0.0
+
+    def take(self, other: Usage) -> None:
+        """Copy what another generation has cost and how it was judged."""
+        for name in _TAKEN:
+            setattr(self, name, getattr(other, name))
+
+
+_TAKEN = (
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "forwards",
+    "drafted_tokens",
+    "accepted_tokens",
+    "prefill_s",
+    "decode_s",
+    "wafer_s",
+    "confidence",
+    "gave_up",
+)
+"""Fields of `Usage` that a model fills in; others are about how its answer is passed on."""
 
 
 class FinishReason(StrEnum):

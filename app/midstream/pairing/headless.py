@@ -80,6 +80,7 @@ class Outcome:
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
         left: A sentence about names that are still used elsewhere, ``""`` for none.
+        answered_by: Name of the model that answered, where several stand behind one name.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
 
@@ -93,6 +94,7 @@ class Outcome:
     unsure: str = ""
     refused: str = ""
     left: str = ""
+    answered_by: str = ""
 
 
 class Sink(Protocol):
@@ -185,6 +187,7 @@ async def run_job(
             unsure=turn.unsure,
             refused=refused,
             left=left,
+            answered_by=turn.answered_by,
         )
 
 

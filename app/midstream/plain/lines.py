@@ -56,7 +56,9 @@ def ended(turn: Turn, waiting: int) -> str:
     verb = {TurnStatus.STOPPED: "Stopped", TurnStatus.FAILED: "Failed"}.get(turn.status, "Done")
     if turn.status is TurnStatus.FAILED and turn.error:
         return f"Failed: {turn.error}"
-    return f"{verb} after {counted(turn.tokens, 'token')}; {counted(waiting, 'hunk')} to decide."
+    writer = f" of {turn.answered_by}" if turn.answered_by else ""
+    tokens = counted(turn.tokens, "token")
+    return f"{verb} after {tokens}{writer}; {counted(waiting, 'hunk')} to decide."
 
 
 def numbered(lines: Iterable[str], first: int) -> Iterator[str]:

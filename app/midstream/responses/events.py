@@ -1,8 +1,8 @@
 """What a response stream tells its reader, and how the server's frames are read.
 
 Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
-fields the client uses, unknown types and fields ignored); `Started`, `Delta`, `Finished` and
-`Failed` are what a `midstream.responses.client.Stream` yields.
+fields the client uses, unknown types and fields ignored); `Started`, `Progress`, `Delta`,
+`Finished` and `Failed` are what a `midstream.responses.client.Stream` yields.
 """
 
 from __future__ import annotations
@@ -38,6 +38,25 @@ class Started:
 
     id: str
     metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a Midstream server says of a response while it runs, where that has changed.
+
+    Attributes:
+        answered_by: Name of the model whose text follows, where several stand behind one name.
+        waits_for: Name of a model that is still being loaded and has to answer, or "".
+    """
+
+    answered_by: str = ""
+    waits_for: str = ""
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, str]) -> Progress:
+        """Read the metadata of a response; names that cannot be shown count as none."""
+        names = (metadata.get(f"midstream.{key}", "") for key in ("answered_by", "waits_for"))
+        return cls(*(name if name.isprintable() else "" for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +127,7 @@ class Failed:
         return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
 
 
-StreamEvent = Started | Delta | Finished | Failed
+StreamEvent = Started | Progress | Delta | Finished | Failed
 
 
 class TokensDetails(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from midstream.responses.events import (
     ErrorCode,
     Failed,
     Finished,
+    Progress,
     ServerEvent,
     Started,
     TokenUsage,
@@ -113,8 +114,10 @@ class Lane:
                 self._created(event.response)
         elif kind in ("response.queued", "response.in_progress"):
             if self.running is not None and event.response is not None:
-                ahead = (event.response.metadata or {}).get("midstream.queue_ahead", "")
+                metadata = event.response.metadata or {}
+                ahead = metadata.get("midstream.queue_ahead", "")
                 self.running.stream.queue_ahead = int(ahead) if ahead.isdecimal() else 0
+                self.running.stream.push_progress(Progress.read(metadata))
         elif kind in TERMINALS:
             if event.response is not None:
                 self._terminal(event.response)

@@ -12,7 +12,15 @@ import asyncio
 from dataclasses import replace
 from typing import Protocol
 
-from midstream.responses.events import Delta, Failed, Finished, Started, StreamEvent, TokenUsage
+from midstream.responses.events import (
+    Delta,
+    Failed,
+    Finished,
+    Progress,
+    Started,
+    StreamEvent,
+    TokenUsage,
+)
 
 
 class Control(Protocol):
@@ -24,7 +32,8 @@ class Control(Protocol):
 
 
 class Stream:
-    """The events of one response: one `Started`, any number of `Delta`, one `Finished` or `Failed`.
+    """The events of one response: one `Started`, any number of `Progress` and `Delta`, one
+    `Finished` or `Failed`.
 
     Attributes:
         id: Response id once `Started` was received from the server, else "".
@@ -37,6 +46,8 @@ class Stream:
         self._control = control
         self._wake = asyncio.Event()
         self._started: Started | None = None
+        self._progress = Progress()
+        self._seen_progress = self._progress
         self._parts: list[str] = []
         self._tokens = 0
         self._delivered: list[str] = []
@@ -80,6 +91,9 @@ class Stream:
         if self._started is not None:
             event, self._started = self._started, None
             return event
+        if self._progress != self._seen_progress:
+            self._seen_progress = self._progress
+            return self._progress
         if self._parts:
             delta = Delta("".join(self._parts), self._tokens)
             self._parts.clear()
@@ -138,6 +152,13 @@ class Stream:
     def push_started(self, started: Started) -> None:
         self.id = started.id
         self._started = started
+        self._wake.set()
+
+    def push_progress(self, progress: Progress) -> None:
+        """What is said of text that follows; the last one counts until it is read."""
+        if self._interrupted or self._terminal is not None:
+            return
+        self._progress = progress
         self._wake.set()
 
     def push_text(self, text: str, tokens: int) -> None:

@@ -85,14 +85,14 @@ class ModelSource:
             from midstream.serving.replay import ReplayModel, ReplayScript
 
             return ReplayModel(ReplayScript.load(self.replay))
-        from midstream.engine.model import load_model
+        from midstream.engine.cascade import load_served_model
 
         folder = self.folder
         if folder is None:
             from midstream.resources import default_model
 
             folder = default_model()
-        model = load_model(folder, provider=self.provider, threads=self.threads)
+        model = load_served_model(folder, provider=self.provider, threads=self.threads)
         if self.pace is None:
             return model
         from midstream.serving.pace import PacedModel

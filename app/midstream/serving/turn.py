@@ -137,6 +137,7 @@ class ServedResponse:
             told = tool_instructions(tools, use)
             instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
+        self._told: dict[str, str] = {}
         self._job = GenerationJob(
             GenerateRequest(
                 messages=messages,
@@ -241,6 +242,9 @@ class ServedResponse:
             text, tokens = job.take()
             # Tokens that made no text certain count with the next that does.
             held += tokens
+            if (told := self._progress()) != self._told:
+                self._told = told
+                await self.emit({"type": "response.in_progress", "response": self.wire()})
             if text:
                 await self._write(text, held)
                 held = 0
@@ -331,6 +335,7 @@ class ServedResponse:
 
     def _count(self) -> None:
         usage, metrics = self._job.usage, self._metrics
+        self._told = self._progress()
         metrics.tokens["input"] += usage.input_tokens
         metrics.tokens["cached"] += usage.cached_tokens
         metrics.tokens["output"] += usage.output_tokens
@@ -361,6 +366,7 @@ class ServedResponse:
             "forwards": usage.forwards,
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
+            **({"hidden_ms": usage.hidden_s * 1000} if usage.hidden_s else {}),
             **paced,
         }
 
@@ -368,7 +374,19 @@ class ServedResponse:
         usage = self._job.usage
         if usage.confidence is None:
             return {}
-        return {"confidence": usage.confidence, "gave_up": int(usage.gave_up)}
+        judged: dict[str, int | float] = {
+            "confidence": usage.confidence,
+            "gave_up": int(usage.gave_up),
+        }
+        if usage.threshold is not None:
+            judged["confidence_threshold"] = usage.threshold
+        return judged
+
+    def _progress(self) -> dict[str, str]:
+        """Which of several models behind one name answers, or is waited for."""
+        usage = self._job.usage
+        names = {"answered_by": usage.answered_by, "waits_for": usage.waits_for}
+        return {METADATA_PREFIX + key: name for key, name in names.items() if name}
 
     def telemetry(self) -> dict[str, Any]:
         """What the turn costs so far; `midstream.serving.http` says what is in it."""
@@ -376,7 +394,7 @@ class ServedResponse:
         waiting = not (self._job.started or self._job.finished)
         return {
             "turn": hashlib.sha256(self.id.encode()).hexdigest()[:16],
-            "model": self._worker.model.name,
+            "model": usage.answered_by or self._worker.model.name,
             "status": "queued" if waiting else self.status,
             "queue_ahead": self._worker.ahead(self._job) if waiting else 0,
             **self._measured(),
@@ -402,6 +420,7 @@ class ServedResponse:
             "metadata": {
                 **(request.metadata or {}),
                 **_facts(self._worker.model.facts),
+                **self._told,
                 **record.measured,
             },
             "model": self._worker.model.name,

@@ -21,7 +21,7 @@ from midstream.pairing.status import (
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
     from midstream.pairing.turn.answer import Answer
-    from midstream.responses.events import Delta, Finished
+    from midstream.responses.events import Delta, Finished, Progress
     from midstream.responses.profiles import Price
 
 
@@ -64,6 +64,16 @@ class TurnLog:
     def arrived(self, answer: Answer, delta: Delta) -> None:
         """A piece of a response has arrived."""
         self.status.meter.add(answer.count(delta))
+
+    def told(self, answer: Answer, progress: Progress) -> None:
+        """The server has said which of its models answers, or is being loaded for it."""
+        turn = answer.turn
+        if not answer.live:
+            return
+        turn.answered_by = progress.answered_by
+        if progress.waits_for:
+            self.status.inform(f"{progress.waits_for} is still being loaded; it answers then.")
+        self.status.touch()
 
     def shown(self, answer: Answer) -> None:
         """Text was put into proposals: announce the hunks that have settled since the last time."""

@@ -99,7 +99,7 @@ class ResponseReader:
 
     async def _read(self, answer: Answer, stream: Stream) -> bool:
         """Read a response to its end; whether the server was lost."""
-        from midstream.responses.events import Delta, Failed, Finished, Started
+        from midstream.responses.events import Delta, Failed, Finished, Progress, Started
 
         offline = False
         async for event in stream:
@@ -107,6 +107,8 @@ class ResponseReader:
                 case Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
+                case Progress():
+                    self._log.told(answer, event)
                 case Delta():
                     if answer.live:
                         self._log.arrived(answer, event)
@@ -138,7 +140,7 @@ class ResponseReader:
         Raises:
             UserError: The server cannot be reached, refuses, or fails.
         """
-        from midstream.responses.events import Delta, Failed, Finished, Started
+        from midstream.responses.events import Delta, Failed, Finished, Progress, Started
 
         drawn = temperature if sample else None
         stream = await self._send(answer, temperature=drawn, seed=sample or None)
@@ -150,6 +152,8 @@ class ResponseReader:
                 case Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
+                case Progress():
+                    self._log.told(answer, event)
                 case Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)

@@ -136,14 +136,14 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
         status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
         status.warn(
-            f"{server.name_or_the_model} left {what} without a change, and `{old}` still stands "
+            f"{_writer(answer, server)} left {what} without a change, and `{old}` still stands "
             f"there: {'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
     elif server.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
         confidence = answer.confidence.get(answer.text)
         gave_up = confidence is not None and confidence.gave_up
-        beyond = (server.model_name or "the model") if gave_up else ""
+        beyond = (turn.answered_by or server.model_name or "the model") if gave_up else ""
         status.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
     else:
         status.inform(unchanged(what))
@@ -198,12 +198,13 @@ def tell_doubt(
         if wrong:
             out = way_out(server.others, implied=turn.implied)
             what = f"it {joined(wrong[:MOST_SIGNS])}"
-            turn.unsure = elsewise(server.name_or_the_model, what, out)
+            turn.unsure = elsewise(_writer(answer, server), what, out)
             turn.doubted = tuple(answer.hunk_ids)
             if aloud:
                 status.warn(turn.unsure, LARGER_MODEL)
         return
     turn.confidence = round(confidence.probability, 3)
+    turn.answered_by = confidence.model or turn.answered_by  # Of several candidates this one won.
     wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
     before = "".join(f"{line}\n" for line in answer.mode.old_lines)
@@ -227,7 +228,7 @@ def tell_doubt(
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(server.name_or_the_model, what, out)
+        turn.unsure = elsewise(_writer(answer, server), what, out)
     elif twice and not gone and not confidence.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
@@ -241,12 +242,17 @@ def tell_doubt(
         )
     elif not confidence.unsure:
         what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
-        turn.unsure = elsewise(server.name_or_the_model, what, out)
+        turn.unsure = elsewise(_writer(answer, server), what, out)
     else:
-        turn.unsure = unsure_of(server.name_or_the_model, seen, out, about)
+        turn.unsure = unsure_of(_writer(answer, server), seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         status.warn(turn.unsure, LARGER_MODEL)
+
+
+def _writer(answer: Answer, server: ServerLink) -> str:
+    """The name of the model that wrote an answer, for the beginning of a sentence."""
+    return answer.turn.answered_by or server.name_or_the_model
 
 
 def _slips(answer: Answer) -> list[str]:
@@ -275,7 +281,7 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
         return False
     out = way_out(server.others, implied=turn.implied)
     status.warn(
-        f"Nothing is proposed: {server.name_or_the_model} {why}. {out[0].upper()}{out[1:]}",
+        f"Nothing is proposed: {_writer(answer, server)} {why}. {out[0].upper()}{out[1:]}",
         LARGER_MODEL,
     )
     return True

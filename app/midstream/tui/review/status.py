@@ -366,11 +366,11 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     if session is None:
         return StatusFacts()
     meter, repo = session.status.meter, session.external.repo
-    branch = ""
+    last, branch = session.turns.last, ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
     return StatusFacts(
-        model=session.server.model_name,
+        model=(last.answered_by if last is not None else "") or session.server.model_name,
         state=session.status.state,
         rate=rate_of(meter, session.status.state),
         history=tuple(meter.history),

@@ -1,0 +1,434 @@
+"""Two edit models behind one name: a small one answers first, a larger one where it is not sure.
+
+The larger model's folder names the other one and the thresholds (`[takeover]` in its
+`midstream.toml`, see `folder.Takeover`). The rule for one request:
+
+1. The first model writes its whole answer out of sight, which takes milliseconds. If its calibrated
+   probability reaches the threshold, it is shown. What the first model cannot be asked, and what
+   goes on from text of the larger one, is not put to it.
+2. Otherwise the larger model answers, and what it writes is shown as it comes; nothing that was
+   shown is ever withdrawn. If it declines, which it says before any text, the first model's answer
+   is shown unless that one has given up, too.
+3. Where the first answer is nearly good enough (`Takeover.compare`), the larger one's is held back
+   until it is complete. If it is below its own threshold, the likelier one of both is shown.
+
+So the text is always that of one model from beginning to end, and depends on the request alone.
+`Usage.answered_by` says whose it is. An answer of the first model below the threshold is flagged,
+however sure that model is by its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from midstream.edits.request import RegionRequest, parse_request
+from midstream.engine.folder import ModelFolder, Takeover, read_folder
+from midstream.engine.loop import ModelGeneration
+from midstream.engine.model import OnnxModel
+from midstream.engine.types import (
+    FinishReason,
+    GenerateRequest,
+    Generation,
+    Message,
+    Piece,
+    TextModel,
+    Usage,
+)
+from midstream.errors import UserError
+from midstream.resources import find_model
+
+_log = logging.getLogger(__name__)
+
+MOST_HIDDEN: Final = 192
+"""Tokens of the first model's answer. A longer one is rarely right, and would be waited for."""
+REMEMBERED: Final = 64
+"""Requests whose author is remembered for redirects."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenAnswer:
+    """A complete answer of which nothing was shown.
+
+    Attributes:
+        pieces: its text.
+        usage: what it has cost.
+        finish: why it ended.
+    """
+
+    pieces: tuple[Piece, ...]
+    usage: Usage
+    finish: FinishReason | None
+
+    @property
+    def probability(self) -> float | None:
+        """Calibrated probability that it is right; None for one that is cut or declines."""
+        complete = self.finish is FinishReason.STOP and not self.usage.gave_up
+        return self.usage.confidence if complete else None
+
+
+class BackgroundModel:
+    """A model that is loaded in a thread of its own; whoever needs it earlier waits.
+
+    Attributes:
+        folder: what its files say.
+        loaded: the model, or why it does not load.
+    """
+
+    def __init__(self, folder: ModelFolder, *, provider: str, threads: int | None) -> None:
+        self.folder = folder
+        self.loaded: Future[OnnxModel] = Future()
+        self._options = (provider, threads)
+        threading.Thread(target=self._load, name=f"load-{folder.name}", daemon=True).start()
+
+    def _load(self) -> None:
+        provider, threads = self._options
+        try:
+            model = OnnxModel(self.folder, provider=provider, threads=threads)
+        except Exception as error:
+            _log.warning("%s was not loaded: %s", self.folder.name, error)
+            self.loaded.set_exception(error)
+        else:
+            self.loaded.set_result(model)
+
+    def close(self) -> None:
+        self.loaded.add_done_callback(_close)
+
+
+def _close(loaded: Future[OnnxModel]) -> None:
+    if loaded.exception() is None:
+        loaded.result().close()
+
+
+class Cascade:
+    """Two models behind the larger one's name; a `TextModel`."""
+
+    def __init__(self, first: OnnxModel, second: BackgroundModel, takeover: Takeover) -> None:
+        """Compose two models.
+
+        Args:
+            first: asked first; its folder has a calibration.
+            second: takes over.
+            takeover: when it does.
+        """
+        self.first = first
+        self.second = second
+        judged = first.folder.confidence
+        own = 0.0 if judged is None else judged.threshold
+        compare = own if takeover.compare is None else takeover.compare
+        self.threshold = takeover.threshold
+        self.compare = compare if second.folder.confidence is not None else takeover.threshold
+        self.flag = max(own, takeover.threshold)
+        """An answer of the first model with a lower probability is flagged."""
+        languages = first.folder.facts.get("languages", "any")
+        self._languages = () if languages == "any" else ("", *languages.split(","))
+        asked_first = {"provider": first.facts["provider"], "first_model": first.name}
+        self._facts = {**second.folder.facts, **asked_first}
+        self._authors: OrderedDict[tuple[Message, ...], str] = OrderedDict()
+        self._ready: tuple[GenerateRequest, HiddenAnswer] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.second.folder.name
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._facts
+
+    def start(self, request: GenerateRequest) -> Generation:
+        """Begin an answer; a request that neither model takes raises when it is iterated."""
+        return CascadeAnswer(self, request) if request.generate else CascadeReading(self, request)
+
+    def close(self) -> None:
+        self.first.close()
+        self.second.close()
+
+    def suits_first(self, request: GenerateRequest) -> bool:
+        """Whether the first model is to be asked."""
+        at, region = _last_region(request.messages)
+        if region is None or (self._languages and region.language not in self._languages):
+            return False
+        kept = any(each.role == "assistant" and each.text for each in request.messages[at:])
+        author = self._authors.get(request.messages[:at]) if kept else None
+        # The guard words its corrections as the first model knows them.
+        return request.correction is not None or author != self.second.folder.name
+
+    def note_author(self, request: GenerateRequest, name: str) -> None:
+        """Remember who answers a request, for what continues from it."""
+        key = request.messages[: _last_region(request.messages)[0]]
+        self._authors[key] = name
+        self._authors.move_to_end(key)
+        while len(self._authors) > REMEMBERED:
+            self._authors.popitem(last=False)
+
+    def take_ready(self, request: GenerateRequest) -> HiddenAnswer | None:
+        """The first model's answer to this very request, if it was written ahead."""
+        ready, self._ready = self._ready, None
+        asked = replace(request, generate=True)
+        if ready is None or ready[0] != asked:
+            return None
+        return ready[1]
+
+    def keep_ready(self, request: GenerateRequest, answer: HiddenAnswer) -> None:
+        """Keep the first model's answer for when the same is asked."""
+        cost = Usage(input_tokens=answer.usage.input_tokens)
+        cost.cached_tokens, cost.output_tokens = cost.input_tokens, answer.usage.output_tokens
+        cost.confidence, cost.gave_up = answer.usage.confidence, answer.usage.gave_up
+        self._ready = (replace(request, generate=True), replace(answer, usage=cost))
+
+    def shows_first(self, answer: HiddenAnswer | None) -> bool:
+        """Whether the first model's answer is shown without asking the other one."""
+        probability = None if answer is None else answer.probability
+        return probability is not None and probability >= self.threshold
+
+    def compares(self, answer: HiddenAnswer | None) -> bool:
+        """Whether the first model's answer competes with the larger one's."""
+        probability = None if answer is None else answer.probability
+        return probability is not None and self.compare <= probability < self.threshold
+
+    def prefers_first(self, first: HiddenAnswer, second: HiddenAnswer) -> bool:
+        """Whether the first of two complete answers is shown."""
+        judged = self.second.folder.confidence
+        mine, other = first.probability, second.probability
+        if mine is None or other is None or judged is None:
+            return mine is not None
+        return other < judged.threshold and mine > other
+
+
+def _last_region(messages: Sequence[Message]) -> tuple[int, RegionRequest | None]:
+    """Return the last region request, and how many messages there are up to it."""
+    for at in range(len(messages), 0, -1):
+        if messages[at - 1].role == "user":
+            region = parse_request(messages[at - 1].text)
+            if region is not None:
+                return at, region
+    return 0, None
+
+
+class _CascadeWork:
+    """What answers and readings share: the first model's part, and the stop.
+
+    Attributes:
+        usage: what it has cost so far.
+    """
+
+    def __init__(self, cascade: Cascade, request: GenerateRequest) -> None:
+        self.usage = Usage()
+        self._cascade = cascade
+        self._request = request
+        self._running: Generation | None = None
+        self._stopped = False
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._finish: FinishReason | None = None
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        return self._finish
+
+    def stop(self) -> None:
+        """End it within one forward pass; callable from any thread, at any time."""
+        with self._lock:
+            self._stopped = True
+            running = self._running
+        self._wake.set()
+        if running is not None:
+            running.stop()
+
+    def _begin(self, generation: Generation) -> None:
+        """A stop ends this generation from now on."""
+        with self._lock:
+            self._running = generation
+            stopped = self._stopped
+        if stopped:
+            generation.stop()
+
+    def _ask_first(self) -> HiddenAnswer | None:
+        """The first model's answer; None if it cannot be asked, or was stopped."""
+        most = self._request.max_output_tokens
+        limit = MOST_HIDDEN if most is None else min(most, MOST_HIDDEN)
+        asked = replace(self._request, generate=True, max_output_tokens=limit)
+        try:
+            generation = self._cascade.first.answer(asked)
+        except UserError:
+            return None
+        self._begin(generation)
+        answer = HiddenAnswer(tuple(generation), generation.usage, generation.finish_reason)
+        return None if self._stopped else answer
+
+
+class CascadeReading(_CascadeWork):
+    """Reads ahead for both models; a `types.Generation` without text.
+
+    The first model's answer is written already. If it will not be shown, the larger model reads the
+    request and begins its answer; it reads a region without words, too.
+    """
+
+    def __iter__(self) -> Iterator[Piece]:
+        self._read()
+        self._finish = FinishReason.STOPPED if self._stopped else FinishReason.STOP
+        return iter(())
+
+    def _read(self) -> None:
+        cascade, request = self._cascade, self._request
+        if _has_words(request) and cascade.suits_first(request):
+            answer = self._ask_first()
+            if answer is not None:
+                cascade.keep_ready(request, answer)
+                self.usage.take(answer.usage)
+            if self._stopped or cascade.shows_first(answer):
+                return
+        loaded = cascade.second.loaded
+        if not loaded.done() or loaded.exception() is not None:
+            return
+        reading = loaded.result().start(request)
+        self._begin(reading)
+        for _ in reading:
+            pass
+        self.usage.take(reading.usage)
+
+
+class CascadeAnswer(_CascadeWork):
+    """One answer; a `types.Generation`. Errors of the larger model are raised by the iteration."""
+
+    def __iter__(self) -> Iterator[Piece]:
+        try:
+            yield from self._pieces()
+        finally:
+            if self._finish is None:
+                self._finish = FinishReason.STOPPED
+
+    def _pieces(self) -> Iterator[Piece]:
+        cascade, request = self._cascade, self._request
+        began = time.perf_counter()
+        first: HiddenAnswer | None = None
+        if cascade.suits_first(request):
+            first = cascade.take_ready(request) or self._ask_first()
+            if cascade.shows_first(first) and first is not None:
+                yield from self._show_first(first)
+                return
+        self.usage.hidden_s = time.perf_counter() - began
+        try:
+            yield from self._wait_for_second()
+            if self._stopped:
+                return
+            generation = cascade.second.loaded.result().start(request)
+        except Exception:
+            if first is None or self._stopped:
+                raise
+            yield from self._show_first(first)
+            return
+        self._begin(generation)
+        yield from self._show_second(generation, first)
+
+    def _wait_for_second(self) -> Iterator[Piece]:
+        """Wait until the larger model is loaded, or the answer stopped; says so in `usage`."""
+        second = self._cascade.second
+        if not second.loaded.done():
+            second.loaded.add_done_callback(lambda _: self._wake.set())
+            self.usage.waits_for = second.folder.name
+            yield Piece("", 0)  # Has the server look at `usage`.
+            self._wake.wait()
+            self.usage.waits_for = ""
+
+    def _show_second(self, generation: Generation, first: HiddenAnswer | None) -> Iterator[Piece]:
+        """Show the larger model's answer as it comes, or after a comparison with the first one."""
+        cascade = self._cascade
+        held: list[Piece] = []
+        compares, shown = cascade.compares(first), False
+        for piece in generation:
+            self.usage.take(generation.usage)
+            if shown:
+                yield piece
+                continue
+            held.append(piece)
+            if piece.text and not compares and not _declines(generation):
+                self._name(cascade.second.folder.name, None)
+                shown = True
+                yield from held
+        self.usage.take(generation.usage)
+        if self._stopped:
+            return
+        if not shown:
+            answer = HiddenAnswer(tuple(held), generation.usage, generation.finish_reason)
+            if first is None and answer.usage.gave_up:
+                first = self._ask_first()
+            if first is not None and cascade.prefers_first(first, answer):
+                self.usage.hidden_s = generation.usage.prefill_s + generation.usage.decode_s
+                yield from self._show_first(first)
+                return
+            self._name(cascade.second.folder.name, None)
+            yield from held
+        self._finish = generation.finish_reason
+
+    def _show_first(self, answer: HiddenAnswer) -> Iterator[Piece]:
+        self.usage.take(answer.usage)
+        self._name(self._cascade.first.name, self._cascade.flag)
+        for piece in answer.pieces:
+            if self._stopped:
+                return
+            yield piece
+        self._finish = answer.finish
+
+    def _name(self, model: str, threshold: float | None) -> None:
+        """Say whose answer is shown, from its first piece on."""
+        self.usage.answered_by, self.usage.threshold = model, threshold
+        self._cascade.note_author(self._request, model)
+
+
+def _declines(generation: Generation) -> bool:
+    judge = generation.judge if isinstance(generation, ModelGeneration) else None
+    return judge is not None and judge.gave_up
+
+
+def _has_words(request: GenerateRequest) -> bool:
+    """Whether anything is asked; a region may be read before there are words."""
+    at, region = _last_region(request.messages)
+    if region is None or at < len(request.messages):
+        return region is not None
+    return bool(region.instruction.strip())
+
+
+def load_served_model(
+    folder: Path, *, provider: str = "cpu", threads: int | None = None
+) -> TextModel:
+    """Load what answers under the name of a model folder: its model, or two if it names another.
+
+    The larger one of two is loaded in the background.
+
+    Args:
+        folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
+        provider: where it runs; see `graph.PROVIDERS`.
+        threads: threads inside one operator; None for the cores this process may use.
+
+    Raises:
+        ModelFolderError: the sentence names the file or graph input at fault.
+        UnavailableError: the installed onnxruntime lacks that provider.
+    """
+    described = read_folder(folder)
+    first = first_folder(described)
+    if described.takeover is None or first is None:
+        return OnnxModel(described, provider=provider, threads=threads)
+    quick = OnnxModel(first, provider=provider, threads=threads)
+    second = BackgroundModel(described, provider=provider, threads=threads)
+    return Cascade(quick, second, described.takeover)
+
+
+def first_folder(folder: ModelFolder) -> ModelFolder | None:
+    """The model that is asked before this one: beside it, else an installed one; None for none.
+
+    Raises:
+        ModelFolderError: it is installed and cannot be used.
+    """
+    if folder.takeover is None:
+        return None
+    beside = folder.path.resolve().parent / folder.takeover.first
+    path = beside if beside.is_dir() else find_model(Path(folder.takeover.first))
+    return read_folder(path) if path.is_dir() else None
