@@ -47,30 +47,38 @@ def calibrated(
     """
     known = [list(ids) for ids in sequences]
     reach: dict[str, Array] = {}
-    for product, rows in _activations(shape, weights, known):
+    for product, rows in activations(shape, weights, known):
         top = np.abs(rows).max(axis=0)
         reach[product] = np.maximum(reach[product], top) if product in reach else top
     smooth = _smoothed(shape, weights, reach)
     rng = np.random.default_rng(0)
     samples: dict[str, list[Array]] = {}
-    for product, rows in _activations(shape, smooth, known):
+    for product, rows in activations(shape, smooth, known):
         values = rows.reshape(-1)
         chosen = values[rng.integers(values.size, size=SAMPLES)]
         samples.setdefault(product, []).append(np.append(chosen, np.abs(values).max()))
     return smooth, {name: best_step(np.concatenate(found)) for name, found in samples.items()}
 
 
-def _activations(
-    shape: DecoderShape, weights: Mapping[str, Array], sequences: Sequence[list[int]]
+def activations(
+    shape: DecoderShape,
+    weights: Mapping[str, Array],
+    sequences: Iterable[Sequence[int]],
+    threads: int = 0,
 ) -> Iterator[tuple[str, Array]]:
-    """Yield every product's input [tokens, channels], sequence by sequence."""
+    """Yield every product's input [tokens, channels], sequence by sequence.
+
+    `threads` is how many the products share, 0 for as many as there are cores.
+    """
     inputs = product_inputs(shape)
     model = build_decoder(shape, weights, bits=32)
     for tensor in inputs.values():
         model.graph.output.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, None))
     runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
     session = runtime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     for ids in sequences:
         cache = np.zeros((1, shape.kv_heads, len(ids), shape.head_size), np.float32)

@@ -20,7 +20,7 @@ import torch
 from midstream.engine.vocabulary import CodecLimits
 from models.training.calibration import calibrated
 from models.training.confidence import section
-from models.training.graphs import DecoderShape, build_decoder
+from models.training.graphs import DecoderShape, build_decoder, genai_config
 from models.training.model import Decoder, ModelConfig
 
 MAX_OUTPUT_TOKENS = 768
@@ -70,47 +70,6 @@ def some_examples(data: Path, count: int = SEQUENCES) -> list[list[int]]:
     tokens, starts = part["tokens"], part["starts"]
     chosen = np.random.default_rng(0).choice(len(starts) - 1, count, replace=False)
     return [tokens[starts[k] : starts[k + 1]].tolist() for k in chosen]
-
-
-def genai_config(config: ModelConfig) -> dict[str, Any]:
-    """Return the contents of `genai_config.json`."""
-    return {
-        "model": {
-            "type": "llama",
-            "bos_token_id": 1,
-            "eos_token_id": 4,
-            "pad_token_id": 0,
-            "vocab_size": config.vocab,
-            "context_length": config.context,
-            "decoder": {
-                "filename": "model.onnx",
-                "head_size": config.head_size,
-                "hidden_size": config.width,
-                "num_attention_heads": config.heads,
-                "num_key_value_heads": config.kv_heads,
-                "num_hidden_layers": config.layers,
-                "inputs": {
-                    "input_ids": "input_ids",
-                    "attention_mask": "attention_mask",
-                    "past_key_names": "past_key_values.%d.key",
-                    "past_value_names": "past_key_values.%d.value",
-                },
-                "outputs": {
-                    "logits": "logits",
-                    "present_key_names": "present.%d.key",
-                    "present_value_names": "present.%d.value",
-                },
-                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
-            },
-        },
-        "search": {
-            "do_sample": False,
-            "max_length": config.context,
-            "past_present_share_buffer": True,
-            "top_k": 1,
-            "temperature": 1.0,
-        },
-    }
 
 
 def toml_text(value: object) -> str:
@@ -212,7 +171,9 @@ def main() -> None:
         weights, steps = calibrated(shape, weights, some_examples(arguments.data))
     graph = build_decoder(shape, weights, bits=arguments.bits, steps=steps)
     (out / "model.onnx").write_bytes(graph.SerializeToString())
-    (out / "genai_config.json").write_text(json.dumps(genai_config(c), indent=2) + "\n")
+    (out / "genai_config.json").write_text(
+        json.dumps(genai_config(shape, end=4, pad=0), indent=2) + "\n"
+    )
     shutil.copy(arguments.data / "tokenizer.json", out / "tokenizer.json")
     kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": c.context}
     (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n")

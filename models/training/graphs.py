@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,53 @@ class DecoderShape:
     tied: bool = False
     """Whether the head is the embedding."""
     qkv_bias: bool = True
+
+
+def genai_config(shape: DecoderShape, end: int, pad: int) -> dict[str, Any]:
+    """Return the contents of `genai_config.json`.
+
+    Args:
+        shape: sizes.
+        end: the token that ends an answer.
+        pad: the token that fills up.
+    """
+    return {
+        "model": {
+            "type": "llama",
+            "bos_token_id": 1,
+            "eos_token_id": end,
+            "pad_token_id": pad,
+            "vocab_size": shape.vocab,
+            "context_length": shape.context,
+            "decoder": {
+                "filename": "model.onnx",
+                "head_size": shape.head_size,
+                "hidden_size": shape.width,
+                "num_attention_heads": shape.heads,
+                "num_key_value_heads": shape.kv_heads,
+                "num_hidden_layers": shape.layers,
+                "inputs": {
+                    "input_ids": "input_ids",
+                    "attention_mask": "attention_mask",
+                    "past_key_names": "past_key_values.%d.key",
+                    "past_value_names": "past_key_values.%d.value",
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": "present.%d.key",
+                    "present_value_names": "present.%d.value",
+                },
+                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+            },
+        },
+        "search": {
+            "do_sample": False,
+            "max_length": shape.context,
+            "past_present_share_buffer": True,
+            "top_k": 1,
+            "temperature": 1.0,
+        },
+    }
 
 
 def weight_shapes(shape: DecoderShape) -> dict[str, tuple[int, ...]]:

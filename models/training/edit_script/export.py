@@ -25,13 +25,14 @@ from models.training.graphs import (
     BlockFormat,
     DecoderShape,
     build_decoder,
+    genai_config,
 )
 
 CONTEXT = 4096
 """Tokens of prompt and answer: a region of 200 lines has 3,000 at most."""
 MAX_OUTPUT_TOKENS = 512
 MAX_REGION_LINES = 200
-NAME = "rill-135m"
+NAME = "rill-116m"
 
 RECIPES: dict[str, dict[str, BlockFormat]] = {
     "float32": {},
@@ -121,55 +122,14 @@ def graph_weights(
     return weights
 
 
-def genai_config(shape: DecoderShape, end: int) -> dict[str, Any]:
-    """Return the contents of `genai_config.json`; `end` is the token that ends an answer."""
-    return {
-        "model": {
-            "type": "llama",
-            "bos_token_id": 1,
-            "eos_token_id": end,
-            "pad_token_id": end,
-            "vocab_size": shape.vocab,
-            "context_length": shape.context,
-            "decoder": {
-                "filename": "model.onnx",
-                "head_size": shape.head_size,
-                "hidden_size": shape.width,
-                "num_attention_heads": shape.heads,
-                "num_key_value_heads": shape.kv_heads,
-                "num_hidden_layers": shape.layers,
-                "inputs": {
-                    "input_ids": "input_ids",
-                    "attention_mask": "attention_mask",
-                    "past_key_names": "past_key_values.%d.key",
-                    "past_value_names": "past_key_values.%d.value",
-                },
-                "outputs": {
-                    "logits": "logits",
-                    "present_key_names": "present.%d.key",
-                    "present_value_names": "present.%d.value",
-                },
-                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
-            },
-        },
-        "search": {
-            "do_sample": False,
-            "max_length": shape.context,
-            "past_present_share_buffer": True,
-            "top_k": 1,
-            "temperature": 1.0,
-        },
-    }
-
-
-def midstream_toml(name: str, shape: DecoderShape, parameters: int, confidence: str = "") -> str:
+def midstream_toml(name: str, shape: DecoderShape, parameters: int, measured: str = "") -> str:
     """Return the contents of `midstream.toml`.
 
     Args:
         name: the model's name in requests.
         shape: sizes.
         parameters: weights in all.
-        confidence: the `[confidence]` table as text, "" before it was calibrated.
+        measured: the tables `[confidence]` and `[takeover]` as text, "" before they were fitted.
     """
     lines = min(MAX_REGION_LINES, shape.context // 4)
     output = min(MAX_OUTPUT_TOKENS, shape.context // 4)
@@ -192,7 +152,7 @@ max_output_tokens = {output}
 enabled = true
 most = 24
 
-{confidence}[card]
+{measured}[card]
 parameters = {parameters}
 """
 
@@ -209,12 +169,13 @@ def write_folder(
 ) -> int:
     """Write a model folder; returns the size of its graph in bytes.
 
-    The `[confidence]` table of a `midstream.toml` that is there already stays. With `sums`, the
+    The tables `[confidence]` and `[takeover]` of a `midstream.toml` that is there already stay. With `sums`, the
     `rounding.correlations` of examples, 4 bits are rounded by them, else each weight to its nearest.
     """
     import onnx
 
-    from models.training.confidence import SECTION
+    from models.training import confidence
+    from models.training.edit_script import takeover
 
     out.mkdir(parents=True, exist_ok=True)
     forms = RECIPES[recipe]
@@ -232,18 +193,17 @@ def write_folder(
     )
     end = Tokenizer.from_file(str(tokenizer)).token_to_id("<|im_end|>")
     (out / "genai_config.json").write_text(
-        json.dumps(genai_config(shape, end), indent=2) + "\n", "utf-8"
+        json.dumps(genai_config(shape, end, end), indent=2) + "\n", "utf-8"
     )
     shutil.copy(tokenizer, out / "tokenizer.json")
     kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": shape.context}
     (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n", "utf-8")
     card = out / "midstream.toml"
-    judged = SECTION.search(card.read_text("utf-8")) if card.exists() else None
+    old = card.read_text("utf-8") if card.exists() else ""
+    found = [part.SECTION.search(old) for part in (confidence, takeover)]
+    measured = "".join(table[0] for table in found if table)
     tables = [value for key, value in weights.items() if key not in ("cos", "sin")]
-    card.write_text(
-        midstream_toml(name, shape, sum(w.size for w in tables), judged[0] if judged else ""),
-        "utf-8",
-    )
+    card.write_text(midstream_toml(name, shape, sum(w.size for w in tables), measured), "utf-8")
     return sum(file.stat().st_size for file in out.glob("model.onnx*"))
 
 

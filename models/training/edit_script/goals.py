@@ -17,7 +17,7 @@ import random
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,6 +115,16 @@ class Place:
             tail.end_col_offset or 0,
             ", " + text,
         )
+
+    def calls_without(self, keyword: str, *names: str) -> list[ast.Call]:
+        """Return the calls of `calls` that do not have an argument of this name."""
+        return [c for c in self.calls(*names) if not any(k.arg == keyword for k in c.keywords)]
+
+    def with_argument(self, calls: Iterable[ast.Call], text: str) -> Iterator[str]:
+        """Yield the text with an argument added to one of the calls, for each that can take it."""
+        for call in calls:
+            if splice := self.add_argument(call, text):
+                yield self.splice(splice)
 
     def add_parameter(self, text: str) -> Splice | None:
         """Return a splice that adds a parameter with a default behind the others."""
@@ -318,11 +328,10 @@ def missing_input(place: Place) -> Iterator[Wish]:
 )
 def descending(place: Place) -> Iterator[Wish]:
     """Sorting goes the other way."""
-    for call in place.calls("sorted", "sort"):
-        if not any(k.arg == "reverse" for k in call.keywords) and (
-            splice := place.add_argument(call, "reverse=True")
-        ):
-            yield Wish(place.splice(splice), {})
+    for text in place.with_argument(
+        place.calls_without("reverse", "sorted", "sort"), "reverse=True"
+    ):
+        yield Wish(text, {})
 
 
 @kind(
@@ -368,9 +377,9 @@ def ascending(place: Place) -> Iterator[Wish]:
 )
 def sort_ignoring_case(place: Place) -> Iterator[Wish]:
     """Strings are sorted without regard to case."""
-    for call in place.calls("sorted", "sort"):
-        if not call.keywords and (splice := place.add_argument(call, "key=str.lower")):
-            yield Wish(place.splice(splice), {})
+    plain = [call for call in place.calls("sorted", "sort") if not call.keywords]
+    for text in place.with_argument(plain, "key=str.lower"):
+        yield Wish(text, {})
 
 
 @kind(
@@ -623,8 +632,8 @@ def utf8(place: Place) -> Iterator[Wish]:
         if place.source(call.func) == "open" or (
             isinstance(call.func, ast.Attribute) and call.func.attr != "open"
         ):
-            if splice := place.add_argument(call, 'encoding="utf-8"'):
-                yield Wish(place.splice(splice), {})
+            for text in place.with_argument([call], 'encoding="utf-8"'):
+                yield Wish(text, {})
 
 
 @kind(
@@ -641,13 +650,10 @@ def utf8(place: Place) -> Iterator[Wish]:
 )
 def folder_exists(place: Place) -> Iterator[Wish]:
     """A folder may exist."""
-    for call in place.calls("makedirs", "mkdir"):
-        if (
-            not any(k.arg == "exist_ok" for k in call.keywords)
-            and place.source(call.func) != "os.mkdir"
-            and (s := place.add_argument(call, "exist_ok=True"))
-        ):
-            yield Wish(place.splice(s), {})
+    calls = place.calls_without("exist_ok", "makedirs", "mkdir")
+    able = [call for call in calls if place.source(call.func) != "os.mkdir"]
+    for text in place.with_argument(able, "exist_ok=True"):
+        yield Wish(text, {})
 
 
 @kind(
@@ -664,7 +670,8 @@ def folder_exists(place: Place) -> Iterator[Wish]:
 )
 def no_hang(place: Place) -> Iterator[Wish]:
     """A call gets a timeout."""
-    for call in place.calls(
+    for call in place.calls_without(
+        "timeout",
         "requests.get",
         "requests.post",
         "session.get",
@@ -676,10 +683,9 @@ def no_hang(place: Place) -> Iterator[Wish]:
         "check_call",
         "requests.request",
     ):
-        if not any(k.arg == "timeout" for k in call.keywords):
-            seconds = place.rng.choice(["5", "10", "30", "60"])
-            if s := place.add_argument(call, f"timeout={seconds}"):
-                yield Wish(place.splice(s), {"t": seconds})
+        seconds = place.rng.choice(["5", "10", "30", "60"])
+        for text in place.with_argument([call], f"timeout={seconds}"):
+            yield Wish(text, {"t": seconds})
 
 
 @kind(
@@ -694,11 +700,9 @@ def no_hang(place: Place) -> Iterator[Wish]:
 )
 def command_fails(place: Place) -> Iterator[Wish]:
     """A command's failure is an error."""
-    for call in place.calls("subprocess.run"):
-        if not any(k.arg == "check" for k in call.keywords) and (
-            s := place.add_argument(call, "check=True")
-        ):
-            yield Wish(place.splice(s), {})
+    calls = place.calls_without("check", "subprocess.run")
+    for text in place.with_argument(calls, "check=True"):
+        yield Wish(text, {})
 
 
 @kind(
@@ -712,11 +716,9 @@ def command_fails(place: Place) -> Iterator[Wish]:
 )
 def pretty_json(place: Place) -> Iterator[Wish]:
     """JSON is indented."""
-    for call in place.calls("json.dump", "json.dumps"):
-        if not any(k.arg == "indent" for k in call.keywords) and (
-            s := place.add_argument(call, "indent=2")
-        ):
-            yield Wish(place.splice(s), {})
+    calls = place.calls_without("indent", "json.dump", "json.dumps")
+    for text in place.with_argument(calls, "indent=2"):
+        yield Wish(text, {})
 
 
 @kind(
@@ -729,11 +731,9 @@ def pretty_json(place: Place) -> Iterator[Wish]:
 )
 def sorted_json(place: Place) -> Iterator[Wish]:
     """JSON keys are sorted."""
-    for call in place.calls("json.dump", "json.dumps"):
-        if not any(k.arg == "sort_keys" for k in call.keywords) and (
-            s := place.add_argument(call, "sort_keys=True")
-        ):
-            yield Wish(place.splice(s), {})
+    calls = place.calls_without("sort_keys", "json.dump", "json.dumps")
+    for text in place.with_argument(calls, "sort_keys=True"):
+        yield Wish(text, {})
 
 
 @kind(
@@ -1716,6 +1716,24 @@ def rows_of(
     return (region, edits) if edits else None
 
 
+def done_row(
+    text: str, rng: random.Random, most: int, taken: frozenset[str], weights: dict[str, float]
+) -> tuple[str, list[tuple[str, str, str]]] | None:
+    """Return a region in which a wish has come true already, and others that have not."""
+    made = rows_of(text, rng, 1, taken, weights)
+    if made is None:
+        return None
+    region, [(name, instruction, script)] = made
+    after = fmt.apply(region, script)
+    function = _function_of(after)
+    # A wish that can be carried out once more is not done.
+    if function is None or list(KINDS[name[5:]][0](Place(after, function, rng))):
+        return None
+    more = rows_of(after, rng, most - 1, taken, weights)
+    others = [edit for edit in more[1] if edit[0] != name] if more else []
+    return after, [("goal_done", instruction, fmt.script(after, after)), *others]
+
+
 def normalised(text: str) -> str:
     """Return letters and digits of a request only."""
     return re.sub(r"[^a-z0-9]+", " ", text.lower()).strip()
@@ -1731,6 +1749,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--part", type=int, default=8_000, help="rows of a file")
     parser.add_argument("--most", type=int, default=4, help="wishes of a snippet")
+    parser.add_argument("--done", type=float, default=0.0, help="share with nothing left to do")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--snippets", type=int, default=1_000_000)
     options = parser.parse_args()
@@ -1761,8 +1780,14 @@ def main() -> None:
         number += 1
         rows.clear()
 
+    other = random.Random(f"done {options.seed}")
     for text in snippets:
-        made = rows_of(text, rng, options.most, taken, weights)
+        done = other.random() < options.done
+        made = (
+            done_row(text, other, options.most, taken, weights)
+            if done
+            else rows_of(text, rng, options.most, taken, weights)
+        )
         if made:
             rows.append(json.dumps({"region": made[0], "edits": made[1]}) + "\n")
             edits += len(made[1])

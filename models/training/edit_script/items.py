@@ -68,7 +68,7 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
     Args:
         path: the file.
         per_kind: of the generator's examples, how many of each kind.
-        most: requests in all.
+        most: requests in all: the first ones of a shard, else some from everywhere.
         apply: `script_format.apply`, which makes the right answer of a row of a shard.
     """
     if path.suffix == ".toml":
@@ -88,12 +88,13 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
             for r in rows
             for number, instruction in enumerate(r.get("instructions") or [r["instruction"]])
         ]
-        return items[:: max(1, len(items) // most)]
+        return _spread(items, most)
     found: list[Item] = []
     seen: dict[str, int] = {}
+    commits = False
     for number, line in enumerate(path.read_text().splitlines()):
         row: dict[str, Any] = json.loads(line)
-        if "edits" in row:
+        if commits := "edits" in row:
             kind, instruction, script = row["edits"][0]
             after = apply(row["region"], script)
             package = str(row.get("repository", ""))
@@ -115,7 +116,13 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
                     row["target"] is None,
                 )
             )
-    return found[:most]
+    return found[:most] if commits else _spread(found, most)
+
+
+def _spread(items: list[Item], most: int) -> list[Item]:
+    """Return so many items at equal distances."""
+    count = min(most, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def tree_of(text: str) -> str | None:

@@ -4,7 +4,7 @@
         known=evaluation/eval_known.jsonl new=... commits=... goals=... --save report.json
 
 Per set: exact answers, the same program, harm, and how right the answers are by confidence. With
-`--calibrate` confidence and its threshold are fitted on all sets but the hand-written one, and
+`--calibrate` confidence and its threshold are fitted on the set `free` (`free_requests`) alone and
 written into the folder: the share of right answers among those that are not flagged is to be 80 %.
 Harm is an answer that is not right and is no Python any more, uses a name that nothing defines, or
 deletes lines that nobody asked to delete.
@@ -41,8 +41,8 @@ RIGHT_UNFLAGGED: Final = 0.8
 """Share of right answers that is wanted among those that are not flagged."""
 LEAST_RIGHT: Final = 10
 """Right answers that a threshold must leave unflagged to be believed."""
-BY_HAND: Final = "human"
-"""The set that chooses nothing."""
+FITTED_ON: Final = "free"
+"""The set that confidence is fitted on; the others choose nothing."""
 
 
 @dataclass(slots=True)
@@ -238,8 +238,9 @@ def main() -> None:
         print(name, json.dumps(figures(answers[name], prober.table)), flush=True)
     table, fit = prober.table, dict[str, float]()
     if options.calibrate:
-        chosen = [a for name, part in answers.items() if name != BY_HAND for a in part]
-        table, fit = calibrated(chosen)
+        if FITTED_ON not in answers:
+            raise SystemExit(f"--calibrate needs the set {FITTED_ON}=FILE (free_requests).")
+        table, fit = calibrated(answers[FITTED_ON])
         written = {"threshold": table.threshold, "bias": table.bias, "weights": table.weights}
         card = options.folder / "midstream.toml"
         card.write_text(with_section(card.read_text("utf-8"), written), "utf-8")
@@ -254,6 +255,8 @@ def main() -> None:
             {
                 "set": name,
                 "name": answer.item.name,
+                "kind": answer.item.kind,
+                "left": answer.item.left,
                 "instruction": answer.item.instruction,
                 "before": answer.item.before,
                 "right": answer.item.right[0],
@@ -262,6 +265,8 @@ def main() -> None:
                 "same": answer.same,
                 "harms": answer.harms,
                 "gave_up": answer.gave_up,
+                "answered": answer.finished,
+                "milliseconds": round(answer.milliseconds),
                 "confidence": round(answer.confidence, 4),
                 "features": answer.found,
             }
@@ -269,7 +274,13 @@ def main() -> None:
             for answer in part
         ]
         report = {name: figures(part, table) for name, part in answers.items()}
-        saved = {"sets": report, "calibration": fit, "answers": rows}
+        saved = {
+            "model": options.folder.name,
+            "threshold": table.threshold if table else None,
+            "sets": report,
+            "calibration": fit,
+            "answers": rows,
+        }
         options.save.write_text(json.dumps(saved, indent=1), "utf-8")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from network import HEADS, INNER, KEY_HEADS, ROPE_BASE, VOCABULARY, WIDTH
+from network import HEADS, INNER, KEY_HEADS, ROPE_BASE, WIDTH
 from packing import NO_LOSS, Group
 from torch import Tensor
 
@@ -138,6 +138,9 @@ class Engine:
     def __init__(self, masters: dict[str, Tensor], kernels: Kernels, most_rows: int) -> None:
         self.kernels = kernels
         self.masters = {name: w.float().contiguous() for name, w in masters.items()}
+        self.vocabulary = len(masters["embedding.weight"])
+        if self.vocabulary % 32:
+            raise ValueError(f"{self.vocabulary} tokens: the kernels want a multiple of 32")
         self.layers = 1 + max(int(n.split(".")[1]) for n in masters if n.startswith("layers."))
         self.gradients = {name: torch.zeros_like(w) for name, w in self.masters.items()}
         self.first = {name: torch.zeros_like(w) for name, w in self.masters.items()}
@@ -266,16 +269,17 @@ class Engine:
         inverse = self._buffer("inverse", padded, torch.float32)
         scale = self.masters["norm.weight"]
         kernels.norm_forward(rows, scale, padded, WIDTH, hidden, inverse)
-        logits = self._buffer("logits", padded * VOCABULARY)
+        tokens = self.vocabulary
+        logits = self._buffer("logits", padded * tokens)
         kernels.multiply(
-            hidden, self._forward["embedding.weight"], padded, VOCABULARY, WIDTH, logits, None, 0
+            hidden, self._forward["embedding.weight"], padded, tokens, WIDTH, logits, None, 0
         )
-        loss = kernels.cross_entropy(logits, step.labels, count, padded, VOCABULARY)
+        loss = kernels.cross_entropy(logits, step.labels, count, padded, tokens)
         if not backward:
             return loss
         dh = self._buffer("dh", max(self._rows, padded) * WIDTH, torch.float32)
         kernels.multiply(
-            logits, self._backward["embedding.weight"], padded, WIDTH, VOCABULARY, None, dh, 0
+            logits, self._backward["embedding.weight"], padded, WIDTH, tokens, None, dh, 0
         )
         self._weights_of("embedding.weight", logits, hidden, padded)
         selected = torch.zeros_like(rows)

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-VOCABULARY = 49_152
 WIDTH = 576
 LAYERS = 30
 HEADS = 9
@@ -102,9 +101,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
 class Decoder(nn.Module):
     """The whole model; the output layer is the embedding."""
 
-    def __init__(self, layers: int = LAYERS) -> None:
+    def __init__(self, vocabulary: int, layers: int = LAYERS) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.embedding = nn.Embedding(vocabulary, WIDTH)
         self.layers = nn.ModuleList(Block() for _ in range(layers))
         self.norm = Norm()
 
@@ -161,7 +160,7 @@ def load_weights(path: Path | str) -> Decoder:
             state[f"{prefix}{own}.weight"] = torch.cat([stored[prefix + part] for part in parts])
         for own, theirs in _NORMS.items():
             state[f"{prefix}{own}.weight"] = stored[f"{prefix}{theirs}.weight"]
-    model = Decoder(len(numbers))
+    model = Decoder(len(state["embedding.weight"]), len(numbers))
     model.load_state_dict(state)
     return model
 

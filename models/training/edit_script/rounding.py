@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
 from tokenizers import Tokenizer
 
+from models.training.calibration import activations
 from models.training.edit_script.script_format import numbered
 from models.training.graphs import (
     Array,
@@ -26,9 +25,7 @@ from models.training.graphs import (
     DecoderShape,
     QuantisedBlocks,
     block_ranges,
-    build_decoder,
     pack_blocks,
-    product_inputs,
 )
 
 DAMPING = 0.02
@@ -65,30 +62,11 @@ def correlations(
     shape: DecoderShape, weights: Mapping[str, Array], sequences: Iterable[Sequence[int]]
 ) -> dict[str, Array]:
     """Return for the input of every product the sums of its channels' products, [inputs, inputs]."""
-    inputs = {key: value for key, value in product_inputs(shape).items() if key != "logits"}
-    model = build_decoder(shape, weights, bits=32)
-    for tensor in inputs.values():
-        model.graph.output.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, None))
-    runtime: Any = import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = runtime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
     sums: dict[str, Array] = {}
-    for ids in sequences:
-        cache = np.zeros((1, shape.kv_heads, len(ids), shape.head_size), np.float32)
-        feeds = {
-            "input_ids": np.array([ids], np.int64),
-            "attention_mask": np.ones((1, len(ids)), np.int64),
-        } | {
-            f"past_key_values.{layer}.{part}": cache
-            for layer in range(shape.layers)
-            for part in ("key", "value")
-        }
-        for name, rows in zip(inputs, session.run(list(inputs.values()), feeds), strict=True):
-            found = rows[0].T @ rows[0]
-            sums[name] = sums[name] + found if name in sums else found
+    for product, rows in activations(shape, weights, sequences, threads=1):
+        if product != "logits":
+            found = rows.T @ rows
+            sums[product] = sums[product] + found if product in sums else found
     return sums
 
 

@@ -39,7 +39,7 @@ class TorchEngine:
     def __init__(self, masters: dict[str, Tensor], device: str, compiled: bool = True) -> None:
         layers = 1 + max(int(n.split(".")[1]) for n in masters if n.startswith("layers."))
         self.device = torch.device(device)
-        self.model = Decoder(layers).to(self.device)
+        self.model = Decoder(len(masters["embedding.weight"]), layers).to(self.device)
         self.model.load_state_dict(masters)
         self._named = dict(self.model.named_parameters())
         matrices = [p for p in self._named.values() if p.dim() > 1]
