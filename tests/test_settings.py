@@ -49,6 +49,7 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         [endpoint]
         url = "wss://api.openai.com/v1"
         model = "some-model"
+        transport = "sse"
         token_env = "OPENAI_API_KEY"
         [model]
         folder = "~/models/edit"
@@ -65,6 +66,7 @@ def test_every_setting_can_be_written(tmp_path: Path) -> None:
         journal=False,
         endpoint_url="wss://api.openai.com/v1",
         endpoint_model="some-model",
+        endpoint_transport="sse",
         endpoint_token_env="OPENAI_API_KEY",
         model=Path("~/models/edit").expanduser(),
         threads=4,
@@ -189,6 +191,51 @@ def test_mistakes_name_the_file_and_the_way_out(tmp_path: Path, toml: str, sente
     with pytest.raises(UsageError, match=sentence) as caught:
         read(tmp_path, toml)
     assert "config.toml" in str(caught.value)
+
+
+BROKEN = """
+[endpoints.good]
+url = "https://a.example/v1"
+[endpoints.typo]
+url = "https://b.example/v1"
+modle = "m"
+[endpoints.leak]
+url = "https://c.example/v1"
+api_key = "sk-123"
+"""
+
+
+def test_an_endpoint_that_is_wrong_leaves_the_others_usable(tmp_path: Path) -> None:
+    settings = read(tmp_path, BROKEN)
+    assert [profile.name for profile in settings.endpoints] == ["good"]
+    broken = dict(settings.broken_endpoints)
+    assert list(broken) == ["typo", "leak"]
+    assert 'endpoints.typo: there is no setting "modle"; did you mean "model"?' in broken["typo"]
+    assert "a key does not belong in a file" in broken["leak"]
+    assert read(tmp_path, f'endpoint = "good"\n{BROKEN}').profile is not None
+    with pytest.raises(UsageError, match='did you mean "model"'):
+        read(tmp_path, f'endpoint = "typo"\n{BROKEN}')
+    with pytest.raises(UsageError, match="does not belong in a file"):
+        settings.with_endpoint("leak", "--endpoint")
+
+
+def test_a_folder_can_put_an_endpoint_right(tmp_path: Path) -> None:
+    table = f'[projects."{tmp_path}".endpoints.typo]\nurl = "https://b.example/v1"\n'
+    settings = read(tmp_path, BROKEN + table, root=tmp_path)
+    assert {profile.name for profile in settings.endpoints} == {"good", "typo"}
+    assert [name for name, _ in settings.broken_endpoints] == ["leak"]
+
+
+def test_the_transport_is_a_setting_of_any_endpoint(tmp_path: Path) -> None:
+    profile = read(tmp_path, f'endpoint = "good"\n{BROKEN}', MIDSTREAM_ENDPOINT_TRANSPORT="sse")
+    assert profile.profile is not None
+    assert profile.profile.transport == "sse"
+    bare = read(tmp_path, '[endpoint]\nurl = "http://h/v1"\ntransport = "websocket"\n')
+    assert bare.profile is not None
+    assert bare.profile.transport == "websocket"
+    assert bare.with_endpoint("http://other/v1", "x").endpoint_transport is None
+    with pytest.raises(UsageError, match="transport cannot be 'udp'; choose one of auto"):
+        read(tmp_path, '[endpoint]\ntransport = "udp"\n')
 
 
 def test_a_project_mistake_names_the_project(tmp_path: Path) -> None:

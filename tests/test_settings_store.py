@@ -53,7 +53,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_every_setting_is_described() -> None:
-    names = {name for name in Settings.__dataclass_fields__ if name != "endpoints"}
+    names = {name for name in Settings.__dataclass_fields__ if not name.endswith("endpoints")}
     assert names == {setting.name for setting in SETTINGS}
     for setting in SETTINGS:
         assert setting.help.endswith(".")
@@ -125,6 +125,17 @@ def test_what_could_not_be_loaded_is_not_written(
     with pytest.raises(UsageError, match=sentence):
         change_file(config, {key: value})
     assert config.read_text() == FILE
+
+
+def test_an_endpoint_that_is_wrong_does_not_keep_the_file_from_changing(config: Path) -> None:
+    broken = FILE + '[endpoints.typo]\nurl = "https://b.example/v1"\nmodle = "m"\n'
+    config.write_text(broken)
+    change_file(config, {("theme",): "paper"})
+    assert written(config)["theme"] == "paper"
+    with pytest.raises(UsageError, match=r"endpoints\.desk\.context"):
+        change_file(config, {("endpoints", "desk", "context"): "long"})
+    change_file(config, {("endpoints", "typo", "modle"): None})
+    assert written(config)["endpoints"]["typo"] == {"url": "https://b.example/v1"}
 
 
 def test_a_broken_file_is_left_alone(config: Path) -> None:

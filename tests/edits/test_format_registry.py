@@ -30,6 +30,7 @@ from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser, sniff
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.prompts import block_prompt
+from midstream.responses.profiles import Profile
 from midstream.settings.endpoints import read_profiles
 
 REPLY = "Sure.\n!swap a.py|two|zwei\n"
@@ -105,7 +106,9 @@ def test_every_module_registers_the_format_of_its_name() -> None:
 @pytest.mark.parametrize("name", ["auto", *names()])
 def test_every_format_can_be_set_for_an_endpoint(name: str) -> None:
     table = {"mine": {"kind": "openai", "model": "m", "edit_format": name}}
-    assert [profile.edit_format for profile in read_profiles(table, "config.toml")] == [name]
+    profile = read_profiles(table, "config.toml")["mine"]
+    assert isinstance(profile, Profile)
+    assert profile.edit_format == name
 
 
 def test_naming_the_formats_imports_none_of_them() -> None:

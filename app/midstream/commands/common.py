@@ -27,6 +27,12 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|URL",
         help="use another model server than the built-in one: a configured name or an address",
     )
+    group.add_argument(
+        "--transport",
+        metavar="auto|websocket|sse",
+        help="how to speak to that server: a WebSocket, HTTP with server-sent events, or whichever "
+        "it has",
+    )
     group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
     group.add_argument(
         "--provider",
@@ -60,6 +66,9 @@ def with_options(settings: Settings, options: argparse.Namespace) -> Settings:
     if options.model is not None:
         name = "endpoint_model" if settings.profile is not None else "model"
         changes[name] = check_setting(name, options.model, "--model")
+    if options.transport is not None:
+        checked = check_setting("endpoint_transport", options.transport, "--transport")
+        changes["endpoint_transport"] = checked
     for name in ("threads", "provider", "pace", "pacing"):
         if (value := getattr(options, name)) is not None:
             changes[name] = check_setting(name, value, f"--{name}")

@@ -77,6 +77,8 @@ def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[CheckResult]:
     except UserError as error:
         yield CheckResult("settings", False, str(error), True)
     else:
+        for _, reason in settings.broken_endpoints:
+            yield CheckResult("settings", False, f"an endpoint is left out: {reason}")
         yield from _keys(settings, key_troubles)
     yield from _themes(settings)
     yield _terminal()

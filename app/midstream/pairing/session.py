@@ -169,6 +169,8 @@ class PairingSession:
         )
         if trouble:
             session.status.warn(trouble)
+        for _, reason in settings.broken_endpoints:
+            session.status.warn(f"An endpoint is left out: {reason}")
         if resumed is not None:
             await session._resume(resumed)
         session._tasks.spawn(session._start_server())

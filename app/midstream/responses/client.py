@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from midstream.errors import UnavailableError
-from midstream.responses.connection import (
-    NO_WEBSOCKET_STATUS,
-    Link,
-    UpgradeRefusedError,
-    WebSocketLink,
-)
+from midstream.responses.connection import Link, UpgradeRefusedError, WebSocketLink
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
 from midstream.responses.endpoint import Endpoint
@@ -48,6 +43,9 @@ _BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
 
 _PROBE_SECONDS = 0.3
 """How long an endpoint may take to answer the first interrupt it ever gets from us."""
+
+_MUTE_LOSSES = 4
+"""WebSockets that are lost before a server ever said anything on one, until HTTP is tried."""
 
 _AHEAD = "ahead"
 """The server's lane for what is read ahead."""
@@ -73,6 +71,7 @@ class Client:
         self._link: Link | None = None
         self._spare: Link | None = None
         self._http_only = endpoint.transport == "sse"
+        self._mute_losses = 0
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
         self._ahead = Lane(lambda turn: None, lambda turn, response: None)
@@ -276,8 +275,9 @@ class Client:
                     self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
                 )
             except UpgradeRefusedError as error:
-                forced = self.endpoint.transport == "websocket"
-                if forced or error.status not in NO_WEBSOCKET_STATUS:
+                # Midstream's own server answers in HTTP/1.1, unless it is just ending.
+                ending = self._dialect.midstream and error.status is None
+                if error.final or ending or self.endpoint.transport == "websocket":
                     raise
                 self._http_only = True
         self._stop_rung = "drop"
@@ -439,6 +439,7 @@ class Client:
     def _on_event(self, link: Link, event: ServerEvent) -> None:
         if link is not self._link:
             return
+        self._mute_losses = -1
         if event.stream_id == _AHEAD:
             self._on_ahead(event)
         elif event.type == "error":
@@ -506,7 +507,20 @@ class Client:
         elif link is self._link:
             self._link = None
             self._chain = None
+            self._count_mute_loss()
             self._recover(reason)
+
+    def _count_mute_loss(self) -> None:
+        """Change to HTTP where WebSockets open and then die without a word.
+
+        Gateways that do not forward them do that, and networks that inspect traffic. A server that
+        has once said something keeps its WebSocket.
+        """
+        if self._mute_losses < 0 or self._http_only or not self._lane.waiting:
+            return
+        self._mute_losses += 1
+        automatic = self.endpoint.transport == "auto" and not self._dialect.midstream
+        self._http_only = automatic and self._mute_losses >= _MUTE_LOSSES
 
 
 def _settings(frame: dict[str, Any]) -> dict[str, Any]:

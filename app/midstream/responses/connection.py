@@ -17,6 +17,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
+    InvalidHeader,
+    InvalidMessage,
     InvalidProxy,
     InvalidStatus,
     InvalidURI,
@@ -26,6 +28,7 @@ from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, decode_event
+from midstream.responses.refusals import Refusal
 
 
 class Link(Protocol):
@@ -60,23 +63,27 @@ _PING_SECONDS = 20.0
 _LARGEST_FRAME = 64 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
 
-NO_WEBSOCKET_STATUS = frozenset({200, 400, 404, 405, 426, 501})
-"""Upgrade answers which mean that the server speaks HTTP only.
-
-Codex treats 426 alike; LM Studio answers requests it does not know with 200.
-"""
-
 
 class UpgradeRefusedError(UnavailableError):
-    """The server answered the upgrade with an HTTP status instead.
+    """The server did not open a WebSocket.
 
     Attributes:
-        status: That HTTP status.
+        status: HTTP status of its answer; None if that was no HTTP/1.1.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+    @property
+    def final(self) -> bool:
+        """Whether a POST would be refused as well.
+
+        Any other answer may only mean that there is no WebSocket: Starlette and FastAPI answer 403
+        where no WebSocket route is, Ollama 426, others 400, 404, 405 or 501, and LM Studio answers
+        requests that it does not know with 200.
+        """
+        return self.status in (401, 429, 503)
 
 
 class WebSocketLink:
@@ -110,7 +117,7 @@ class WebSocketLink:
         """Dial the endpoint.
 
         Raises:
-            UpgradeRefusedError: The server answered with an HTTP status.
+            UpgradeRefusedError: The server answered and opened no WebSocket.
             UnavailableError: It cannot be reached.
         """
         headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else None
@@ -132,7 +139,14 @@ class WebSocketLink:
             )
         except InvalidStatus as error:
             status = error.response.status_code
-            raise UpgradeRefusedError(_refusal(where, status), status) from error
+            refusal = Refusal(endpoint, status, bytes(error.response.body or b""))
+            raise UpgradeRefusedError(refusal.upgrade_sentence(), status) from error
+        except (InvalidMessage, InvalidHeader) as error:
+            # HTTP/1.0, for example, which Python's own http.server speaks.
+            detail = str(error.__cause__ or error)
+            raise UpgradeRefusedError(
+                f"The model server at {where} did not open a WebSocket: {detail}."
+            ) from error
         except (OSError, TimeoutError, InvalidHandshake, InvalidProxy, InvalidURI) as error:
             detail = str(error) or type(error).__name__
             raise UnavailableError(
@@ -198,14 +212,3 @@ def _proxy(endpoint: Endpoint) -> str | Literal[True] | None:
     if "all" not in proxies or known & proxies.keys() or proxy_bypass(endpoint.host):
         return True
     return proxies["all"]
-
-
-def _refusal(where: str, status: int) -> str:
-    if status in (401, 403):
-        advice = "check the endpoint's token"
-        return f"The model server at {where} refused the key (HTTP {status}); {advice}."
-    if status in NO_WEBSOCKET_STATUS:
-        return f"The model server at {where} has no WebSocket mode (HTTP {status})."
-    if status == 429 or status == 503:
-        return f"The model server at {where} is overloaded (HTTP {status}); try again shortly."
-    return f"The model server at {where} refused the connection (HTTP {status})."

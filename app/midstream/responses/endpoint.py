@@ -74,6 +74,11 @@ class Endpoint:
         return self._split().hostname or ""
 
     @property
+    def path(self) -> str:
+        """Path of the base address, such as "/v1"; "" for none."""
+        return self._split().path.rstrip("/")
+
+    @property
     def loopback(self) -> bool:
         """Whether the server runs on this machine; proxies and compression are off then."""
         return self.host in _LOOPBACK

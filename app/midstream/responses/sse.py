@@ -5,7 +5,7 @@ Nothing can be said to a running response here: it is stopped by leaving the req
 carries the whole conversation, because such servers often keep none. Spoken to are servers with
 ``/v1/responses``, which vLLM, SGLang, llama.cpp, LM Studio (0.3.29) and Ollama (0.13.3) have; for
 one that only has ``/v1/chat/completions`` an update or a translating gateway is the way, not a
-second protocol here.
+second protocol here, and the refusal says so.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from midstream.responses.events import (
     decode_event,
 )
 from midstream.responses.http import Poster, RefusedError
+from midstream.responses.refusals import Refusal
 
 _OWN_ID = "resp_local"
 _OWN_ITEM = "item_local"
@@ -118,7 +119,9 @@ class SseLink:
                 if state != "ended":
                     raise ConnectionError("the answer ended early")
             except RefusedError as refused:
-                self._on_event(self, _error_event(refused))
+                refusal = Refusal(self._endpoint, refused.status, refused.body)
+                event = ServerEvent(type="error", status=refused.status, error=refusal.error)
+                self._on_event(self, event)
             except (OSError, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 if state == "begun":
@@ -196,15 +199,3 @@ class _Reading:
                 events.append(ServerEvent(type="response.output_item.added", item=item))
             event = msgspec.structs.replace(event, item_id=self._item)
         return [*events, event]
-
-
-def _error_event(refused: RefusedError) -> ServerEvent:
-    """The event that a WebSocket would have brought."""
-    error = WireError(message=f"The model server refused the request (HTTP {refused.status}).")
-    with contextlib.suppress(ValueError):
-        error = msgspec.json.decode(refused.body, type=_ErrorBody).error or error
-    return ServerEvent(type="error", status=refused.status, error=error)
-
-
-class _ErrorBody(msgspec.Struct, frozen=True):
-    error: WireError | None = None

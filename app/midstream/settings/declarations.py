@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, cast
 from midstream.errors import UsageError
 from midstream.resources import config_path
 from midstream.responses.dialect import EFFORTS
+from midstream.responses.endpoint import Transport
 from midstream.responses.profiles import BUILT_IN, Profile
 from midstream.settings.value_types import (
     BINDS,
@@ -203,6 +204,8 @@ class Settings:
         "model.pacing", example="gpu",
     )
     endpoints: tuple[Profile, ...] = ()
+    broken_endpoints: tuple[tuple[str, str], ...] = ()
+    """Endpoints of the file that cannot be used: names, and what is wrong with them."""
     endpoint: str | None = setting(
         None, NAME, Section.ENDPOINT,
         "The endpoint to use in place of the built-in server.",
@@ -217,6 +220,12 @@ class Settings:
         "", TEXT, Section.ENDPOINT,
         "The model to request from the endpoint.",
         "endpoint.model", none="the one in its profile",
+    )
+    endpoint_transport: Transport | None = setting(
+        None, one_of(("auto", "websocket", "sse")), Section.ENDPOINT,
+        "How to speak to the endpoint: a WebSocket, HTTP with server-sent events (sse), or auto, "
+        "which tries a WebSocket first.",
+        "endpoint.transport", none="the one in its profile", example="sse",
     )
     endpoint_token_env: str | None = setting(
         None, TEXT, Section.ENDPOINT,
@@ -280,10 +289,12 @@ class Settings:
             found = {profile.name: profile for profile in self.endpoints}.get(self.endpoint)
             if found is None:
                 raise UsageError(self._unknown_endpoint(self.endpoint))
-            return replace(found, model=self.endpoint_model or found.model)
-        if self.endpoint_url is not None:
-            return Profile.at(self.endpoint_url, self.endpoint_model, self.endpoint_token_env)
-        return None
+            found = replace(found, model=self.endpoint_model or found.model)
+        elif self.endpoint_url is not None:
+            found = Profile.at(self.endpoint_url, self.endpoint_model, self.endpoint_token_env)
+        else:
+            return None
+        return replace(found, transport=self.endpoint_transport or found.transport)
 
     def with_endpoint(self, chosen: str, where: str) -> Settings:
         """These settings with another endpoint.
@@ -297,7 +308,12 @@ class Settings:
             UsageError: No endpoint has that name.
         """
         settings = replace(
-            self, endpoint=None, endpoint_url=None, endpoint_model="", endpoint_token_env=None
+            self,
+            endpoint=None,
+            endpoint_url=None,
+            endpoint_model="",
+            endpoint_transport=None,
+            endpoint_token_env=None,
         )
         if chosen == BUILT_IN:
             return settings
@@ -308,6 +324,8 @@ class Settings:
         return replace(settings, endpoint=chosen)
 
     def _unknown_endpoint(self, name: str) -> str:
+        if (reason := dict(self.broken_endpoints).get(name)) is not None:
+            return reason
         names = [profile.name for profile in self.endpoints]
         known = f"known are {', '.join(names)}; " if names else ""
         otherwise = (

@@ -75,26 +75,33 @@ FIELD_BY_KEY: Final[Mapping[str, EndpointField]] = {field.key: field for field i
 _KEYS_THEMSELVES: Final = ("key", "api_key", "token", "secret")
 
 
-def read_profiles(value: object, where: str) -> list[Profile]:
+def read_profiles(value: object, where: str) -> dict[str, Profile | str]:
     """The endpoints of a table ``[endpoints.NAME]``, with the defaults of their kinds.
 
+    Returns:
+        By name the endpoint, or a sentence about what is wrong with it: a key or value is not
+        known, or a value without a default is missing. The others can be used all the same.
+
     Raises:
-        UsageError: A key or value is not known, or a value without a default is missing.
+        UsageError: It is no table.
     """
     if not isinstance(value, dict):
         raise UsageError(f'{where}: "endpoints" is a table: write [endpoints.NAME].')
-    profiles: list[Profile] = []
+    found: dict[str, Profile | str] = {}
     for name, table in cast("dict[str, Any]", value).items():
-        place = f"{where}: endpoints.{name}"
-        if not isinstance(table, dict):
-            raise UsageError(f"{place} must be a table of settings.")
-        if name == BUILT_IN or not name.strip() or "://" in name:
-            raise UsageError(f'{place} needs a name other than an address or "{BUILT_IN}".')
-        profiles.append(_profile(name, cast("dict[str, Any]", table), place))
-    return profiles
+        try:
+            found[name] = _profile(name, table, f"{where}: endpoints.{name}")
+        except UsageError as error:
+            found[name] = str(error)
+    return found
 
 
-def _profile(name: str, table: Mapping[str, Any], where: str) -> Profile:
+def _profile(name: str, value: object, where: str) -> Profile:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} must be a table of settings.")
+    if name == BUILT_IN or not name.strip() or "://" in name:
+        raise UsageError(f'{where} needs a name other than an address or "{BUILT_IN}".')
+    table = cast("dict[str, Any]", value)
     for key in table:
         if key in _KEYS_THEMSELVES:
             raise UsageError(

@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 
 from midstream.errors import UsageError, UserError
 from midstream.resources import config_path
+from midstream.responses.profiles import Profile
 from midstream.settings.declarations import BY_NAME, SETTINGS, TABLES, Setting, Settings
 from midstream.settings.endpoints import read_profiles
 from midstream.settings.value_types import Kind, unknown_setting
@@ -215,9 +216,14 @@ def _apply_table(
 ) -> tuple[frozenset[str], Settings]:
     """The fields that a table of a file sets, and the settings with them."""
     if "endpoints" in table:
-        profiles = {profile.name: profile for profile in settings.endpoints}
-        profiles |= {one.name: one for one in read_profiles(table["endpoints"], where)}
-        settings = replace(settings, endpoints=tuple(profiles.values()))
+        read = read_profiles(table["endpoints"], where)
+        before: dict[str, Profile | str] = {one.name: one for one in settings.endpoints}
+        found = {**before, **dict(settings.broken_endpoints), **read}
+        settings = replace(
+            settings,
+            endpoints=tuple(one for one in found.values() if isinstance(one, Profile)),
+            broken_endpoints=tuple((k, one) for k, one in found.items() if isinstance(one, str)),
+        )
     return _apply(settings, _entries(table, where), merge=True)
 
 
@@ -338,7 +344,7 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     new = tomlkit.dumps(document)
     if new == text:
         return False
-    check_document(new, str(path))
+    check_document(new, str(path), before=text)
     try:
         atomic.overwrite(path, new.encode("utf-8"))
     except OSError as error:
@@ -348,14 +354,24 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     return True
 
 
-def check_document(text: str, where: str) -> None:
+def check_document(text: str, where: str, *, before: str = "") -> None:
     """Check the text of a configuration file as loading it would.
+
+    Args:
+        text: The new text.
+        where: The file's name.
+        before: The text that it replaces; what is wrong with an endpoint there may stay so.
 
     Raises:
         UsageError: It is not valid, or a key or value in it is not known.
     """
     document = tomllib.loads(text)
     projects = document.pop("projects", {})
+    known = tomllib.loads(before).get("endpoints", {})
+    broken = [one for one in read_profiles(known, where).values() if isinstance(one, str)]
+    for said in read_profiles(document.get("endpoints", {}), where).values():
+        if isinstance(said, str) and said not in broken:
+            raise UsageError(said)
     _, settings = _apply_table(Settings(), document, where)
     if isinstance(projects, dict):
         for folder, table in cast("dict[str, Any]", projects).items():

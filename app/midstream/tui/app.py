@@ -411,8 +411,11 @@ class MidstreamApp(App[None]):
         self.settings = settings
         self._endpoint = None
         # A model that was chosen on screen is not the command line's any more.
-        chosen = ("endpoint", "endpoint_url", "endpoint_model", "endpoint_token_env", "model")
-        self.flags = {name: value for name, value in self.flags.items() if name not in chosen}
+        self.flags = {
+            name: value
+            for name, value in self.flags.items()
+            if name != "model" and not name.startswith("endpoint")
+        }
         if self.session is not None:
             self.session.server.switch(settings)
         self.review.refresh_facts()

@@ -1,0 +1,135 @@
+"""What a model server's HTTP refusal means: one sentence with what it said and the way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import msgspec
+
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import WireError
+
+_LONGEST_QUOTE: Final = 300
+_SHORTEST_KEY: Final = 8
+"""Shorter ones are no secrets, and parts of words."""
+_NO_ROUTE: Final = frozenset({404, 405, 501})
+_any_decoder = msgspec.json.Decoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP answer that is no response.
+
+    Attributes:
+        endpoint: Who answered.
+        status: The HTTP status.
+        body: The beginning of what came with it.
+    """
+
+    endpoint: Endpoint
+    status: int
+    body: bytes = b""
+
+    @property
+    def error(self) -> WireError:
+        """The error as a WebSocket would have brought it, with a sentence for a person."""
+        given = _error(self.body)
+        if given is not None and given.message and not (self._is_of_key or self._lacks_route):
+            return msgspec.structs.replace(given, message=self._hidden(given.message))
+        sentence = self._sentence()
+        return WireError(given.code if given is not None else None, sentence)
+
+    def upgrade_sentence(self) -> str:
+        """Why a WebSocket could not be opened."""
+        where, status, quote = self._where, self.status, self._quote
+        if status == 401:
+            return self._sentence()
+        if status in (429, 503):
+            return f"{where} is overloaded (HTTP {status}{quote}); try again shortly."
+        return f"{where} did not open a WebSocket (HTTP {status}{quote})."
+
+    def _sentence(self) -> str:
+        where, status, quote = self._where, self.status, self._quote
+        if self._is_of_key:
+            return f"{where} refused the key (HTTP {status}{quote}); check the endpoint's token."
+        if self._lacks_route:
+            return self._without_responses()
+        sentence = f"{where} refused the request (HTTP {status}{quote})"
+        if self.endpoint.model:
+            return f"{sentence}."
+        return f"{sentence}; no model is named, which it may need: pass --model NAME."
+
+    def _without_responses(self) -> str:
+        url = self.endpoint.http_url
+        status = f"HTTP {self.status}{self._quote}"
+        said = f"{self._where} has no Responses API at {url}/responses ({status})"
+        if not self.endpoint.path:
+            return f"{said}; the address may lack its version: try {url}/v1."
+        return (
+            f"{said}; it may speak Chat Completions only. Update it, or put a gateway in front of "
+            f"it that translates, such as `litellm --model openai/NAME --api_base {url}`."
+        )
+
+    @property
+    def _where(self) -> str:
+        return f"The model server at {self.endpoint.host} ({self.endpoint.url})"
+
+    @property
+    def _is_of_key(self) -> bool:
+        return self.status in (401, 403)
+
+    @property
+    def _lacks_route(self) -> bool:
+        """Whether the address does not exist, and not just the model or an earlier response."""
+        if self.status not in _NO_ROUTE:
+            return False
+        said = self._said.lower()
+        return "model" not in said and "response with id" not in said
+
+    @property
+    def _said(self) -> str:
+        """What the body says, on one line; "" if it is a page of a browser or nothing."""
+        text = " ".join(_text(self.body).split())
+        text = "".join(character for character in text if character.isprintable())
+        return "" if text.startswith("<") else self._hidden(text)
+
+    @property
+    def _quote(self) -> str:
+        said = self._said
+        if len(said) > _LONGEST_QUOTE:
+            said = f"{said[:_LONGEST_QUOTE]}…"
+        return f': "{said}"' if said else ""
+
+    def _hidden(self, text: str) -> str:
+        """Text without the key, which some servers repeat."""
+        token = self.endpoint.token
+        return text.replace(token, "(key)") if token and len(token) >= _SHORTEST_KEY else text
+
+
+def _error(body: bytes) -> WireError | None:
+    try:
+        return msgspec.json.decode(body, type=_ErrorBody).error
+    except ValueError:
+        return None
+
+
+class _ErrorBody(msgspec.Struct, frozen=True):
+    error: WireError | None = None
+
+
+def _text(body: bytes) -> str:
+    """The message in an error body; servers nest it in many ways."""
+    try:
+        value = _any_decoder.decode(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+    for _ in range(4):
+        if isinstance(value, list) and value:
+            value = cast("list[Any]", value)[0]
+        if not isinstance(value, dict):
+            break
+        fields = cast("dict[str, Any]", value)
+        known = (fields[name] for name in ("error", "message", "detail", "msg") if fields.get(name))
+        value = next(known, None)
+    return value if isinstance(value, str) else ""
