@@ -95,6 +95,9 @@ class Report:
     def started(self, *_: object) -> None:
         pass
 
+    def waiting(self, sentence: str) -> None:
+        pass
+
     def text(self, text: str) -> None:
         pass
 

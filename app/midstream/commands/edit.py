@@ -123,6 +123,10 @@ class DiffSink:
         self._path = turn.path
         self._diff = UnifiedDiff(turn.path, base)
 
+    def waiting(self, sentence: str) -> None:
+        """Say so on standard error."""
+        print(printable(sentence), file=sys.stderr, flush=True)
+
     def text(self, text: str) -> None:
         """Text is printed only once it has settled."""
 
@@ -199,6 +203,10 @@ class JsonSink:
                 "model": model,
             }
         )
+
+    def waiting(self, sentence: str) -> None:
+        """Nothing has come for a while."""
+        print_json({"event": "waiting", "text": sentence})
 
     def text(self, text: str) -> None:
         """More text of the region has arrived."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.parsing import breaks
 from midstream.pairing.session import PairingSession, SessionState
-from midstream.pairing.status import Turn, TurnStatus
+from midstream.pairing.status import NoticeLevel, NoticePosted, SessionEvent, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -104,6 +104,10 @@ class Sink(Protocol):
         """The request is on its way."""
         ...
 
+    def waiting(self, sentence: str) -> None:
+        """Nothing has come for a while (may be told before `started`)."""
+        ...
+
     def text(self, text: str) -> None:
         """More text of the region has arrived."""
         ...
@@ -142,6 +146,13 @@ async def run_job(
         journal=False,
         watch=False,
     )
+
+    def hear(event: SessionEvent) -> None:
+        waits = session.status.state in (SessionState.STARTING, SessionState.WAITING)
+        if waits and isinstance(event, NoticePosted) and event.notice.level is NoticeLevel.INFO:
+            sink.waiting(event.notice.text)
+
+    session.status.subscribe(hear)
     async with session:
         turn = await session.turns.instruct(
             job.instruction, path=job.path, cursor=job.cursor, selection=job.selection

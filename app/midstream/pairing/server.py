@@ -119,6 +119,16 @@ class ServerLink:
         return self.model_name or "The model"
 
     @property
+    def place(self) -> str:
+        """The server, for the middle of a sentence."""
+        if self._endpoint is not None:
+            return self._endpoint.host
+        profile = self.profile
+        if profile is None:
+            return "the built-in server"
+        return profile.name or (urlsplit(profile.url).hostname or profile.url)
+
+    @property
     def others(self) -> tuple[str, ...]:
         """Names of the configured endpoints that are not in use."""
         used = self.profile.name if self.profile is not None else ""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from midstream.counting import counted
 from midstream.edits.events import FileOp, FileSectionClosed, FileSectionOpened
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.status import SessionState, TurnStatus
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 2_048
 """Characters that are taken in one go; a backlog must not hold up keys."""
+WAITING_S: Final = 2.0
+"""Seconds after which a request without an answer is mentioned."""
 _EARLY_ENDS: Final = {
     "max_output_tokens": "the answer reached its length limit",
     "content_filter": "the endpoint's filter ended it",
@@ -62,16 +65,30 @@ class ResponseReader:
             answer: Its request is sent.
             effort: ``reasoning.effort`` of the request.
         """
+        waiting = asyncio.get_running_loop().call_later(WAITING_S, self._say_waiting, answer)
         try:
             stream = await self._send(answer, effort=effort)
+            if stream is None:
+                return AnswerEnd()
+            answer.resolve()
+            return AnswerEnd(await self._read(answer, stream, waiting))
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
             return AnswerEnd(isinstance(error, UnavailableError), error)
-        if stream is None:
-            return AnswerEnd()
-        answer.resolve()
-        return AnswerEnd(await self._read(answer, stream))
+        finally:
+            waiting.cancel()
+
+    def _say_waiting(self, answer: Answer) -> None:
+        if not answer.live or answer.turn.background:
+            return
+        stream = answer.stream
+        reason = "it may be loading the model or reading the prompt"
+        if stream is not None and (ahead := stream.queue_ahead):
+            reason = f"{counted(ahead, 'request')} before it"
+        self._log.status.inform(
+            f"Still waiting for {self._server.place}: no text after {WAITING_S:.0f} s ({reason})."
+        )
 
     async def _send(
         self,
@@ -97,8 +114,14 @@ class ResponseReader:
             await stream.interrupt()
         return stream
 
-    async def _read(self, answer: Answer, stream: Stream) -> bool:
-        """Read a response to its end; whether the server was lost."""
+    async def _read(self, answer: Answer, stream: Stream, waiting: asyncio.TimerHandle) -> bool:
+        """Read a response to its end; whether the server was lost.
+
+        Args:
+            answer: Takes the text.
+            stream: The response.
+            waiting: Cancelled at the first sign of life.
+        """
         from midstream.responses.events import Delta, Failed, Finished, Progress, Started
 
         offline = False
@@ -107,9 +130,12 @@ class ResponseReader:
                 case Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
+                    if self._server.own:  # Others say that they have begun and then load a model.
+                        waiting.cancel()
                 case Progress():
                     self._log.told(answer, event)
                 case Delta():
+                    waiting.cancel()
                     if answer.live:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
