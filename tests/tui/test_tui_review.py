@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,6 +205,44 @@ async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> Non
     row.show(replace(running, state=SessionState.READY))
     assert "█" not in row.render().plain
     assert "50 tok/s" in row.render().plain
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
+    project: Path, width: int
+) -> None:
+    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "First")):
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", *who, *command], cwd=project, check=True, capture_output=True)
+    words = ("ready", "waiting", "streaming", "stepped", "tok/s", "first", "tokens")
+    words += ("guarded", "watching", "main", "clean", "changed")
+    async with on_stage(project, size=(width, 30)) as stage:
+        row = stage.screen.query_one(StatusRow)
+        seen: dict[str, set[int]] = {}
+
+        def look() -> str:
+            text = row.render().plain
+            for word in words:
+                if word in text:
+                    seen.setdefault(word, set()).add(text.index(word))
+            return text
+
+        await stage.open("pkg/things.py")
+        await stage.until(lambda: "main" in look(), "repository")
+        for name in ("found", "seen", "known"):
+            stage.pane.go_to(5)
+            await stage.instruct(f"rename total to {name}")
+            await stage.until(lambda: "waiting" in look(), "waiting")
+            for line in NEW_COUNT:
+                stage.model.give(line.replace("found", name))
+                await stage.pilot.pause(0.15)
+                look()
+            stage.model.give(None)
+            await stage.until(lambda: "ready" in look(), "end")
+            await stage.press("A", "A")
+            await stage.until(lambda: "changed" in look(), "written")
+        assert {word: places for word, places in seen.items() if len(places) > 1} == {}
+        assert {"tok/s", "guarded", "main"} <= seen.keys()
 
 
 async def test_following_ends_when_the_reader_moves(stage: Stage) -> None:

@@ -230,7 +230,7 @@ async def test_what_gives_way_in_the_status_row(project: Path) -> None:
             row.show(facts)
             seen[width] = " ".join(row.render().plain.split()[3:])
         assert seen == {
-            80: "continuous watching guarded main · 2 changed",
+            80: "continuous guarded watching main · 2 changed",
             66: "continuous guarded main · 2 changed",
             54: "continuous main · 2 changed",
             47: "continuous 2 changed",

@@ -1,4 +1,8 @@
-"""The status row: what the model is doing and what the repository looks like, on one line."""
+"""The status row: what the model is doing and what the repository looks like, on one line.
+
+The row is read in passing while an answer streams, so each fact keeps its place: figures have slots
+of a fixed width, empty ones included, and what comes and goes stands where nothing else moves.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,16 @@ _LIGHTS: Final = {
     SessionState.OFFLINE: "error",
 }
 _SPARK_CELLS: Final = 12
+_STATE_CELLS: Final = 9
+_CANDIDATE_CELLS: Final = len("candidate 1 of 4")
+"""The state's slot while candidates may be written."""
+_DIRTY_CELLS: Final = len("99 changed")
 _GUARD_CELLS: Final = 48
 _GUARD_ROLES: Final = {"guarded": "success"}
 _IDLE: Final = "scanning nothing"
 """What the guard says before anything has streamed into the file: nothing that helps here."""
+_IDLE_WORDS: Final = " " * len("guarded")
+"""Shown for it, so that the first answer moves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +131,10 @@ class StatusRow(TextLine):
         facts, palette, glyphs = self.facts, self._palette, self._glyphs
         muted = palette.style("muted")
         light = palette.style(_LIGHTS[facts.state])
-        doing = facts.state.value.ljust(9)
+        doing = facts.state.value
         if facts.trying is not None:  # in place of waiting, so that no width leaves it out
             doing = "candidate {} of {}".format(*facts.trying)
+        doing = doing.ljust(_CANDIDATE_CELLS if facts.effort else _STATE_CELLS)
         pieces = [Text.assemble((f"{glyphs.light} ", light), (doing, light))]
         pieces.append(
             Text(
@@ -133,32 +144,40 @@ class StatusRow(TextLine):
         )
         if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
-        if facts.queued:
-            pieces.append(Text(f"  {facts.queued} queued", palette.style("warning")))
+        rate = "" if facts.rate is None else f"{facts.rate:>6,.0f} tok/s"
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
             pieces.append(Text(f"   {visible(facts.pacing)}", palette.style("warning")))
-        elif facts.rate is not None:
-            pieces.append(Text(f"   {facts.rate:>6,.0f} tok/s", palette.style("accent")))
-        if facts.rate is not None:
-            if facts.ttft_s is not None:
-                pieces.append(Text(f"   first {facts.ttft_s * 1000:,.0f} ms", muted))
-            pieces.append(Text(f"   {facts.tokens:,} tokens", muted))
+        else:
+            pieces.append(Text(f"   {rate:<12}", palette.style("accent")))
+        first = "" if facts.ttft_s is None else f"first {facts.ttft_s * 1000:>5,.0f} ms"
+        tokens = f"{facts.tokens:>6,} tokens" if facts.tokens else ""
+        pieces += [Text(f"   {first:<14}", muted), Text(f"   {tokens:<13}", muted)]
         if facts.dollars is not None:
-            pieces.append(Text(f"   {shown_dollars(facts.dollars)}", muted))
-        if facts.rate is not None and facts.state is SessionState.STREAMING:
-            bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS)
-            if bars:
-                pieces.append(Text(f"   {bars}", palette.style("accent")))
+            pieces.append(Text(f"   {shown_dollars(facts.dollars):>7}", muted))
+        streaming = facts.state is SessionState.STREAMING
+        bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS) if streaming else ""
+        pieces.append(Text(f"   {bars:<{_SPARK_CELLS}}", palette.style("accent")))
         return [_Piece(text) for text in pieces]
 
     def _right(self, most: int | None = None) -> list[_Piece]:
-        """The pieces on the right, the guard's words in at most so many cells."""
+        """The pieces on the right; ``most`` limits the cells of the guard's words."""
         facts, palette = self.facts, self._palette
         muted = palette.style("muted")
         pieces: list[_Piece] = []
+        if facts.queued:
+            pieces.append(_Piece(Text(f"{facts.queued} queued   ", palette.style("warning")), 4))
         if facts.continuous:
             style = calling(palette.style("accent"), "steer.continuous")
             pieces.append(_Piece(Text("continuous   ", style), 4))
+        if facts.guard == _IDLE:
+            pieces.append(_Piece(Text(f"{_IDLE_WORDS}   "), -1))
+        elif facts.guard:
+            role = _GUARD_ROLES.get(facts.guard, "warning")
+            words = visible(facts.guard)
+            if most is not None and len(words) > most:
+                words = f"{words[: most - 1]}{self._glyphs.ellipsis}"
+            text = Text(f"{words}   ", palette.style(role))
+            pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.watching:
             native = facts.watching == "native"
             why = facts.watching.removeprefix("off: ")
@@ -167,25 +186,20 @@ class StatusRow(TextLine):
             role = "muted" if native else "warning"
             text = Text(f"{visible(words)}   ", palette.style(role))
             pieces.append(_Piece(text, 0 if native else 3))
-        if facts.guard and facts.guard != _IDLE:
-            role = _GUARD_ROLES.get(facts.guard, "warning")
-            words = visible(facts.guard)
-            if most is not None and len(words) > most:
-                words = f"{words[: most - 1]}{self._glyphs.ellipsis}"
-            text = Text(f"{words}   ", palette.style(role))
-            pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.branch:
             branch = Text(visible(facts.branch), palette.style("foreground"))
             if facts.begun:
                 branch.append(f" {facts.begun}", palette.style("warning"))
-            if facts.dirty:
-                branch.append(f" {self._glyphs.separator} ", palette.style("warning"))
-                pieces.append(_Piece(branch, 2))
-                style = calling(palette.style("warning"), "show.commit")
-                pieces.append(_Piece(Text(f"{facts.dirty} changed", style), 3))
-            else:
-                branch.append(f" {self._glyphs.separator} clean", muted)
-                pieces.append(_Piece(branch, 2))
+            dirty = f"{facts.dirty} changed" if facts.dirty else ""
+            role = "warning" if dirty else "muted"
+            state = dirty or "clean"
+            branch.append(f" {self._glyphs.separator} ", palette.style(role))
+            pieces.append(_Piece(branch, 2))
+            style = palette.style(role)
+            if dirty:
+                style = calling(style, "show.commit")
+            pieces.append(_Piece(Text(state, style), 3 if dirty else 2))
+            pieces.append(_Piece(Text(" " * max(0, _DIRTY_CELLS - len(state))), -1))
         return pieces
 
 
