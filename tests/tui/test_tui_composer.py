@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from textual.keys import Keys
 from midstream.pairing.scope.outline import outline
 from midstream.tui.mentions import MentionChoice, MentionSource, headers, typed_at
 from midstream.tui.pastes import Pastes
+from midstream.workspace.files import Workspace
 from tests.helpers.stage import Stage, on_stage
+from tests.helpers.waiting import PATIENCE_S
 
 FILES = {
     "app/reader.py": "class Reader:\n    def feed(self): ...\n\n\ndef read_all(): ...\n",
@@ -67,6 +71,68 @@ async def test_names_that_begin_with_what_was_typed_come_first() -> None:
     names = [candidate.symbol for candidate in made.candidates("app/routing.py:rep")]
     assert sorted(names[:2]) == [first[0], first[2]]
     assert made.candidates("host.re")[0].symbol == "Host.replace_host"
+
+
+async def test_a_list_says_what_is_still_being_read() -> None:
+    listed = False
+    files = {"app/writer.py": FILES["app/writer.py"]}
+
+    def known() -> tuple[str, ...]:
+        return tuple(FILES) if listed else ()
+
+    made = MentionSource(known, lambda: tuple(files), lambda path: FILES[path].splitlines(),
+                         lambda: listed)  # fmt: skip
+    await made.prepare("wri")
+    assert [choice.symbol for choice in made.candidates("wri")] == ["write_all"]
+    assert made.missing("wri") == "more comes: reading the folder"
+    listed = True
+    assert made.missing("read_") == "more comes: reading definitions"
+    await made.prepare("read_")
+    assert made.missing("read_") == ""
+    assert "read_all" in [choice.symbol for choice in made.candidates("read_")]
+    assert made.missing("app/reader.py:") == "reading app/reader.py"
+    await made.prepare("app/reader.py:")
+    assert made.missing("app/reader.py:") == ""
+
+
+async def test_the_list_grows_when_the_folder_has_been_read(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = threading.Event()
+    files = Workspace.files
+
+    def slow(self: Workspace) -> Sequence[str]:
+        assert read.wait(PATIENCE_S)
+        return files(self)
+
+    monkeypatch.setattr(Workspace, "files", slow)
+    async with on_stage(project) as stage:
+        listed = stage.composer.list
+        await stage.press("i")
+        await stage.type("fix @")
+        await stage.until(lambda: listed.display, "list")
+        words = ["".join(text for text, _ in row.left) for row in listed.rows]
+        assert words == ["more comes: reading the folder"]
+        assert not stage.composer.choosing
+        read.set()
+        await stage.until(lambda: len(listed.candidates) == 2, "files")
+        assert all(row.value is not None for row in listed.rows)
+
+
+async def test_a_definition_keeps_its_file_where_both_are_long(project: Path) -> None:
+    folder = project / "a_folder_with_a_long_name" / "and_another_long_one"
+    folder.mkdir(parents=True)
+    (folder / "things_of_note.py").write_text(
+        "def a_function_whose_name_is_rather_long():\n    1\n"
+    )
+    async with on_stage(project, size=(80, 24)) as stage:
+        await stage.until(lambda: stage.screen.state.listed, "files")
+        await stage.press("i")
+        await stage.type("fix @a_func")
+        await stage.until(lambda: stage.composer.choosing, "list")
+        row = stage.composer.list._strip(0).text
+        assert "a_function_whose_name_is_rather_long" in row
+        assert "things_of_note.py" in row
 
 
 def test_not_in_the_middle_of_a_word() -> None:

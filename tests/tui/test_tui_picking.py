@@ -24,6 +24,36 @@ async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
     await stage.until(lambda: stage.app.palette.name == before, "given back")
 
 
+async def test_j_and_k_move_in_the_theme_list_and_a_slash_filters(stage: Stage) -> None:
+    await stage.press("escape", "T")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    field, rows = stage.app.screen.query_one(Input), stage.app.screen.query_one(RowList)
+    first = rows.cursor
+    await stage.press("j", "j", "k")
+    assert (rows.cursor, field.value) == (first + 1, "")
+    await stage.press("slash")
+    await stage.type("jj")
+    assert field.value == "jj"
+    await stage.press("escape")
+
+
+async def test_letters_filter_actions_until_the_list_has_been_entered(stage: Stage) -> None:
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    field, rows = stage.app.screen.query_one(Input), stage.app.screen.query_one(RowList)
+    await stage.type("jk")
+    assert field.value == "jk"
+    await stage.press("backspace", "backspace")
+    first = rows.cursor
+    await stage.press("down", "j", "k", "j")
+    assert (rows.cursor, field.value) == (first + 2, "")
+    await stage.type("go")
+    assert field.value == "go"
+    await stage.press("down", "backspace")
+    assert field.value == "g"
+    await stage.press("escape")
+
+
 async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) -> None:
     file = state / "config.toml"
     file.write_text('# mine\nlayout = "split"  # wide\n')

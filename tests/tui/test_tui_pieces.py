@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.rows import Row, RowKind
-from midstream.resources import themes_dir
 from midstream.tui.diff.strips import compare_rows
 from midstream.tui.diff.view import MatchFinder
 from midstream.tui.fuzzy import fuzzy_score, matched_letters
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
-from midstream.tui.themes import load_theme
-from midstream.tui.widgets.rail import Rail
+from midstream.tui.widgets.rail import FileTree
 
 
 def test_a_renamed_variable_is_marked_and_nothing_else() -> None:
@@ -45,10 +43,10 @@ def test_letters_of_a_sentence_follow_each_other_or_begin_words() -> None:
 
 
 def test_folders_that_begin_with_a_dot_are_listed_last() -> None:
-    rail = Rail(load_theme(themes_dir() / "midnight.toml"), UNICODE)
-    rows = rail._list([".github/ci.yml", "src/a.py", "README.md", ".idea/x/y.xml"], "")
-    values = [row.value for row in rows if row.value]
-    assert values == ["README.md", "src/a.py", ".github/ci.yml", ".idea/x/y.xml"]
+    tree = FileTree([".github/ci.yml", "src/a.py", "README.md", ".idea/x/y.xml", "src/b/.c/d"])
+    files = [path for path in tree.walk(lambda folder: True) if not path.endswith("/")]
+    assert files == ["README.md", "src/a.py", "src/b/.c/d", ".github/ci.yml", ".idea/x/y.xml"]
+    assert list(tree.walk(lambda folder: False)) == ["README.md", "src/", ".github/", ".idea/"]
 
 
 def test_letters_that_are_missing_find_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from midstream.pairing.status import SessionState
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
+from tests.helpers.pages import make_repo
 from tests.helpers.stage import CODE, Stage, on_stage
 
 NEW_COUNT = (
@@ -211,9 +211,7 @@ async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> Non
 async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
     project: Path, width: int
 ) -> None:
-    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "First")):
-        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-        subprocess.run(["git", *who, *command], cwd=project, check=True, capture_output=True)
+    make_repo(project)
     words = ("ready", "waiting", "streaming", "stepped", "tok/s", "first", "tokens")
     words += ("guarded", "watching", "main", "clean", "changed")
     async with on_stage(project, size=(width, 30)) as stage:

@@ -16,7 +16,7 @@ from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 from midstream.workspace.drafts import read_drafts
 from midstream.workspace.paths import state_dir
-from tests.helpers.pages import answered
+from tests.helpers.pages import answered, make_repo
 from tests.helpers.stage import Stage, on_stage
 
 NEW = "def double(number):\n    return number + number\n"
@@ -303,6 +303,64 @@ async def test_a_pasted_block_comes_back_as_its_chip(project: Path) -> None:
         assert composer.field.text == f"like {block}"
 
 
+def rail_names(stage: Stage) -> list[str]:
+    rows = ("".join(text for text, _ in row.left) for row in stage.rail.rows)
+    return [row.strip() for row in rows]
+
+
+async def test_folders_of_the_rail_fold_by_keys_and_by_clicks(project: Path) -> None:
+    (project / "pkg" / "inner").mkdir()
+    (project / "pkg" / "inner" / "deep.py").write_text("x = 1\n")
+    (project / ".github").mkdir()
+    (project / ".github" / "ci.yml").write_text("a: 1\n")
+    make_repo(project)
+    async with on_stage(project, size=(160, 40)) as stage:
+        await stage.until(lambda: len(stage.files) == 4, "files")
+        files = rail_names(stage)[1:]
+        assert files == [
+            "notes.md", "▿ pkg/", "things.py", "▿ inner/", "deep.py", "▹ .github/"
+        ]  # fmt: skip
+        await stage.press("tab")
+        assert stage.rail.has_focus
+        await stage.press("G")
+        assert stage.rail.value == ".github/"
+        assert stage.keys[0] == "enter unfold"
+        await stage.press("l", "l")
+        assert stage.rail.value == ".github/ci.yml"
+        await stage.press("h", "h")
+        assert stage.rail.value == ".github/"
+        assert rail_names(stage)[-1] == "▹ .github/"
+        await stage.press("k", "h", "h")
+        assert stage.rail.value == "pkg/inner/"
+        assert "deep.py" not in rail_names(stage)
+        await stage.press("enter")
+        assert "deep.py" in rail_names(stage)
+        await stage.press("g")
+        row = next(y for y, r in enumerate(stage.rail.rows) if r.value == "pkg/")
+        await stage.pilot.click("#rail", offset=(3, row))
+        assert rail_names(stage)[1:] == ["notes.md", "▹ pkg/", "▹ .github/"]
+        assert stage.path == ""
+        await stage.open("pkg/inner/deep.py")
+        await stage.until(lambda: rail_names(stage).count("deep.py") == 2, "the open file is shown")
+
+
+async def test_a_large_folder_is_folded_but_for_the_open_file(project: Path) -> None:
+    for folder in ("alpha", "beta"):
+        (project / folder).mkdir()
+        for number in range(60):
+            (project / folder / f"test_of_a_thing_with_a_long_name_{number}.py").write_text("")
+    async with on_stage(project, size=(160, 40)) as stage:
+        await stage.until(lambda: len(stage.files) == 122, "files")
+        assert rail_names(stage)[1:] == ["notes.md", "▹ alpha/", "▹ beta/", "▹ pkg/"]
+        await stage.open("beta/test_of_a_thing_with_a_long_name_7.py")
+        await stage.until(lambda: len(rail_names(stage)) > 60, "unfolded")
+        names = rail_names(stage)
+        assert "▹ alpha/" in names
+        inside = names[names.index("▿ beta/") + 1 : names.index("▹ pkg/")]
+        assert len(set(inside)) == 60, "the ends of the names tell them apart"
+        assert all(len(name) < stage.rail.size.width for name in inside)
+
+
 async def test_the_rail_shows_each_folder_once(project: Path) -> None:
     for name in ("a.py", "Z/b.py", "z.py"):
         (project / "pkg" / name).parent.mkdir(exist_ok=True)
@@ -311,5 +369,5 @@ async def test_the_rail_shows_each_folder_once(project: Path) -> None:
         await stage.until(lambda: len(stage.files) == 5, "files")
         assert "tab files" in stage.keys
         heads = ["".join(t for t, _ in row.left) for row in stage.rail.rows]
-        assert heads.count("pkg/") == 1
-        assert heads.index("pkg/") < heads.index("pkg/Z/")
+        assert heads.count("▿ pkg/") == 1
+        assert heads.index("▿ pkg/") < heads.index("  ▿ Z/") < heads.index("    b.py")

@@ -20,6 +20,8 @@ class Glyphs:
         pending: Sign of a row that is not decided yet.
         writing: Sign of the row that is being written.
         fold: Mark of a folded block.
+        folded: Mark of a folder whose content is not shown.
+        unfolded: Mark of one whose content is shown.
         wrapped: Mark of a row that goes on from the one above.
         prompt: Mark before the composer's text.
         ellipsis: Cut-off text.
@@ -37,6 +39,8 @@ class Glyphs:
     pending: str
     writing: str
     fold: str
+    folded: str
+    unfolded: str
     wrapped: str
     prompt: str
     ellipsis: str
@@ -57,6 +61,8 @@ UNICODE = Glyphs(
     pending="~",
     writing="▌",
     fold="⋯",
+    folded="▹",
+    unfolded="▿",
     wrapped="↳",
     prompt="❯",
     ellipsis="…",
@@ -85,6 +91,8 @@ ASCII = Glyphs(
     pending="~",
     writing="_",
     fold="=",
+    folded="+",
+    unfolded="-",
     wrapped="+",
     prompt=">",
     ellipsis="~",

@@ -1,7 +1,8 @@
 """What an ``@`` in an instruction can become: files of the folder, and what Python files define.
 
 Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
-is not read yet is left out.  Shows nothing, and does not know what a mention means to the model.
+is not read yet is left out, which :meth:`MentionSource.missing` says.  Shows nothing, and does not
+know what a mention means to the model.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ OLD_S: Final = 30.0
 """Age from which on the definitions of the folder are read again."""
 FROM_LETTERS: Final = 2
 """Letters from which on definitions of other files are offered."""
+MORE_FILES: Final = "more comes: reading the folder"
+"""What a list says that was opened before the files of the folder are known."""
 BEGINS: Final = 100
 """What it counts that a name begins with what was typed: more than everything else together."""
 
@@ -91,6 +94,7 @@ class MentionSource:
         files: The files of the folder.
         recent: Files that were looked at, the last one first.
         read: The lines of a file (blocking); nothing where it cannot be read.
+        listed: Whether the folder has been read, so that ``files`` is complete.
     """
 
     def __init__(
@@ -98,12 +102,14 @@ class MentionSource:
         files: Callable[[], Sequence[str]],
         recent: Callable[[], Sequence[str]],
         read: Callable[[str], Sequence[str]],
+        listed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._files = files
         self._recent = recent
         self._read = read
+        self._listed = listed
         self._symbols: dict[str, tuple[Symbol, ...]] = {}
-        self._project: dict[str, tuple[Symbol, ...]] = {}
+        self._project: dict[str, tuple[Symbol, ...]] | None = None
         self._project_read = -OLD_S
 
     def forget(self) -> None:
@@ -157,8 +163,21 @@ class MentionSource:
     def _known(self, wanted: str, open_path: str) -> list[tuple[str, tuple[Symbol, ...]]]:
         known = [(open_path, self._symbols.get(open_path, ()))] if open_path else []
         if len(wanted) >= FROM_LETTERS:
-            known += [item for item in self._project.items() if item[0] != open_path]
+            known += [item for item in (self._project or {}).items() if item[0] != open_path]
         return known
+
+    def missing(self, query: str) -> str:
+        """What candidates for a mention may come later, in words; ``""`` if these are all."""
+        path, colon, _ = query.rpartition(":")
+        if colon:
+            target = path.strip('"')
+            unread = is_python(target) and target not in self._symbols
+            return f"reading {target}" if unread else ""
+        if not self._listed():
+            return MORE_FILES
+        if len(query) >= FROM_LETTERS and self._project is None:
+            return "more comes: reading definitions"
+        return ""
 
     async def prepare(self, query: str) -> bool:
         """Read what the query asks for; says whether there is more to offer now."""
@@ -169,7 +188,7 @@ class MentionSource:
         if is_python(target) and target not in self._symbols:
             self._symbols[target] = await asyncio.to_thread(self._outline, target)
             more = True
-        stale = monotonic() - self._project_read > OLD_S
+        stale = self._listed() and monotonic() - self._project_read > OLD_S
         if not colon and len(query) >= FROM_LETTERS and stale:
             self._project_read = monotonic()
             self._project = await asyncio.to_thread(self._read_project, list(self._files()))

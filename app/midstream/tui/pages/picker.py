@@ -1,4 +1,8 @@
-"""A picker: type a few letters, choose a row.  Files, actions and themes are chosen with it."""
+"""A picker: type a few letters, choose a row.  Files, actions and themes are chosen with it.
+
+Letters are text while the field has the focus.  After a key that moves through the list, ``j`` and
+``k`` move as well, as on the pages, and ``/`` goes back to the field; short lists begin there.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     Args:
         preview: Called with the value under the cursor whenever it changes.
         typed: Called with what is typed; a row for it besides those that it fits, if there is one.
+        browse: Begin in the list, where all rows can be seen at once.
     """
 
     DEFAULT_CSS = """
@@ -34,6 +39,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     PickerScreen > Vertical {
         width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
         background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
+        border-subtitle-color: $ms-muted;
     }
     PickerScreen Input {
         border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel;
@@ -56,8 +62,10 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         preview: Callable[[str], None] | None = None,
         typed: Callable[[str], ListRow | None] | None = None,
         select: str | None = None,
+        browse: bool = False,
     ) -> None:
         super().__init__()
+        self._browsing = browse
         self._rows = rows
         self._title = title
         self._preview = preview
@@ -72,7 +80,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         box = Vertical()
         box.border_title = self._title
         with box:
-            yield LineField(placeholder="type to narrow down", compact=True)
+            yield LineField(compact=True, select_on_focus=False)
             yield self.list
             yield Static(classes="none", markup=False)
 
@@ -81,7 +89,19 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.
         self.list.styles.height = self.query_one(Static).styles.height = height
-        self.query_one(Input).focus()
+        self._browse(self._browsing)
+
+    def _browse(self, browsing: bool) -> None:
+        """Let letters move through the list, or be text again."""
+        self._browsing = browsing
+        field, box = self.query_one(Input), self.query_one(Vertical)
+        if browsing:
+            self.set_focus(None)
+        else:
+            field.focus()
+        field.placeholder = "/ to narrow down" if browsing else "type to narrow down"
+        words = ("j k move", "/ narrow down") if browsing else ("up down move",)
+        box.border_subtitle = f" {self._services.glyphs.separator} ".join((*words, "enter take"))
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
@@ -106,6 +126,9 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
+        self._take()
+
+    def _take(self) -> None:
         if self.list.value is not None:
             self.dismiss(self.list.value)
 
@@ -122,7 +145,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             self.list.set_palette(self._services.palette)
 
     def on_key(self, event: events.Key) -> None:
-        """The list moves while the field has the focus."""
+        """Move through the list, whatever has the keys."""
         steps = {
             "down": 1,
             "up": -1,
@@ -134,17 +157,28 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             "shift+tab": -1,
         }
         field = self.query_one(Input)
-        if event.is_printable and event.character and not field.has_focus:
-            # Typed before the field was there.
-            field.insert_text_at_cursor(event.character)
-        elif event.key == "escape" or event.key == "ctrl+c":
-            event.stop()
-            event.prevent_default()
+        if self._browsing:
+            steps |= {"j": 1, "k": -1}
+        if event.key in ("escape", "ctrl+c"):
             self.dismiss(None)
         elif event.key in steps:
-            event.stop()
-            event.prevent_default()
+            self._browse(True)
             self.list.move(steps[event.key])
+        elif event.key == "enter" and self._browsing:
+            self._take()
+        elif event.key == "slash" and self._browsing:
+            self._browse(False)
+        elif event.is_printable and event.character and not field.has_focus:
+            # Typed before the field was there, or while the list had the keys.
+            self._browse(False)
+            field.insert_text_at_cursor(event.character)
+        elif event.key == "backspace" and self._browsing:
+            self._browse(False)
+            field.action_delete_left()
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
 
 def _marked(row: ListRow, wanted: str) -> ListRow:

@@ -397,7 +397,9 @@ class SettingsScreen(PageScreen):
                 services.use_theme(value)
 
         current = str(one.value) if one.value else None
-        picker = PickerScreen(services, setting.key, rows, preview=preview, select=current)
+        picker = PickerScreen(
+            services, setting.key, rows, preview=preview, select=current, browse=True
+        )
         services.open_screen(picker, chosen)
 
     def _choose_action(self) -> None:

@@ -130,17 +130,31 @@ class Navigate(Controller):
         self._page(-(self._pane.height // 2))
 
     def top(self) -> None:
-        self._pane.go_to(0)
+        if self._panes.rail.has_focus:
+            self._panes.rail.move(-len(self._panes.rail.rows))
+        else:
+            self._pane.go_to(0)
 
     def bottom(self) -> None:
-        self._pane.go_to(self._pane.row_count - 1)
+        if self._panes.rail.has_focus:
+            self._panes.rail.move(len(self._panes.rail.rows))
+        else:
+            self._pane.go_to(self._pane.row_count - 1)
 
     def left(self) -> None:
-        self._pane.scroll_columns(-8)
+        """Scroll left; in the file list, fold the folder or go to the one above."""
+        if self._panes.rail.has_focus:
+            self._panes.rail.outwards()
+        else:
+            self._pane.scroll_columns(-8)
         self._state.refresh()
 
     def right(self) -> None:
-        self._pane.scroll_columns(8)
+        """Scroll right; in the file list, unfold the folder or go into it."""
+        if self._panes.rail.has_focus:
+            self._panes.rail.inwards()
+        else:
+            self._pane.scroll_columns(8)
         self._state.refresh()
 
     # hunks

@@ -115,7 +115,9 @@ class ReviewScreen(EagerScreen):
             "follow": self.follow,
             "show": self.show,
         }
-        self._folder = FolderListing(state, services.root, partial(self.run_worker, group="files"))
+        self._folder = FolderListing(
+            state, services.root, partial(self.run_worker, group="files"), self._read_folder
+        )
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
@@ -207,7 +209,9 @@ class ReviewScreen(EagerScreen):
             lambda: self.state.files,
             lambda: self.state.recent_paths,
             lambda path: _lines_of(session, path),
+            lambda: self.state.listed,
         )
+        composer.offer()
         if (drafts := session.drafts) is not None:
             # The list is the session's, which writes it at the end.
             drafts.sent += composer.history
@@ -395,6 +399,11 @@ class ReviewScreen(EagerScreen):
             composer = self.panes.composer
             self.state.session.keep_draft(composer.text, composer.pasted)
 
+    def _read_folder(self) -> None:
+        """The list of files is another one."""
+        self.panes.composer.offer()
+        self.refresh_facts()
+
     @on(Composer.Listed)
     def _listed(self) -> None:
         self.status.show_keys()
@@ -422,6 +431,11 @@ class ReviewScreen(EagerScreen):
             self.remove_class("-rail-open")
             self.panes.rail.display = False
         self.navigate.show_path(event.value)
+
+    @on(RowList.Highlighted, "#rail")
+    def _moved_in_rail(self, event: RowList.Highlighted) -> None:
+        event.stop()
+        self.status.show_keys()
 
     @on(Painted.Pressed)
     async def _pressed(self, event: Painted.Pressed) -> None:

@@ -164,7 +164,9 @@ class Show(Controller):
             if name is not None:
                 self._work.run(lambda: self._save_theme(name))
 
-        picker = PickerScreen(services, "Theme", rows, preview=services.use_theme, select=before)
+        picker = PickerScreen(
+            services, "Theme", rows, preview=services.use_theme, select=before, browse=True
+        )
         services.open_screen(picker, chosen)
 
     async def _save_theme(self, name: str) -> None:

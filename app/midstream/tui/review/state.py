@@ -122,11 +122,16 @@ class FolderListing:
     """Keeps the list of files up to date in the background."""
 
     def __init__(
-        self, state: ReviewState, root: Path, start: Callable[[Callable[[], object]], object]
+        self,
+        state: ReviewState,
+        root: Path,
+        start: Callable[[Callable[[], object]], object],
+        changed: Callable[[], None],
     ) -> None:
         self._state = state
         self._root = root
         self._start = start
+        self._changed = changed
         self._known: frozenset[str] = frozenset()
         self._running = False
         self._again = False
@@ -146,7 +151,7 @@ class FolderListing:
                 files = tuple(await asyncio.to_thread(session.workspace.files))
                 if files != state.files or not state.listed:
                     state.files, self._known, state.listed = files, frozenset(files), True
-                    state.refresh()
+                    self._changed()
                 await asyncio.sleep(LIST_PAUSE_S)
         finally:
             self._running = False

@@ -32,6 +32,7 @@ class Moment:
     """The facts the choice depends on.
 
     Attributes:
+        folder: What Enter does with the folder under the rail's cursor, ``""`` at a file.
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
         undecided: Undecided hunks in all files.
@@ -45,6 +46,7 @@ class Moment:
 
     composing: bool = False
     in_rail: bool = False
+    folder: str = ""
     typed: bool = False
     running: bool = False
     background: bool = False
@@ -89,7 +91,9 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield from _composing(moment)
         return
     if moment.in_rail:
-        yield "choose:open"
+        yield "choose:open" if not moment.folder else f"choose:{moment.folder}"
+        yield "row.left:fold"
+        yield "row.right:unfold"
         yield "open:find file"
         yield "pane.next"
         yield "close:back"
@@ -312,9 +316,10 @@ class Status(Controller):
     def _reviewing(self) -> Moment:
         """What the keys of the code depend on."""
         state, pane, session = self._state, self._panes.pane, self._state.session
-        hunk = pane.hunk
+        rail, hunk = self._panes.rail, pane.hunk
         return Moment(
-            in_rail=self._panes.rail.has_focus,
+            in_rail=rail.has_focus,
+            folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
             running=state.running,
             background=session is not None and session.turns.in_background,
             following=pane.following,

@@ -442,7 +442,11 @@ class Steer(Controller):
             self._state.refresh()
 
         picker = PickerScreen(
-            self._services, "Effort for the next answers", rows, select=session.turns.effort
+            self._services,
+            "Effort for the next answers",
+            rows,
+            select=session.turns.effort,
+            browse=True,
         )
         self._services.open_screen(picker, chosen)
 

@@ -27,7 +27,13 @@ from midstream.actions import Place
 from midstream.tui.eager import EAGER, paint_now
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import bindings
-from midstream.tui.mentions import MentionChoice, MentionQuery, MentionSource, typed_at
+from midstream.tui.mentions import (
+    MORE_FILES,
+    MentionChoice,
+    MentionQuery,
+    MentionSource,
+    typed_at,
+)
 from midstream.tui.pastes import Pastes
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -38,6 +44,8 @@ from midstream.tui.widgets.row_list import ListRow, RowList
 LIST_ROWS = 8
 WIDEST = 72
 NARROWEST = 30
+MIN_PATH = 12
+"""Cells of a path below which a long name gives way to it."""
 
 
 class Completions(RowList, can_focus=False):
@@ -52,8 +60,9 @@ class Completions(RowList, can_focus=False):
     """
 
     def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
-        super().__init__(palette, glyphs, ground="raised")
+        super().__init__(palette, glyphs, ground="raised", keep_right=True)
         self.candidates: Sequence[MentionChoice] = ()
+        self._note = ""
 
     @property
     def is_shown(self) -> bool:
@@ -67,37 +76,55 @@ class Completions(RowList, can_focus=False):
         # The rows stay where the list is hidden.
         return None if value is None or not self.candidates else self.candidates[int(value)]
 
-    def offer(self, candidates: Sequence[MentionChoice], column: int, room: int) -> None:
+    def offer(
+        self, candidates: Sequence[MentionChoice], column: int, room: int, note: str = ""
+    ) -> None:
         """Show candidates above the line below which this widget stands.
 
         Args:
-            candidates: The best first; none hides the list.
+            candidates: The best first.
             column: Where the mention begins, in cells from the left.
             room: Cells there are for the list.
+            note: What is not among them yet; without candidates or a note, the list is hidden.
         """
-        if candidates == self.candidates:
+        if (candidates, note) == (self.candidates, self._note):
             return
-        self.candidates = candidates
-        self.set_class(bool(candidates), "-shown")
-        if not candidates:
+        chosen = self.chosen
+        self.candidates, self._note = candidates, note
+        self.set_class(bool(candidates or note), "-shown")
+        if not (candidates or note):
             return
-        rows = [_row(str(number), candidate) for number, candidate in enumerate(candidates)]
-        self.show(rows, select="0")
+        widest = min(room, WIDEST)
+        rows = [
+            _row(str(number), candidate, widest - 4, self._glyphs.ellipsis)
+            for number, candidate in enumerate(candidates)
+        ]
+        if note:
+            rows.append(ListRow(None, ((note, "muted"),)))
+        # More of the same list must not take away what the user is about to choose.
+        again = candidates.index(chosen) if chosen in candidates else 0
+        self.show(rows, select=str(again))
         height = min(LIST_ROWS, len(rows))
         width = max(_width(row) for row in rows) + 4
         width = min(room, max(NARROWEST, min(WIDEST, width)))
         self.styles.height, self.styles.width = height, width
         self.styles.offset = ScalarOffset.from_offset((max(0, min(column, room - width)), -height))
-        self.scroll_to(y=0, animate=False, force=True)
+        self.scroll_to(y=max(0, again - height + 1), animate=False, force=True)
 
 
-def _row(value: str, candidate: MentionChoice) -> ListRow:
+def _row(value: str, candidate: MentionChoice, room: int, ellipsis: str) -> ListRow:
     folder, slash, name = visible(candidate.path).rpartition("/")
     left = ((folder + slash, "muted"), (name, "foreground!"))
     if candidate.symbol:
         outer, dot, last = visible(candidate.symbol).rpartition(".")
         left = ((outer + dot, "muted"), (last, "foreground!"))
-    return ListRow(value, left, ((f"  {visible(candidate.about)}", "muted"),))
+    # Which file a definition is in shows in the end of its path.
+    about = visible(candidate.about)
+    kind, comma, where = about.partition(", ")
+    left_room = room - sum(len(text) for text, _ in left) - len(kind + comma) - 2
+    if comma and len(where) > left_room:
+        about = f"{kind}{comma}{ellipsis}{where[-max(left_room - 1, MIN_PATH) :]}"
+    return ListRow(value, left, ((f"  {about}", "muted"),))
 
 
 def _width(row: ListRow) -> int:
@@ -433,8 +460,12 @@ class Composer(Vertical):
     @on(ComposerText.CaretMoved)
     def _offer(self, event: ComposerText.CaretMoved) -> None:
         event.stop()
+        self.offer()
+
+    def offer(self) -> None:
+        """Offer what fits the mention being typed; also called when more is known."""
         typed = self._typed()
-        if typed is None or self.mentions is None:
+        if typed is None:
             self._closed_at = None
             self._hide()
             return
@@ -458,21 +489,23 @@ class Composer(Vertical):
         return typed_at(self.field.document[row], column)
 
     def _show(self, typed: MentionQuery) -> None:
-        if self.mentions is None:
-            return
         row = self.field.cursor_location[0]
         column = PROMPT + cell_len(self.field.document[row][: typed.start])
-        found = self.mentions.candidates(typed.query)
+        found, note = list[MentionChoice](), MORE_FILES
+        if self.mentions is not None:
+            found = self.mentions.candidates(typed.query)
+            note = self.mentions.missing(typed.query)
         if any(candidate.text == f"@{typed.query}" for candidate in found[:1]):
-            found = []  # There is nothing left to complete.
+            found, note = [], ""  # There is nothing left to complete.
         was = self.list.is_shown
-        self.list.offer(found, column, self.size.width)
+        self.list.offer(found, column, self.size.width, note)
         if was != self.list.is_shown:
             self.post_message(self.Listed())
 
     def _hide(self) -> None:
-        if self.list.is_shown:
-            self.list.offer((), 0, 0)
+        was = self.list.is_shown
+        self.list.offer((), 0, 0)
+        if was:
             self.post_message(self.Listed())
         if self.mentions is not None:
             self.mentions.forget()

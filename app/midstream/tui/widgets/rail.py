@@ -1,15 +1,26 @@
-"""The file rail: open files and what is decided in them, then every file of the folder."""
+"""The file rail: open files and what is decided in them, then the folder as a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
+from rich.cells import cell_len
+
+from midstream.tui.glyphs import Glyphs
+from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
-LONGEST_LIST = 2_000
-"""Files listed; the rest is found with the file picker."""
+LONGEST_LIST: Final = 2_000
+"""Rows of the tree; what is beyond them is found by name."""
+UNFOLDED_FILES: Final = 100
+"""Files up to which a folder is shown unfolded."""
+_INDENT: Final = 2
+_WIDTH: Final = 30
+"""Cells until the layout is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +36,61 @@ class FileEntry:
     current: bool = False
 
 
+class FileTree:
+    """Files by the folder they are in; the path of a folder ends with a slash.
+
+    A folder is sorted when it is shown, since most of a large repository never is.
+    """
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self._files: dict[str, list[str]] = {"": []}
+        self._folders: dict[str, list[str]] = {"": []}
+        known = self._files
+        for path in files:
+            folder = path[: path.rfind("/") + 1]
+            if folder not in known:
+                self._add(folder)
+            known[folder].append(path)
+
+    def _add(self, folder: str) -> None:
+        self._files[folder], self._folders[folder] = [], []
+        above = parent(folder)
+        if above not in self._files:
+            self._add(above)
+        self._folders[above].append(folder)
+
+    def walk(self, unfolded: Callable[[str], bool], folder: str = "") -> Iterator[str]:
+        """What is seen, top down: files first, folders such as ``.github`` last."""
+        yield from sorted(self._files[folder])
+        for inner in sorted(self._folders[folder], key=lambda path: (is_hidden(path), path)):
+            yield inner
+            if unfolded(inner):
+                yield from self.walk(unfolded, inner)
+
+
+def parent(path: str) -> str:
+    """The folder that a file or folder is in, ``""`` for the root."""
+    return path[: path.rstrip("/").rfind("/") + 1]
+
+
+def is_hidden(folder: str) -> bool:
+    """Whether a folder is one like ``.github``: what is worked on is seldom there."""
+    return folder[len(parent(folder)) :].startswith(".")
+
+
 class Rail(RowList):
     """The rows of the rail."""
 
-    _shown: tuple[tuple[FileEntry, ...], Sequence[str]] | None = None
-    _listed: tuple[Sequence[str], str, list[ListRow]] | None = None
-    """All files, which of them is open, and their rows."""
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, glyphs, widget_id=widget_id)
+        self._opened: tuple[FileEntry, ...] = ()
+        self._files: Sequence[str] = ()
+        self._tree = FileTree(())
+        self._current = ""
+        self._unfolded: dict[str, bool] = {}
+        """Folders that were folded or unfolded, by the user or to show the open file."""
+        self._listed: list[ListRow] = []
+        self._listed_width = 0
 
     @property
     def show_cursor(self) -> bool:
@@ -39,57 +99,113 @@ class Rail(RowList):
 
     def show_files(self, opened: Sequence[FileEntry], files: Sequence[str]) -> None:
         """Show the open files and all files; does nothing when both are as before."""
-        state, known = tuple(opened), self._shown
-        if known is not None and known[0] == state and known[1] is files:
+        state = tuple(opened)
+        if self.rows and self._opened == state and self._files is files:
             return
-        self._shown = state, files
-        rows: list[ListRow] = []
-        if opened:
-            rows.append(ListRow(None, (("OPEN", "muted!"),)))
-            rows += [_open_row(entry) for entry in opened]
-            rows.append(ListRow(None, ()))
-        rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(files):,}", "muted"),)))
+        self._opened = state
         current = next((entry.path for entry in opened if entry.current), "")
-        self.show([*rows, *self._list(files, current)])
+        if self._files is not files:
+            self._files, self._tree, self._listed = files, FileTree(files), []
+        if self._current != current:
+            self._current, self._listed = current, []
+            folder = parent(current)
+            while folder:
+                self._unfolded[folder] = True
+                folder = parent(folder)
+        self._show_rows()
 
-    def _list(self, files: Sequence[str], current: str) -> list[ListRow]:
-        """The rows of all files; the same while neither these nor the open one change."""
-        known = self._listed
-        if known is not None and known[0] is files and known[1] == current:
-            return known[2]
+    def _show_rows(self, select: str | None = None) -> None:
+        width = self.size.width or _WIDTH
+        if not self._listed or width != self._listed_width:
+            self._listed, self._listed_width = self._list(width), width
         rows: list[ListRow] = []
-        folder = ""
-        # By folder: in plain order, a folder's files stand before and after those of its folders.
-        for path in sorted(files, key=_by_folder)[:LONGEST_LIST]:
-            head, slash, name = visible(path).rpartition("/")
-            if head != folder:
-                folder = head
-                rows.append(ListRow(None, ((head + slash, "muted"),)))
-            indent = "  " if head else ""
-            role = "accent" if path == current else "foreground"
-            rows.append(ListRow(path, ((indent + name, role),)))
-        if len(files) > LONGEST_LIST:
-            rows.append(ListRow(None, ((f"and {len(files) - LONGEST_LIST:,} more", "muted"),)))
-        self._listed = files, current, rows
+        if self._opened:
+            rows.append(ListRow(None, (("OPEN", "muted!"),)))
+            rows += [self._open_row(entry, width) for entry in self._opened]
+            rows.append(ListRow(None, ()))
+        rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(self._files):,}", "muted"),)))
+        self.show([*rows, *self._listed], select=select)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._show_rows()
+
+    def _list(self, width: int) -> list[ListRow]:
+        """The rows of the tree; they stay while neither files, folds nor width change."""
+        seen = list(islice(self._tree.walk(self.is_unfolded), LONGEST_LIST + 1))
+        rows = [self._tree_row(path, width) for path in seen[:LONGEST_LIST]]
+        if len(seen) > LONGEST_LIST:
+            rows.append(ListRow(None, (("more: fold, or open by name", "muted"),)))
         return rows
 
+    def _tree_row(self, path: str, width: int) -> ListRow:
+        above = parent(path)
+        lead = " " * (_INDENT * above.count("/"))
+        name, role = path[len(above) :], "accent" if path == self._current else "foreground"
+        if path.endswith("/"):
+            mark = self._glyphs.unfolded if self.is_unfolded(path) else self._glyphs.folded
+            lead, role = f"{lead}{mark} ", "muted"
+        return ListRow(path, ((lead, "muted"), (self._cut(name, width - len(lead)), role)))
 
-def _by_folder(path: str) -> tuple[bool, str, str]:
-    """Folders such as ``.github`` come last: what is worked on is seldom there."""
-    folder, _, name = path.rpartition("/")
-    return folder.startswith("."), folder, name
+    def _open_row(self, entry: FileEntry, width: int) -> ListRow:
+        right: list[Piece] = []
+        if entry.added or entry.deleted:
+            right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
+        if entry.writing:
+            right.append((" writing", "accent"))
+        elif entry.undecided:
+            right.append((f"  {entry.undecided} open", "accent"))
+        elif entry.decided:
+            right.append(("  done", "muted"))
+        role = "foreground!" if entry.current else "foreground"
+        room = width - sum(len(text) for text, _ in right)
+        name = self._cut(entry.path.rpartition("/")[2], max(room, width // 3))
+        return ListRow(entry.path, ((name, role),), tuple(right))
 
+    def _cut(self, name: str, width: int) -> str:
+        """A name in the room that a row of ``width`` cells has: names differ at their ends."""
+        name, room = visible(name), max(8, width - 2)
+        if cell_len(name) <= room:
+            return name
+        tail = (room - 1) * 2 // 3
+        return name[: room - 1 - tail] + self._glyphs.ellipsis + name[-tail:]
 
-def _open_row(entry: FileEntry) -> ListRow:
-    name = visible(entry.path).rpartition("/")[2]
-    right: list[Piece] = []
-    if entry.added or entry.deleted:
-        right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
-    if entry.writing:
-        right.append((" writing", "accent"))
-    elif entry.undecided:
-        right.append((f"  {entry.undecided} open", "accent"))
-    elif entry.decided:
-        right.append(("  done", "muted"))
-    role = "foreground!" if entry.current else "foreground"
-    return ListRow(entry.path, ((name, role),), tuple(right))
+    # folding
+
+    def is_unfolded(self, folder: str) -> bool:
+        usual = len(self._files) <= UNFOLDED_FILES and not is_hidden(folder)
+        return self._unfolded.get(folder, usual)
+
+    @property
+    def folder(self) -> str:
+        """The folder under the cursor, ``""`` if there is a file."""
+        value = self.value or ""
+        return value if value.endswith("/") else ""
+
+    def choose(self) -> None:
+        """Open the file under the cursor; fold or unfold a folder."""
+        if self.folder:
+            self.set_unfolded(self.folder, not self.is_unfolded(self.folder))
+        else:
+            super().choose()
+
+    def inwards(self) -> None:
+        """Unfold the folder under the cursor; in one that is unfolded, go to its first row."""
+        if self.folder and not self.is_unfolded(self.folder):
+            self.set_unfolded(self.folder, True)
+        elif self.folder:
+            self.move(1)
+
+    def outwards(self) -> None:
+        """Fold the folder under the cursor; elsewhere, go to the folder above."""
+        if self.folder and self.is_unfolded(self.folder):
+            self.set_unfolded(self.folder, False)
+        elif self.value is not None and (above := parent(self.value)):
+            self._show_rows(select=above)
+
+    def set_unfolded(self, folder: str, unfolded: bool) -> None:
+        """Fold or unfold a folder; the cursor goes to it."""
+        self._unfolded[folder] = unfolded
+        self._listed = []
+        self._show_rows(select=folder)
+        self.post_message(self.Highlighted(self, folder))

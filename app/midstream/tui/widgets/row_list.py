@@ -47,8 +47,8 @@ class RowList(ScrollView, can_focus=True):
     """
 
     @dataclass
-    class Chosen(Message):
-        """A row was chosen with Enter or the mouse."""
+    class Event(Message):
+        """Something happened to the row of a value."""
 
         rows: RowList
         value: str
@@ -57,12 +57,11 @@ class RowList(ScrollView, can_focus=True):
         def control(self) -> RowList:
             return self.rows
 
-    @dataclass
-    class Highlighted(Message):
-        """The cursor moved to another row."""
+    class Chosen(Event):
+        """A row was chosen with Enter or the mouse."""
 
-        rows: RowList
-        value: str
+    class Highlighted(Event):
+        """The cursor moved to another row."""
 
     def __init__(
         self,
@@ -89,14 +88,15 @@ class RowList(ScrollView, can_focus=True):
 
     def show(self, rows: Sequence[ListRow], *, select: str | None = None) -> None:
         """Show these rows, with the cursor on the one called ``select`` or where it was."""
+        before, cursor = self.rows, self.cursor
+        near = cursor if select is None else 0  # several rows may have the same value
         if select is None:
             select = self.value
-        before, cursor = self.rows, self.cursor
         self.rows = rows
         set_silently(self, Size(self.size.width, len(rows)))
         places = [index for index, row in enumerate(rows) if row.value is not None]
         wanted = [index for index in places if rows[index].value == select]
-        self.cursor = wanted[0] if wanted else (places[0] if places else 0)
+        self.cursor = min(wanted or places or [0], key=lambda index: abs(index - near))
         self._reveal()
         if len(rows) == len(before) and cursor == self.cursor:
             self._refresh_rows([y for y, row in enumerate(rows) if row != before[y]])

@@ -162,7 +162,6 @@ class StatusRow(TextLine):
     def _right(self, most: int | None = None) -> list[_Piece]:
         """The pieces on the right; ``most`` limits the cells of the guard's words."""
         facts, palette = self.facts, self._palette
-        muted = palette.style("muted")
         pieces: list[_Piece] = []
         if facts.queued:
             pieces.append(_Piece(Text(f"{facts.queued} queued   ", palette.style("warning")), 4))
