@@ -7,6 +7,7 @@ checkout they are the top-level folders ``themes/`` and ``models/``.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def model_folders() -> list[Path]:
 
 
 def default_model() -> Path:
-    """The model folder that is used when no other is configured.
+    """The model folder that is used when no other is configured: of two that work together, the
+    one that takes over.
 
     Raises:
         UnavailableError: The installation has no model folder.
@@ -57,7 +59,17 @@ def default_model() -> Path:
             f"No model is installed in {models_dir()}; reinstall Midstream or name a model folder "
             "with --model."
         )
-    return folders[0]
+    if len(folders) == 1:
+        return folders[0]
+    return next(filter(_takes_over, folders), folders[0])
+
+
+def _takes_over(folder: Path) -> bool:
+    """Whether a model folder names another model that answers first (see `engine.cascade`)."""
+    try:
+        return "takeover" in tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def model_places() -> tuple[Path, ...]:

@@ -422,6 +422,7 @@ def test_without_the_larger_model_the_first_one_answers_what_it_can(make: Make) 
     text, usage = answered(cascade, RENAME)
     assert text == text_of(cascade.first, RENAME)
     assert usage.answered_by == "brook-4m"
+    assert usage.trouble == "the file is damaged"
     with pytest.raises(UserError, match="damaged"):
         list(cascade.start(asked("start at one", LONG)))
     cascade.second.close()

@@ -25,8 +25,10 @@ from midstream.engine.decoder import Array, Decoder
 from midstream.engine.folder import Calibration, Drafting, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.resources import default_model, model_folders
+from midstream.resources import model_folders, models_dir
 from tests.helpers.folders import SAMPLE, write_folder
+
+BROOK = models_dir() / "brook-4m"
 
 CARD = """
 [confidence]
@@ -138,7 +140,7 @@ class Witness(EditJudge):
 
 @shipped
 def test_the_loop_shows_the_row_that_each_token_came_from() -> None:
-    model = OnnxModel(replace(read_folder(default_model()), confidence=TABLE), threads=1)
+    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
     for drafting in (None, Drafting()):
         model.drafting = drafting
         generation = model.start(asked("rename `result` to `price`"))
@@ -158,7 +160,7 @@ def test_the_loop_shows_the_row_that_each_token_came_from() -> None:
 
 @shipped
 def test_drafts_do_not_change_how_sure_a_model_is() -> None:
-    model = OnnxModel(replace(read_folder(default_model()), confidence=TABLE), threads=1)
+    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
     seen: set[float] = set()
     for request in edit_requests():
         found: set[float | None] = set()
@@ -178,7 +180,7 @@ def test_drafts_do_not_change_how_sure_a_model_is() -> None:
 
 @shipped
 def test_an_answer_that_is_cut_is_not_judged() -> None:
-    model = OnnxModel(replace(read_folder(default_model()), confidence=TABLE), threads=1)
+    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
     generation = model.start(replace(asked("rename `result` to `price`"), max_output_tokens=3))
     list(generation)
     assert generation.finish_reason is FinishReason.LENGTH
@@ -187,7 +189,7 @@ def test_an_answer_that_is_cut_is_not_judged() -> None:
 
 @shipped
 def test_giving_up_is_told() -> None:
-    model = OnnxModel(replace(read_folder(default_model()), confidence=TABLE), threads=1)
+    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
     for words, gave_up in (("what does this do?", True), ("rename `result` to `price`", False)):
         generation = model.start(asked(words))
         text = "".join(piece.text for piece in generation)

@@ -14,7 +14,9 @@ from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.inspect import check
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.resources import default_model, model_folders
+from midstream.resources import model_folders, models_dir
+
+BROOK = models_dir() / "brook-4m"
 
 pytestmark = [
     pytest.mark.system,
@@ -23,13 +25,13 @@ pytestmark = [
 
 
 def test_it_passes_the_check() -> None:
-    results = {result.name: result for result in check(default_model(), threads=1)}
+    results = {result.name: result for result in check(BROOK, threads=1)}
     assert all(result.ok for result in results.values())
     assert results["cache"].detail == "drafting is exact"
 
 
 def test_drafted_edits_are_the_undrafted_ones() -> None:
-    model = OnnxModel(read_folder(default_model()), threads=1)
+    model = OnnxModel(read_folder(BROOK), threads=1)
     forwards = tokens = 0
     for request in edit_requests():
         texts: set[str] = set()
@@ -46,7 +48,7 @@ def test_drafted_edits_are_the_undrafted_ones() -> None:
 
 
 def test_a_redirect_that_was_read_ahead_reads_what_came_since() -> None:
-    model = OnnxModel(read_folder(default_model()), threads=1)
+    model = OnnxModel(read_folder(BROOK), threads=1)
     request = edit_requests()[0]
     answer = iter(model.start(request))
     lines = "".join(piece.text for piece in model.start(request)).splitlines(keepends=True)
@@ -68,7 +70,7 @@ def test_a_redirect_that_was_read_ahead_reads_what_came_since() -> None:
 
 
 def test_an_answer_that_was_begun_ahead_is_the_same() -> None:
-    model = OnnxModel(read_folder(default_model()), threads=1)
+    model = OnnxModel(read_folder(BROOK), threads=1)
     requests = edit_requests()
     for request, other in pairwise(requests):
         plain = model.start(request)
@@ -92,7 +94,7 @@ def test_an_answer_that_was_begun_ahead_is_the_same() -> None:
 
 
 def test_what_was_begun_ahead_is_taken_up_once_and_by_its_own_request() -> None:
-    model = OnnxModel(read_folder(default_model()), threads=1)
+    model = OnnxModel(read_folder(BROOK), threads=1)
     one, other, *_ = edit_requests()
     for asked in (other, one, one):
         assert list(model.start(replace(one, generate=False))) == []
@@ -118,7 +120,7 @@ def every_edit() -> Iterator[GenerateRequest]:
 
 @pytest.mark.slow
 def test_drafts_change_nothing_on_hundreds_of_prompts() -> None:
-    model = OnnxModel(read_folder(default_model()), threads=1)
+    model = OnnxModel(read_folder(BROOK), threads=1)
     count = 0
     for request in every_edit():
         model.drafting = None

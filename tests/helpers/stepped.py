@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 from midstream.edits.request import parse_follow_up, parse_request
-from midstream.engine.types import FinishReason, GenerateRequest, Piece, Usage
+from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextModel, Usage
 from midstream.responses.endpoint import Endpoint
 from midstream.serving.app import create_app
 from midstream.serving.running import serve
@@ -110,7 +110,7 @@ class SteppedGeneration:
 
 
 @contextlib.asynccontextmanager
-async def served(model: SteppedModel) -> AsyncIterator[Endpoint]:
+async def served(model: TextModel) -> AsyncIterator[Endpoint]:
     """The real server with ``model`` on a loopback port of this process."""
     app = create_app({model.name: model}, token="secret")
     async with serve(app) as server:

@@ -14,13 +14,15 @@ from midstream.engine.codec import EditCodec
 from midstream.engine.prompts import read_edit
 from midstream.engine.types import Message
 from midstream.guard.correction import CorrectionRequest
-from midstream.resources import default_model
+from midstream.resources import models_dir
 from midstream.serving.requests import read_create
 from models.training.code import Code
 from models.training.evaluate import request_of
 from models.training.instructions import vocabulary
 from models.training.tasks import Example, attempt
 from models.training.variants import corrected
+
+BROOK = models_dir() / "brook-4m"
 
 SOURCE = """\
 def load(path, mode):
@@ -62,7 +64,7 @@ def test_the_engine_reads_the_same_object_from_the_wire() -> None:
     sent = read_create(frame).correction
     assert type(sent) is CorrectionRequest
     assert sent == made.correction
-    codec = EditCodec.load(Path(default_model()))
+    codec = EditCodec.load(Path(BROOK))
     prompt = codec.encode(read_edit(messages, sent)).prompt_ids
     assert prompt == codec.encode(request_of(asdict(made))).prompt_ids
     assert prompt != codec.encode(read_edit(messages)).prompt_ids, "it is put as the advice alone"

@@ -19,11 +19,13 @@ from midstream.pairing.scope.mentions import new_names
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Confidence, NoticeLevel
 from midstream.pairing.turn.review import seen_in, unsure_of, way_out
-from midstream.resources import default_model, model_folders
+from midstream.resources import model_folders, models_dir
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedGeneration, SteppedModel, served
+
+BROOK = models_dir() / "brook-4m"
 
 BODY = '''\
 def load(path, limit=None):
@@ -393,7 +395,7 @@ def test_without_a_screen(
     tmp_path: Path, root: Path, threshold: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The shipped model from its logits to the last line, on both sides of the threshold."""
-    folder = Path(shutil.copytree(default_model(), tmp_path / "judged"))
+    folder = Path(shutil.copytree(BROOK, tmp_path / "judged"))
     facts = folder / "midstream.toml"
     head, _, tail = facts.read_text("utf-8").partition("[card]")
     head = head.partition("[confidence]")[0]
@@ -413,7 +415,7 @@ def test_without_a_screen(
 
 
 SHIPPED = pytest.mark.skipif(
-    not model_folders() or "[confidence]" not in (default_model() / "midstream.toml").read_text(),
+    not model_folders() or "[confidence]" not in (BROOK / "midstream.toml").read_text(),
     reason="the shipped model is not calibrated",
 )
 

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from midstream.resources import default_model, model_folders
+from midstream.resources import model_folders, models_dir
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from tests.helpers.stage import CODE, Stage
 from tests.helpers.stepped import SteppedModel
+
+BROOK = models_dir() / "brook-4m"
 
 pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
 
 
 def judged(folder: Path, threshold: float) -> Path:
     """A copy of the shipped model with another threshold; how sure it is stays its own."""
-    shutil.copytree(default_model(), folder)
+    shutil.copytree(BROOK, folder)
     facts = folder / "midstream.toml"
     head, _, tail = facts.read_text("utf-8").partition("[card]")
     head = head.partition("[confidence]")[0]

@@ -27,11 +27,13 @@ from midstream.bench.peers import (
     llama_installed,
     write_gguf,
 )
+from midstream.bench.reference_edits import free_requests, screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
+from midstream.engine.cascade import Cascade, first_folder, load_served_model
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.processes import resident_bytes
-from midstream.resources import default_model
+from midstream.resources import default_model, find_model
 
 
 @dataclass(slots=True)
@@ -46,6 +48,9 @@ class EngineReport:
         row_share: What one more drafted token adds to a step.
         redirect_share: Of the cold time, and of the prompt that is read, after a redirect.
         change_ms: From Enter to the first changed line and to the whole answer.
+        first: The model that is asked before this one, measured alone.
+        pair_ms: As `change_ms`, with that model in front, by the model that answers.
+        pair_mib: Resident memory of this process with both models after that.
         stop_forwards: The slowest stop in forwards of its kind (a chunk of a prompt, a step).
         bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
             read, by context length.
@@ -74,6 +79,9 @@ class EngineReport:
     bandwidth_share: dict[int, float] = field(default_factory=dict[int, float])
     peers: dict[str, dict[str, Beside]] = field(default_factory=dict[str, dict[str, Beside]])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
+    first: EngineReport | None = None
+    pair_ms: dict[str, float] = field(default_factory=dict[str, float])
+    pair_mib: float = 0.0
 
 
 def run(argv: Sequence[str]) -> int:
@@ -85,12 +93,12 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--gguf", type=Path, help="a GGUF file for llama.cpp (the model itself)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
-    report = measure(
-        options.model or default_model(),
-        provider=options.provider,
-        threads=options.threads,
-        gguf=options.gguf,
-    )
+    path = default_model() if options.model is None else find_model(options.model)
+    report = measure(path, provider=options.provider, threads=options.threads, gguf=options.gguf)
+    first = first_folder(read_folder(path))
+    if first is not None:
+        report.first = measure(first.path, provider=options.provider, threads=options.threads)
+        measure_pair(report, path, provider=options.provider, threads=options.threads)
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(as_lines(report)))
     return 0
 
@@ -132,7 +140,7 @@ def measure(
                 report.peers[name][f"{kind} at {context}, tokens/s"] = figure
     found.clear()
     report.first_token_ms, report.redirect_share = timing.first_tokens(model, repeat)
-    report.change_ms = timing.changes(model, repeat)
+    report.change_ms = timing.changes(model, screenful_requests() * repeat, model.cache.clear)
     report.stop_ms, report.stop_forwards = timing.stops(model)
     report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
     report.memory_mib = {
@@ -143,6 +151,29 @@ def measure(
     _measure_bandwidth(report, model)
     model.close()
     return report
+
+
+def measure_pair(
+    report: EngineReport,
+    path: Path,
+    *,
+    provider: str = "cpu",
+    threads: int | None = None,
+    repeat: int = 3,
+) -> None:
+    """Measure a model together with the one that is asked before it; see `measure`."""
+    model = load_served_model(path, provider=provider, threads=threads)
+    assert isinstance(model, Cascade)
+    larger = model.second.loaded.result()
+
+    def forget() -> None:
+        model.first.cache.clear()
+        larger.cache.clear()
+
+    requests = [*screenful_requests(), *free_requests()] * repeat
+    report.pair_ms = timing.changes(model, requests, forget)
+    report.pair_mib = resident_bytes() / 2**20
+    model.close()
 
 
 def _peers(
@@ -269,3 +300,9 @@ def as_lines(report: EngineReport) -> Iterator[str]:
             )
     for peer, reason in report.skipped.items():
         yield f"  {peer}: left out, {reason}"
+    if report.first is not None:
+        yield from as_lines(report.first)
+        yield f"{report.model} after {report.first.model}, 24 lines, by who answers:"
+        for key, value in report.pair_ms.items():
+            yield f"  {key:38} {value:8.0f} ms"
+        yield f"  {'memory of the process':38} {report.pair_mib:8.0f} MiB"

@@ -26,7 +26,6 @@ from midstream.bench.reference_edits import (
     REFERENCE_EDITS,
     edit_requests,
     long_requests,
-    screenful_requests,
 )
 from midstream.edits.request import parse_request, render_follow_up, render_request
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
@@ -34,7 +33,7 @@ from midstream.engine.model import OnnxModel, PromptTooLongError
 from midstream.engine.plan import EncodedRequest
 from midstream.engine.prompts import load_tokenizer
 from midstream.engine.sampling import Sampler
-from midstream.engine.types import GenerateRequest, Message, Usage
+from midstream.engine.types import GenerateRequest, Message, TextModel, Usage
 
 LONG = "long region, "
 """In front of what is measured on long regions."""
@@ -88,23 +87,32 @@ TYPED = 0.6
 """Share of an instruction that has been read when Enter is pressed, where one is typed."""
 
 
-def changes(model: OnnxModel, repeat: int) -> dict[str, float]:
+def changes(
+    model: TextModel, requests: Sequence[GenerateRequest], forget: Callable[[], None]
+) -> dict[str, float]:
     """Return milliseconds from Enter to the first changed line and to the whole answer.
 
-    Of edits of 24 lines, "pasted" (nothing was read) and "typed": the lines were read before the
-    first word, and again with the first part of the instruction.
+    "pasted": nothing was read; "typed": the lines were read before the first word, and again with
+    the first part of the instruction. Of several models behind one name, the one that answers is
+    named in front.
+
+    Args:
+        model: the model.
+        requests: edits of 24 lines.
+        forget: clears its caches.
     """
     times: dict[str, list[float]] = {}
-    for request in screenful_requests() * repeat:
+    for request in requests:
         for kind in ("pasted", "typed"):
-            model.cache.clear()
+            forget()
             if kind == "typed":
                 for share in (0.0, TYPED):
                     for _ in model.start(_typed(request, share)):
                         pass
-            first, whole = _change(model, request)
-            times.setdefault(f"{kind}, first change", []).append(first)
-            times.setdefault(f"{kind}, whole answer", []).append(whole)
+            first, whole, writer = _change(model, request)
+            for what, seconds in (("first change", first), ("whole answer", whole)):
+                name = ", ".join(filter(None, (writer, kind, what)))
+                times.setdefault(name, []).append(seconds)
     return {key: 1000 * median(values) for key, values in times.items()}
 
 
@@ -117,18 +125,19 @@ def _typed(request: GenerateRequest, share: float) -> GenerateRequest:
     return replace(request, messages=(Message("user", text),), generate=False)
 
 
-def _change(model: OnnxModel, request: GenerateRequest) -> tuple[float, float]:
-    """Return the seconds to the first line that differs from the region's, and to the end."""
+def _change(model: TextModel, request: GenerateRequest) -> tuple[float, float, str]:
+    """Return the seconds to the first line that differs and to the end, and who answered."""
     region = parse_request(request.messages[-1].text)
     assert region is not None
     started = time.perf_counter()
+    generation = model.start(request)
     text, first = "", None
-    for piece in model.start(request):
+    for piece in generation:
         text += piece.text
         if first is None and not region.region.startswith(text):
             first = time.perf_counter() - started
     whole = time.perf_counter() - started
-    return whole if first is None else first, whole
+    return whole if first is None else first, whole, generation.usage.answered_by
 
 
 def _redirect(

@@ -84,7 +84,8 @@ def _list(*, as_json: bool) -> None:
         else:
             size = f"{info.bytes / 1e6:,.0f} MB"
             what = f"{info.prompt}, {info.context_length:,} tokens, {size}"
-            print(printable(f"{info.name:<24} {what:<40} {info.path}"))
+            after = f"  after {info.first}" if info.first else ""
+            print(printable(f"{info.name:<24} {what:<40} {info.path}{after}"))
     if not found and not as_json:
         print("No model is installed; `midstream models add FOLDER` installs one.")
 

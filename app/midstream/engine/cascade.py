@@ -49,6 +49,8 @@ _log = logging.getLogger(__name__)
 
 MOST_HIDDEN: Final = 192
 """Tokens of the first model's answer. A longer one is rarely right, and would be waited for."""
+KEPT_BYTES: Final = 32 << 20
+"""Cache rows of earlier prompts that the larger model keeps; together both stay below 400 MB."""
 REMEMBERED: Final = 64
 """Requests whose author is remembered for redirects."""
 
@@ -96,6 +98,7 @@ class BackgroundModel:
             _log.warning("%s was not loaded: %s", self.folder.name, error)
             self.loaded.set_exception(error)
         else:
+            model.cache.budget = KEPT_BYTES
             self.loaded.set_result(model)
 
     def close(self) -> None:
@@ -320,9 +323,10 @@ class CascadeAnswer(_CascadeWork):
             if self._stopped:
                 return
             generation = cascade.second.loaded.result().start(request)
-        except Exception:
+        except Exception as error:
             if first is None or self._stopped:
                 raise
+            self.usage.trouble = str(error)
             yield from self._show_first(first)
             return
         self._begin(generation)

@@ -87,6 +87,7 @@ class Usage:
         answered_by: name of the model whose text it is, where several stand behind one name; ""
             before that is decided.
         waits_for: name of a model that is still being loaded and has to answer; "" for none.
+        trouble: why a model that was to answer cannot, where another one answered; "" for none.
         hidden_s: seconds spent on answers of which nothing was shown.
     """
 
@@ -106,6 +107,7 @@ class Usage:
     threshold: float | None = None
     answered_by: str = ""
     waits_for: str = ""
+    trouble: str = ""
     hidden_s: float = 0.0
 
     def take(self, other: Usage) -> None:

@@ -47,16 +47,19 @@ class Progress:
     Attributes:
         answered_by: Name of the model whose text follows, where several stand behind one name.
         waits_for: Name of a model that is still being loaded and has to answer, or "".
+        trouble: Why a model that was to answer cannot, where another one answers.
     """
 
     answered_by: str = ""
     waits_for: str = ""
+    trouble: str = ""
 
     @classmethod
     def read(cls, metadata: Mapping[str, str]) -> Progress:
-        """Read the metadata of a response; names that cannot be shown count as none."""
-        names = (metadata.get(f"midstream.{key}", "") for key in ("answered_by", "waits_for"))
-        return cls(*(name if name.isprintable() else "" for name in names))
+        """Read the metadata of a response; what cannot be shown counts as not said."""
+        keys = ("answered_by", "waits_for", "trouble")
+        said = (metadata.get(f"midstream.{key}", "") for key in keys)
+        return cls(*(text if text.isprintable() else "" for text in said))
 
 
 @dataclass(frozen=True, slots=True)

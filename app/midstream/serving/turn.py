@@ -383,10 +383,14 @@ class ServedResponse:
         return judged
 
     def _progress(self) -> dict[str, str]:
-        """Which of several models behind one name answers, or is waited for."""
+        """Which of several models behind one name answers, is waited for, or cannot answer."""
         usage = self._job.usage
-        names = {"answered_by": usage.answered_by, "waits_for": usage.waits_for}
-        return {METADATA_PREFIX + key: name for key, name in names.items() if name}
+        said = {
+            "answered_by": usage.answered_by,
+            "waits_for": usage.waits_for,
+            "trouble": usage.trouble,
+        }
+        return {METADATA_PREFIX + key: text[:_FACT_LENGTH] for key, text in said.items() if text}
 
     def telemetry(self) -> dict[str, Any]:
         """What the turn costs so far; `midstream.serving.http` says what is in it."""

@@ -72,7 +72,9 @@ class TurnLog:
             return
         turn.answered_by = progress.answered_by
         if progress.waits_for:
-            self.status.inform(f"{progress.waits_for} is still being loaded; it answers then.")
+            self.status.inform(f"{progress.waits_for} is still being loaded and answers then.")
+        if progress.trouble:
+            self.status.warn(f"{progress.answered_by} answers alone: {progress.trouble}")
         self.status.touch()
 
     def shown(self, answer: Answer) -> None:
