@@ -326,6 +326,20 @@ def apply(folder: Path, reply: str, *arguments: str) -> subprocess.CompletedProc
     )
 
 
+def test_apply_lists_the_uses_that_it_leaves_behind(folder: Path) -> None:
+    (folder / "use.py").write_text("import sums\n\nprint(sums.total([1]))\n")
+    reply = (
+        "sums.py\n<<<<<<< SEARCH\ndef total(values):\n=======\ndef summed(values):\n"
+        ">>>>>>> REPLACE\n"
+    )
+    done = apply(folder, reply, "--dry-run", "--json")
+    assert json.loads(done.stdout)["left"] == "`total` is still used in use.py:3."
+    done = apply(folder, reply)
+    assert done.returncode == 0, done.stdout
+    assert "`total` is still used in use.py:3.\n" in done.stdout
+    assert "def summed(values):" in (folder / "sums.py").read_text()
+
+
 def test_apply_writes_what_matches(folder: Path) -> None:
     done = apply(folder, REPLY, "--dry-run", "--json")
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from midstream.commands.edit import JsonSink
+from midstream.commands.edit import DiffSink, JsonSink
 from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
+from midstream.errors import UserError
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.scope.mentions import new_names
@@ -247,6 +248,20 @@ async def test_a_flagged_answer_is_written_only_when_asked_for(
     assert outcome.written is written
     assert bool(outcome.refused) is not written
     assert (root / "files.py").read_text() == (MISREAD if written else BODY)
+
+
+async def test_a_withheld_answer_shows_no_diff(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = CalibratedModel(0.99)
+    model.give(BODY.replace("limit=None", "limit=None, encoding=utf-8", 1))
+    model.end()
+    asked = 'add a parameter encoding with default "utf-8"'
+    job = Job(root, "files.py", asked, selection=(0, 6))
+    async with served(model) as endpoint:
+        with pytest.raises(UserError, match="Nothing is proposed"):
+            await run_job(job, DiffSink(), settings=Settings(), endpoint=endpoint)
+    assert capsys.readouterr().out == ""
 
 
 async def test_what_the_person_wrote_is_doubted_no_more(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.commands.common import print_json, printable
 from midstream.edits.formats import names
+from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,16 +64,19 @@ def run(options: argparse.Namespace) -> int:
     )
     changes = bool(result.changes or result.executable)
     broken = {} if options.anyway else asyncio.run(read.broken_by(result))
+    left = asyncio.run(read.left_by(result))
     writes = changes and not broken and not options.dry_run
     if writes:
         write(workspace, result, read)
     if options.json:
-        print_json({**result.to_json(), "written": writes, "broken": broken})
+        print_json({**result.to_json(), "written": writes, "broken": broken, "left": left or None})
     else:
         fits = result.ok and (options.dry_run or bool(broken))
         print(printable("All edits would apply." if fits else result.message()))
         for line in _story(result, "" if writes else "would be "):
             print(printable(line))
+        if left:
+            print(printable(left))
         for path, why in broken.items():
             said = f"{path} would not parse any more ({why}); nothing was written. Fix the reply"
             print(printable(f"{said}, or write it with --anyway."))
@@ -125,21 +129,43 @@ class Reader:
 
     async def broken_by(self, result: ApplyResult) -> dict[str, str]:
         """Where files stop parsing with a result, by path; see ``checks.breaks``."""
-        from midstream.edits.documents import NotTextError, SourceText, join_lines
+        from midstream.edits.documents import join_lines
         from midstream.pairing.parsing import breaks
 
-        came_from = {file.new_path: file.path for file in result.files if file.new_path is not None}
         found: dict[str, str] = {}
+        for path, (before, after) in self._versions(result).items():
+            written = result.changes[path] is not None
+            if written and (why := await breaks(path, before, join_lines(after))):
+                found[path] = why
+        return found
+
+    async def left_by(self, result: ApplyResult) -> str:
+        """Where names are still used that a result renames or deletes, as a sentence or ``""``."""
+        from midstream.pairing.references import told_uses_left
+
+        if not any(map(is_python, result.changes)):
+            return ""
+        moved = {
+            name for file in result.files if file.new_path for name in (file.path, file.new_path)
+        }
+        versions = {p: pair for p, pair in self._versions(result).items() if p not in moved}
+        before = {path: pair[0] for path, pair in versions.items() if path in self._texts}
+        after = {path: versions[path][1] for path in before}
+        return await told_uses_left(self._workspace.root, self._workspace.files(), before, after)
+
+    def _versions(self, result: ApplyResult) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        """The lines of files before and after a result, by path; without those that are no text."""
+        from midstream.edits.documents import NotTextError, SourceText
+
+        came_from = {file.new_path: file.path for file in result.files if file.new_path is not None}
+        found: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
         for path, data in result.changes.items():
-            if data is None:
-                continue
             try:
                 before = SourceText.from_bytes(self._texts.get(came_from.get(path, path), b""))
-                after = SourceText.from_bytes(data)
+                after = SourceText.from_bytes(data or b"")
             except NotTextError:
                 continue
-            if why := await breaks(path, before.lines, join_lines(after.lines)):
-                found[path] = why
+            found[path] = before.lines, after.lines
         return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from midstream.edits.syntax import is_python
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.parsing import breaks
 from midstream.pairing.session import PairingSession, SessionState
@@ -204,7 +205,7 @@ async def run_job(
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
     """Where names are still used that an answer renames or deletes, as a sentence or ``""``."""
-    from midstream.pairing.references import ReferencesError, listed, uses_left
+    from midstream.pairing.references import told_uses_left
 
     before: dict[str, Sequence[str]] = {}
     after: dict[str, Sequence[str]] = {}
@@ -213,11 +214,7 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
         before[path] = proposal.base.lines
         after[path] = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")[:-1]
     files = await asyncio.to_thread(session.workspace.files)
-    try:
-        left = await uses_left(session.root, files, before, after)
-    except ReferencesError as error:
-        return str(error)
-    return f"{listed(left)}." if left else ""
+    return await told_uses_left(session.root, files, before, after)
 
 
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:
@@ -254,6 +251,7 @@ async def _follow(session: PairingSession, turn: Turn, sink: Sink, *, streams: b
             _report(session, turn, sink)
         return
     segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
+    may_be_withheld = is_python(turn.path)  # An answer that is nonsense is taken back at its end.
     characters = 0
     told: set[int] = set()
     ended = asyncio.create_task(session.turns.finished())
@@ -263,7 +261,7 @@ async def _follow(session: PairingSession, turn: Turn, sink: Sink, *, streams: b
         if len(text) > characters:
             sink.text(text[characters:])
             characters = len(text)
-        for hunk_id in segment.hunk_ids:
+        for hunk_id in segment.hunk_ids if over or not may_be_withheld else ():
             hunk = session.hunks.get(hunk_id)
             if hunk_id not in told and hunk.decidable:
                 told.add(hunk_id)

@@ -206,6 +206,15 @@ async def uses_left(
     return tuple(dict.fromkeys(found))
 
 
+async def told_uses_left(root: Path, files: Sequence[str], before: Lines, after: Lines) -> str:
+    """What ``uses_left`` finds, or why it found nothing, as a sentence; ``""`` for no uses."""
+    try:
+        left = await uses_left(root, files, before, after)
+    except ReferencesError as error:
+        return str(error)
+    return f"{listed(left)}." if left else ""
+
+
 def listed(left: Sequence[UseLeft]) -> str:
     """A sentence without its full stop that lists uses which a change leaves behind."""
     names = " and ".join(f"`{name}`" for name in dict.fromkeys(use.name for use in left))
