@@ -174,10 +174,11 @@ _UNSURE = """\
 An answer that changes something comes with the probability that it is right: the probabilities of
 its tokens and signs in the text (it is no Python any more, a quoted name is missing, lines are gone
 that nobody asked to remove, ...), weighed by a logistic regression. Below {threshold} the product
-says that the model is unsure. Weights and threshold come from the sets below, the figures for each
-answer from weights that were fitted on other packages; AUC over all of them {auc}. "reworded" puts
-free words round requests of "new" and "known"; "outside" asks, in free words, for what no task
-covers, so that every change is wrong. "by hand" chose nothing.
+says that the model is unsure: of unflagged answers to free words ("reworded" and "outside",
+weighed as many wrong as right) at least 85 % are to be right. Weights and threshold come from the sets below;
+AUC over all of them {auc}. "reworded" puts free words round requests of "new" and "known";
+"outside" asks, in free words, for what no task covers, so that every change is wrong. "by hand"
+chose nothing.
 
 | | asked | left alone | changed | right of these | AUC | wrong ones flagged | right ones flagged | right if flagged | right if not |
 |---|---|---|---|---|---|---|---|---|---|

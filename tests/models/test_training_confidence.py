@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from midstream.engine.confidence import weighed
 from models.training.confidence import (
     FALSE_ALARMS,
+    FREE,
+    RIGHT_UNFLAGGED,
     Case,
     area,
     calibrate,
@@ -18,10 +21,11 @@ from models.training.confidence import (
     outside,
     reworded,
     told,
+    trusted_from,
     with_section,
 )
 
-GROUPS = ("known", "new", "outside")
+GROUPS = ("known", "new", "other")
 
 
 def made_up(count: int = 3000) -> list[Case]:
@@ -72,6 +76,19 @@ def test_the_threshold_flags_no_more_right_answers_than_it_may() -> None:
     assert report["sets"]["new"]["wrong_flagged"] > 40
     assert report["sets"]["known"]["left_alone"] == pytest.approx(10, abs=1)
     assert all(name in told(report) for name in GROUPS)
+
+
+def test_free_words_may_need_a_higher_threshold() -> None:
+    free = [replace(case, group=FREE[0]) for case in made_up() if case.changed]
+    cases = [case for case in made_up() if case.changed]
+    without, with_free = calibrate(cases).table, calibrate([*cases, *free])
+    assert with_free.table.threshold > without.threshold
+    chances = with_free.chances[len(cases) :]
+    right = np.array([case.right for case in free], float)
+    high = chances >= trusted_from(chances, right)
+    good, bad = right[high].sum() / right.sum(), (1 - right)[high].sum() / (1 - right).sum()
+    assert good / (good + bad) == pytest.approx(RIGHT_UNFLAGGED, abs=0.01)
+    assert trusted_from(chances, np.ones(len(free))) == 0.0
 
 
 def test_the_area_is_how_often_a_right_answer_stands_above_a_wrong_one() -> None:

@@ -317,7 +317,9 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
         assert asked is not None
         return asked.region
 
-    root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": USER})
+    # With a second `cost` in the project the model is asked which one is meant.
+    user = f"{USER}\n\nclass Bill:\n    cost = 1\n"
+    root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": user})
     model = ReplayModel(idle, facts={"prompt": "edit-codec", "languages": "python"})
     async with (
         served(model) as endpoint,

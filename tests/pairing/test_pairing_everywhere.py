@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from midstream.pairing.headless import Job, run_job
-from midstream.pairing.references import Use, find_uses, with_name
+from midstream.pairing.references import Use, find_uses, uses_left, with_name
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -69,6 +69,66 @@ async def test_every_use_gets_a_hunk_without_the_model(
         await session.files.accept_rest(path)
     assert (root / "util.py").read_text() == expected(UTIL)
     assert (root / "main.py").read_text() == expected(MAIN)
+
+
+async def test_exactly_the_listed_uses_are_exchanged(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    """Also where more than the name has changed, and namesakes stand beside them."""
+    (root / "own.py").write_text("def helper():\n    return 1\n\n\nprint(helper())\n")
+    witness = Witness(session)
+    await session.turns.instruct("rename helper to add_one in helper, with a step", path="util.py")
+    model.give("def add_one(x, step=1):\n    return x + step\n")
+    model.end()
+    await session.turns.finished()
+    ids = [hunk.id for hunk in session.hunks.undecided()]
+    assert await session.files.accept_rest("util.py") == len(ids)
+    await witness.until(lambda: "still used" in witness.notice)
+    assert session.status.notices[-1].action == "hunk.elsewhere"
+    before = {path: (root / path).read_text() for path in ("util.py", "main.py")}
+    left = await uses_left(
+        root,
+        ["util.py", "main.py", "own.py"],
+        {"util.py": UTIL.splitlines()},
+        {"util.py": before["util.py"].splitlines()},
+    )
+    assert {each.new for each in left} == {"add_one"}
+    assert await session.background.elsewhere(ids[0]) == 2
+    await session.background.finished()
+    await session.turns.finished()
+    changed = {
+        (hunk.path, line)
+        for hunk in session.hunks.undecided()
+        for line, (old, new) in enumerate(zip(hunk.old, hunk.new, strict=True), hunk.start)
+        if old != new
+    }
+    assert changed == {(each.path, each.line) for each in left}
+    for path in ("util.py", "main.py"):
+        await session.files.accept_rest(path)
+        assert (root / path).read_text() == expected(before[path])
+
+
+async def test_uncertain_uses_are_flagged(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    cart = "class Cart:\n    def helper(self):\n        return 1\n"
+    (root / "cart.py").write_text(cart)
+    (root / "odd.py").write_text("def show(thing):\n    return thing.helper()\n")
+    await session.turns.instruct("rename helper to count in Cart.helper", path="cart.py")
+    model.give("    def count(self):\n        return 1\n")
+    model.end()
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    model.give("def show(thing):\n    return thing.count()\n")
+    model.end()
+    await session.background.elsewhere(hunk.id)
+    await session.background.finished()
+    await session.turns.finished()
+    (odd,) = session.hunks.undecided("odd.py")
+    assert session.turns.doubts(odd)
+    assert not session.turns.doubts(session.hunks.get(hunk.id))
+    assert "means the same in odd.py:2" in session.status.notices[-1].text
+    assert [each.id for each in session.hunks.undecided() if session.turns.doubts(each)] == [odd.id]
 
 
 async def test_the_search_can_be_stopped(session: PairingSession, model: SteppedModel) -> None:

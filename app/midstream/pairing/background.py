@@ -9,6 +9,8 @@ all that wait.
 from __future__ import annotations
 
 import asyncio
+import re
+import tokenize
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +21,14 @@ from midstream.edits.lcs import matching_pairs
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
-from midstream.pairing.references import Use, find_uses, first_use, with_name
+from midstream.pairing.references import (
+    MOST_LISTED,
+    Use,
+    find_uses,
+    first_use,
+    renames,
+    with_name,
+)
 from midstream.pairing.request.builder import Question
 from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.similar_edits import (
@@ -29,7 +38,7 @@ from midstream.pairing.similar_edits import (
     places,
     renamed_import,
     similar_places,
-    substitutions,
+    tokens,
 )
 from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
 from midstream.pairing.turn.review import LARGER_MODEL
@@ -57,6 +66,7 @@ class _Task:
         text: The instruction.
         find: Finds its places in the current lines of the file.
         rewrite: What the lines of a place become, where no model is needed.
+        doubt: Why its hunks are flagged, ``""`` if they are not.
         consume: Whether AI comments of the region are removed with it.
         words: Whether it is a question, to be answered without a change.
         done: Places that are done.
@@ -66,6 +76,7 @@ class _Task:
     text: str
     find: Callable[[Sequence[str]], Sequence[EditPlace]]
     rewrite: Callable[[Sequence[str], EditPlace], list[str] | None] | None = None
+    doubt: str = ""
     consume: bool = False
     words: bool = False
     done: set[str] = field(default_factory=set[str])
@@ -96,6 +107,7 @@ class BackgroundTasks:
         self._turns = turns
         self._waiting: deque[_Task] = deque()
         self._running: asyncio.Task[None] | None = None
+        self._searches: set[asyncio.Task[None]] = set()
         self._seen: dict[str, Counter[tuple[str, str]]] = {}
         self._texts: dict[str, list[str]] = {}
         status.subscribe(self._hear)
@@ -114,9 +126,10 @@ class BackgroundTasks:
     async def close(self) -> None:
         """Drop what waits and end what runs."""
         self._waiting.clear()
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait({self._running})
+        for task in (ended := {*self._searches, *({self._running} if self._running else ())}):
+            task.cancel()
+        if ended:
+            await asyncio.wait(ended)
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Look at files that another program has saved."""
@@ -132,7 +145,10 @@ class BackgroundTasks:
             if self.comments:
                 self._take_comments(path, lines)
             if self.continuous and before is not None and is_python(path):
-                await self._follow_on(path, before, lines)
+                # A search takes seconds, and the next save is not to wait for it.
+                search = asyncio.create_task(self._follow_on(path, before, lines))
+                self._searches.add(search)
+                search.add_done_callback(self._searches.discard)
 
     async def elsewhere(
         self, *hunk_ids: int, progress: Callable[[int, int], None] | None = None
@@ -155,7 +171,10 @@ class BackgroundTasks:
         after = list(base)
         for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
             after[hunk.start : hunk.stop] = hunk.new
-        found = substitutions(base, after) if is_python(path) else []
+        found = renames(base, after) if is_python(path) else []
+        if not found and is_python(path):  # What "is still used" was said of may be another hunk's.
+            found = renames(base, self._files[path].composed().lines)
+            hunks = self._files.hunks.for_path(path)
         now = list(self._files[path].composed().lines)
         mine = around(now, self._written(path, hunks[0].start))
         asked = 0
@@ -168,7 +187,9 @@ class BackgroundTasks:
                 asked += await self._spread(path, now, wanted, besides=mine, asked=True)
                 continue
             try:
-                asked += await self._spread_uses(path, base, wanted, spot, progress)
+                asked += await self._spread_uses(
+                    path, base, wanted, spot, asked=True, progress=progress
+                )
             except UserError as error:
                 self._status.warn(str(error))
                 return 0
@@ -190,6 +211,8 @@ class BackgroundTasks:
 
     async def finished(self) -> None:
         """Wait until no task waits or runs."""
+        if self._searches:
+            await asyncio.wait(self._searches)
         if self._running is not None:
             await asyncio.wait({self._running})
 
@@ -233,9 +256,17 @@ class BackgroundTasks:
         self._waiting.append(_Task(path, text, find, consume=not question, words=question))
 
     async def _follow_on(self, path: str, before: Sequence[str], after: Sequence[str]) -> None:
+        """Queue the edits that a save calls for: uses of a name by reference, literals by text."""
         asked = 0
-        for wanted in substitutions(before, after):
-            asked += await self._spread(path, after, wanted, besides=None)
+        for wanted in renames(before, after):
+            spot = None if wanted.kind == "literal" else _replaced_use(before, after, wanted.old)
+            if spot is None:
+                asked += await self._spread(path, after, wanted, besides=None)
+                continue
+            try:
+                asked += await self._spread_uses(path, before, wanted, spot, asked=False)
+            except UserError as error:
+                self._status.warn(str(error))
         if asked:
             self._status.inform(
                 f"Your change of {path} is wanted in other places; the hunks will wait for you."
@@ -274,22 +305,35 @@ class BackgroundTasks:
         base: Sequence[str],
         wanted: Substitution,
         spot: tuple[int, int],
-        progress: Callable[[int, int], None] | None,
+        *,
+        asked: bool,
+        progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Queue tasks for every file that uses a renamed name; how many files."""
+        """Queue tasks for every file that uses a renamed name; how many files.
+
+        Args:
+            path: The file of the change.
+            base: Its lines before the change.
+            wanted: The change.
+            spot: Line and column of one use that it renames.
+            asked: Whether the user has asked for it; only then uncertain uses in other files count.
+            progress: See ``elsewhere``.
+        """
         workspace = self._files.workspace
         files = await asyncio.to_thread(workspace.files)
         texts = {path: base}
         uses = await find_uses(
             workspace.root, files, wanted.old, Use(path, *spot), texts=texts, progress=progress
         )
-        asked = 0
-        for other in dict.fromkeys([path, *(use.path for use in uses)]):
+        count, covered = 0, list[str]()
+        reaches = asked or wanted.kind == "name"  # Of an attribute nothing else is certain enough.
+        for other in dict.fromkeys([path, *(use.path for use in uses if reaches)]):
             then = base if other == path else await asyncio.to_thread(self._read, other)
             if then is None:
                 continue
             sure = [use for use in uses if use.path == other and use.certain]
-            unsure = [use for use in uses if use.path == other and not use.certain]
+            may_be = [use for use in uses if use.path == other and not use.certain]
+            unsure = may_be if asked or other == path else []
             tasks = [
                 self._exchange(other, then, sure, wanted),
                 self._doubtful(other, then, unsure, wanted),
@@ -297,8 +341,36 @@ class BackgroundTasks:
             now = await asyncio.to_thread(self._read, other) or []
             useful = [t for t in tasks if any(self._free(other, p) for p in t.find(now))]
             self._waiting.extend(useful)
-            asked += bool(useful)
-        return asked
+            count += bool(useful)
+            covered += self._covered(other, then, now, sure, wanted)
+        if covered and count:
+            lines = ", ".join(covered[:MOST_LISTED])
+            more = f" and {len(covered) - MOST_LISTED} more" if len(covered) > MOST_LISTED else ""
+            self._status.warn(
+                f"`{wanted.old}` is left in {lines}{more}, where hunks wait already; decide those, "
+                "and ask again."
+            )
+        return count
+
+    def _covered(
+        self,
+        path: str,
+        then: Sequence[str],
+        now: Sequence[str],
+        uses: Sequence[Use],
+        wanted: Substitution,
+    ) -> list[str]:
+        """The uses that cannot be exchanged, since an undecided hunk there keeps the old name."""
+        moved = dict(matching_pairs(then, now))
+        lines = sorted({moved[use.line] for use in uses if use.line in moved})
+        word = re.compile(rf"\b{re.escape(wanted.old)}\b")
+        found: list[str] = []
+        for hunk in self._files.hunks.undecided(path):
+            start = self._written(path, hunk.start)
+            held = any(start <= line < start + hunk.stop - hunk.start for line in lines)
+            if held and any(map(word.search, hunk.new)):
+                found.append(f"{path}:{start + 1}")
+        return found
 
     def _exchange(
         self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
@@ -329,7 +401,12 @@ class BackgroundTasks:
     def _doubtful(
         self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
     ) -> _Task:
-        """The task that has the model look at uses of which nothing says what they belong to."""
+        """The task that has the model look at uses of which nothing says what they belong to.
+
+        Its hunks are flagged.
+        """
+        lines = ", ".join(f"{path}:{use.line + 1}" for use in uses[:MOST_LISTED])
+        doubt = f"Nothing says whether `{wanted.old}` means the same in {lines}. Look closely."
         longest = self._server.model_info.max_region_lines
 
         def find(now: Sequence[str]) -> list[EditPlace]:
@@ -338,7 +415,7 @@ class BackgroundTasks:
             found = dict.fromkeys(place for line in lines if (place := around(now, line)))
             return [p for p in found if longest is None or p.stop - p.start <= longest]
 
-        return _Task(path, wanted.instruction, find)
+        return _Task(path, wanted.instruction, find, doubt=doubt)
 
     async def _why_not(
         self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: EditPlace | None
@@ -435,6 +512,7 @@ class BackgroundTasks:
                 background=True,
                 words=task.words,
                 known=known,
+                doubt=task.doubt,
             )
             try:
                 turn = await self._turns.run_in_background(question)
@@ -458,7 +536,7 @@ class BackgroundTasks:
 
     async def _next_place(self, task: _Task) -> tuple[EditPlace, str | None] | None:
         """Where a task goes next, and what its lines will be if that needs no model."""
-        if len(task.done) > MOST_PLACES:
+        if task.rewrite is None and len(task.done) > MOST_PLACES:
             return None
         lines = await asyncio.to_thread(self._read, task.path)
         if lines is None:
@@ -534,6 +612,16 @@ def _reaches_out(wanted: Substitution, *, asked: bool) -> bool:
     An attribute of that name may belong to another class there, so the user must ask for it.
     """
     return not wanted.scope and (wanted.kind == "name" or (asked and wanted.kind == "attribute"))
+
+
+def _replaced_use(before: Sequence[str], after: Sequence[str], name: str) -> tuple[int, int] | None:
+    """Line and column where a name first stands in the lines that a change replaces."""
+    kept = {old for old, _ in matching_pairs(before, after)}
+    for token in tokens(before):
+        line = token.start[0] - 1
+        if token.type == tokenize.NAME and token.string == name and line not in kept:
+            return line, token.start[1]
+    return None
 
 
 def _named(place: EditPlace) -> str:

@@ -23,7 +23,7 @@ from midstream.edits.lcs import matching_pairs
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.scope.outline import Definition, outline
-from midstream.pairing.similar_edits import substitutions, tokens
+from midstream.pairing.similar_edits import Substitution, substitutions, tokens
 
 MOST_NAMES: Final = 8
 """Names that are gone from a file and looked for; a file that loses more is being replaced."""
@@ -185,7 +185,7 @@ async def uses_left(
     """
     found: list[UseLeft] = []
     for path in (path for path in before if is_python(path)):
-        renamed = {each.old: each.new for each in substitutions(before[path], after[path])}
+        renamed = {each.old: each.new for each in renames(before[path], after[path])}
         for definition in _gone(before[path], after[path]):
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop)
@@ -204,6 +204,33 @@ async def uses_left(
                     for line in _still_there(then, now, mine, name)
                 ]
     return tuple(dict.fromkeys(found))
+
+
+def renames(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
+    """The names and literals that a change of a Python file replaces.
+
+    Args:
+        before: The lines of the file before.
+        after: The lines after.
+
+    Returns:
+        What is exchanged token for token, else definitions that have another name, also where
+        more of them has changed: as many of one kind and place go as come.
+    """
+    if found := substitutions(before, after):
+        return found
+    gone, come = _gone(before, after), _gone(after, before)
+    for old in gone:
+        home, _, name = old.name.rpartition(".")
+
+        def is_alike(other: Definition, home: str = home, kind: str = old.kind) -> bool:
+            return other.kind == kind and other.name.rpartition(".")[0] == home
+
+        mine, theirs = list(filter(is_alike, gone)), list(filter(is_alike, come))
+        if len(mine) == len(theirs):
+            new = theirs[mine.index(old)].name.rpartition(".")[2]
+            found.append(Substitution("attribute" if home else "name", name, new))
+    return found
 
 
 async def told_uses_left(root: Path, files: Sequence[str], before: Lines, after: Lines) -> str:

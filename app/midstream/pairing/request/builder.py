@@ -76,6 +76,7 @@ class Question:
         words: Whether an answer in words is wanted and no change.
         known: The new lines where no model is needed to write them; ``None`` to ask the model.
         asked: What the model is asked, where that is not the instruction as it was typed.
+        doubt: Why the answer is doubtful whatever it is; its hunks are flagged then.
     """
 
     text: str
@@ -87,6 +88,7 @@ class Question:
     words: bool = False
     known: str | None = None
     asked: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,9 @@ class UndefinedNames:
         names = tuple(dict.fromkeys(use.name for use in left))
         told, self._left_told[path] = self._left_told.get(path, ()), names
         if names and names != told and after == proposal.composed().lines:
-            self._status.warn(f"{listed(left)}. Change these as well.", "hunk.elsewhere")
+            # What is deleted has no new name that could be put there.
+            action = "hunk.elsewhere" if all(use.new for use in left) else ""
+            self._status.warn(f"{listed(left)}. Change these as well.", action)
 
     def _is_half(self, path: str, proposal: FileProposal) -> bool:
         """Whether nothing is open in a file, and of its hunks some are in it and others not."""

@@ -219,6 +219,7 @@ class AnswerFactory:
         turn.background = question.background
         turn.implied = question.background and not (question.consume or question.words)
         turn.words = question.words
+        turn.unsure = question.doubt
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         self._record(new, resumed=False)
         return new

@@ -193,6 +193,10 @@ def tell_doubt(
     new_text = answer.mode.new_text
     if new_text is None:
         return
+    if turn.unsure:  # It was doubtful before it was written.
+        turn.doubted = tuple(answer.hunk_ids)
+        status.warn(turn.unsure)
+        return
     wrong = _slips(answer)
     if confidence is None:
         if wrong:
