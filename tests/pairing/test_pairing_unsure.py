@@ -125,17 +125,20 @@ async def test_a_new_parameter_that_the_function_assigns_is_told(
 
 
 async def test_a_redirect_that_leaves_half_a_rename_is_told(
-    session: PairingSession, model: CalibratedModel
+    session: PairingSession, model: CalibratedModel, root: Path
 ) -> None:
     model.told = 0.99, False
     witness = Witness(session)
-    lines = BODY.splitlines(keepends=True)
-    model.give("".join(lines[:5]).replace("data", "text"))
-    await session.turns.instruct("rename data to text", path="files.py", selection=(0, 6))
-    await witness.until(lambda: "strip" in session.files["files.py"].segments[-1].new_text)
+    prints = "    print(path)\n    print(limit)\n"  # What is above them is settled.
+    body = BODY.replace("    data = data.strip()\n", prints)
+    (root / "files.py").write_text(body)
+    lines = body.splitlines(keepends=True)
+    model.give("".join(lines[:6]).replace("data", "text"))
+    await session.turns.instruct("rename data to text", path="files.py", selection=(0, 7))
+    await witness.until(lambda: "print(limit)" in session.files["files.py"].segments[-1].new_text)
     await session.turns.redirect("stop that and leave the rest")
     await witness.until(lambda: len(model.requests) == 2)
-    model.give("".join(lines[5:]))
+    model.give("".join(lines[6:]))
     model.end()
     await session.turns.finished()
     turn = session.turns.last
