@@ -18,15 +18,23 @@ from midstream.settings import OWN_EFFORTS, Settings, load_settings
 
 
 @contextmanager
-def engine(*entries: Mapping[str, object]) -> Iterator[tuple[int, list[str | None]]]:
-    """A server with a list of models; yields its port and the keys that came."""
+def engine(
+    *entries: Mapping[str, object], signs: Mapping[str, object] | None = None
+) -> Iterator[tuple[int, list[str | None]]]:
+    """A server with a list of models; yields its port and the keys that came.
+
+    Args:
+        entries: The models.
+        signs: What it answers elsewhere, by path.
+    """
     keys: list[str | None] = []
+    answers = {"/v1/models": {"object": "list", "data": entries}, **(signs or {})}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             keys.append(self.headers.get("Authorization"))
-            data = json.dumps({"object": "list", "data": entries}).encode()
-            self.send_response(200 if self.path == "/v1/models" else 404)
+            data = json.dumps(answers.get(self.path, {})).encode()
+            self.send_response(200 if self.path in answers else 404)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -60,7 +68,7 @@ def test_everybody_is_asked_once_and_the_answers_are_kept(state: Path) -> None:
                 Profile("team", "custom", "https://team.example/v1", "x", "TEAM_KEY"),
             )
         )
-        asked = ask_everybody(settings, {"DESK_KEY": "secret"}, engines=())
+        asked = ask_everybody(settings, {"DESK_KEY": "secret"}, ports=())
     assert keys == ["Bearer secret"]
     assert asked.found == (("desk", 2),)
     assert len(asked.troubles) == 2
@@ -79,8 +87,8 @@ def test_a_failure_leaves_what_was_known() -> None:
     with engine({"id": "b"}) as (port, _):
         profile = Profile("desk", "custom", f"http://127.0.0.1:{port}/v1")
         settings = Settings(endpoints=(profile,))
-        ask_everybody(settings, {}, engines=())
-    again = ask_everybody(settings, {}, engines=())
+        ask_everybody(settings, {}, ports=())
+    again = ask_everybody(settings, {}, ports=())
     assert not again.found
     assert [m.id for m in again.lists[profile.url].models] == ["b"]
 
@@ -96,9 +104,9 @@ def test_engines_on_this_machine_are_found_used_and_kept(tmp_path: Path) -> None
     entry = {"id": "qwen3:8b", "owned_by": "library", "context_length": 40960}
     with engine(entry, {"id": "nomic-embed"}) as (port, keys), engine({"no": "id"}) as (other, _):
         settings = Settings()
-        engines = (("vllm", port), ("lm-studio", other), ("sglang", 1))
-        asked = ask_everybody(settings, {}, engines=engines)
-        assert keys == [None], "no key goes to whoever listens there"
+        ports = (port, other, 1)
+        asked = ask_everybody(settings, {}, ports=ports)
+        assert set(keys) == {None}, "no key goes to whoever listens there"
         assert ("ollama", 1) in asked.found, "it says itself who it is"
         choices = model_choices(settings, {}, asked.lists)
         (choice,) = [c for c in choices if c.name == "qwen3:8b"]
@@ -112,13 +120,34 @@ def test_engines_on_this_machine_are_found_used_and_kept(tmp_path: Path) -> None
         again = load_settings()
         assert again.profile == used.profile
         assert chosen_id(again) == "endpoint:ollama"
-        known = ask_everybody(again, {}, engines=engines)
+        known = ask_everybody(again, {}, ports=ports)
         assert known.found[0] == ("ollama", 1)
         ids = [c.id for c in model_choices(again, {}, known.lists) if c.kind == "custom"]
         assert ids == ["endpoint:ollama"], "not once more as one that was found"
-    gone = ask_everybody(Settings(), {}, engines=engines)
+    gone = ask_everybody(Settings(), {}, ports=ports)
     assert not gone.found
     assert f"http://127.0.0.1:{port}/v1" not in gone.lists, "an engine that ended is not shown"
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "answer"),
+    [
+        ("ollama", "/api/version", {"version": "0.13.3"}),
+        ("llama-cpp", "/props", {"default_generation_settings": {}}),
+        ("lm-studio", "/api/v0/models", {"data": []}),
+        ("sglang", "/get_model_info", {"model_path": "m"}),
+        ("koboldcpp", "/api/extra/version", {"result": "KoboldCpp"}),
+        ("litellm", "/health/readiness", {"status": "ok", "litellm_version": "1.83.0"}),
+        ("vllm", "/version", {"version": "0.12"}),
+        ("engine-PORT", "/elsewhere", {}),
+    ],
+)
+def test_an_engine_is_named_by_what_it_says_whatever_its_port(
+    name: str, path: str, answer: dict[str, object]
+) -> None:
+    with engine({"id": "m"}, signs={path: answer}) as (port, _):
+        asked = ask_everybody(Settings(), {}, ports=(port,))
+    assert asked.found == ((name.replace("PORT", str(port)), 1),)
 
 
 def test_a_listed_model_has_its_own_price_and_context(tmp_path: Path) -> None:
@@ -130,7 +159,7 @@ def test_a_listed_model_has_its_own_price_and_context(tmp_path: Path) -> None:
             'price_in = 9\nprice_out = 9\ncontext = 100\nedit_format = "udiff"\n'
         )
         settings = load_settings()
-        asked = ask_everybody(settings, {}, engines=())
+        asked = ask_everybody(settings, {}, ports=())
     (choice,) = [c for c in model_choices(settings, {}, asked.lists) if c.group]
     used = with_choice(settings, choice)
     assert used.profile is not None

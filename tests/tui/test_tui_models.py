@@ -155,7 +155,7 @@ async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
 
 def without_engines(settings: Settings) -> model_lists.Asked:
     """What ports other programs listen on here is no part of the test."""
-    return ask_everybody(settings, engines=())
+    return ask_everybody(settings, ports=())
 
 
 async def test_keeping_asks_before_an_address_is_taken_out(project: Path, state: Path) -> None:

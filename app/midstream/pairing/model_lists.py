@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from midstream.errors import UnavailableError, UserError
-from midstream.responses.catalogue import ListedModel, list_models
+from midstream.responses.catalogue import ListedModel, get_json, list_models
+from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from midstream.workspace import atomic
@@ -26,14 +27,10 @@ from midstream.workspace.paths import state_dir
 
 FILE: Final = "model-lists.json"
 
-ENGINES: Final = (
-    ("ollama", 11434),
-    ("lm-studio", 1234),
-    ("vllm", 8000),
-    ("llama-cpp", 8080),
-    ("sglang", 30000),
-)
-"""Engines that may run on this machine, and their default ports."""
+PORTS: Final = (11434, 1234, 8000, 8080, 30000, 4000, 5000, 5001)
+"""Where engines on this machine listen unless told otherwise. Several share a port, so an engine is
+named by what it says itself.
+"""
 
 _OWNERS: Final = {
     "library": "ollama",
@@ -43,7 +40,18 @@ _OWNERS: Final = {
     "organization_owner": "lm-studio",
     "midstream": "midstream",
 }
-"""Engines by the owner that they report for their models, since ports are shared."""
+"""Engines by the owner that they report for their models."""
+
+_SIGNS: Final = (
+    ("ollama", "/api/version", "version"),
+    ("llama-cpp", "/props", "default_generation_settings"),
+    ("lm-studio", "/api/v0/models", "data"),
+    ("sglang", "/get_model_info", "model_path"),
+    ("koboldcpp", "/api/extra/version", "result"),
+    ("litellm", "/health/readiness", "litellm_version"),
+    ("vllm", "/version", "version"),
+)
+"""Engines, an address that only they have, and a field of its answer."""
 
 _ENGINE_SECONDS: Final = 1.5
 _MOST_KEPT: Final = 64
@@ -109,18 +117,18 @@ def ask_everybody(
     settings: Settings,
     environ: Mapping[str, str] = os.environ,
     *,
-    engines: Sequence[tuple[str, int]] = ENGINES,
+    ports: Sequence[int] = PORTS,
 ) -> Asked:
     """Ask all configured endpoints, and engines on this machine, for their models (blocking)."""
     profiles = configured(settings)
     taken = {_place(profile.url) for profile in profiles}
-    unknown = [(name, port) for name, port in engines if ("127.0.0.1", port) not in taken]
+    unknown = [port for port in ports if ("127.0.0.1", port) not in taken]
     lists = kept_lists()
     found: list[tuple[str, int]] = []
     troubles: list[str] = []
     with ThreadPoolExecutor(max(1, len(profiles) + len(unknown))) as pool:
         answers = [(p, pool.submit(_ask, p, environ)) for p in profiles]
-        others = [(n, port, pool.submit(_look, n, port)) for n, port in unknown]
+        others = [(port, pool.submit(_look, port)) for port in unknown]
         for profile, answer in answers:
             called = profile.name or profile.url
             try:
@@ -131,13 +139,14 @@ def ask_everybody(
             lists[profile.url] = KeptList(models, time.time())
             found.append((called, len(models)))
         names = {profile.name for profile in profiles}
-        for name, port, look in others:
+        for port, look in others:
             url = _engine_url(port)
-            models = look.result()
-            if models is None:
+            looked = look.result()
+            if looked is None:
                 lists.pop(url, None)
                 continue
-            engine = _free_name(_OWNERS.get(models[0].owner, name) if models else name, names)
+            name, models = looked
+            engine = _free_name(name, names)
             names.add(engine)
             lists[url] = KeptList(models, time.time(), engine)
             found.append((engine, len(models)))
@@ -168,13 +177,29 @@ def _ask(profile: Profile, environ: Mapping[str, str]) -> tuple[ListedModel, ...
     return list_models(replace(profile, model=profile.model or "any").endpoint(environ))
 
 
-def _look(name: str, port: int) -> tuple[ListedModel, ...] | None:
-    """The models of an engine on a port, ``None`` where none answers."""
-    endpoint = Profile(name, "custom", _engine_url(port)).endpoint({})
+def _look(port: int) -> tuple[str, tuple[ListedModel, ...]] | None:
+    """Name and models of the engine on a port, ``None`` where none answers."""
     try:
-        return list_models(endpoint, seconds=_ENGINE_SECONDS)
+        models = list_models(_engine(_engine_url(port)), seconds=_ENGINE_SECONDS)
     except UnavailableError:
         return None
+    owners = (_OWNERS.get(model.owner) for model in models)
+    return next(filter(None, owners), None) or _asked_name(port), models
+
+
+def _asked_name(port: int) -> str:
+    """What an engine says that it is, where its models do not tell."""
+    root = _engine(f"http://127.0.0.1:{port}")
+    for name, path, field_name in _SIGNS:
+        with contextlib.suppress(UnavailableError):
+            answer = get_json(root, path, seconds=_ENGINE_SECONDS)
+            if isinstance(answer, dict) and field_name in answer:
+                return name
+    return f"engine-{port}"
+
+
+def _engine(url: str) -> Endpoint:
+    return Profile("", "custom", url).endpoint({})
 
 
 def _engine_url(port: int) -> str:
