@@ -21,16 +21,19 @@ FOLDERS = [
     p.parent for p in sorted((Path(__file__).parents[2] / "models").glob("*/midstream.toml"))
 ]
 
+
+def facts(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
+
+
+CODEC_FOLDERS = [folder for folder in FOLDERS if facts(folder)["prompt"] == "edit-codec"]
+
 FUNCTION = """def load_settings(path, encoding="utf-8"):
     if not path:
         return {}
     with open(path, encoding=encoding) as file:
         return json.load(file)
 """
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
 
 
 def greedy(folder: Path, request: EditRequest) -> str:
@@ -66,11 +69,21 @@ def test_the_folder_is_complete(folder: Path) -> None:
     total = limits["max_prompt_tokens"] + limits["max_output_tokens"]
     assert total <= config["model"]["context_length"]
     card = (folder / "MODEL_CARD.md").read_text("utf-8")
-    for task in table["card"]["tasks"]:
+    for task in table["card"].get("tasks", ()):
         assert task["name"].replace("_", " ") in card
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
+def test_a_model_that_takes_over_names_a_shipped_one() -> None:
+    names = {folder.name for folder in FOLDERS}
+    for folder in FOLDERS:
+        table = facts(folder)
+        if "takeover" in table:
+            assert table["takeover"]["first"] in names - {folder.name}
+            assert 0 <= table["takeover"]["compare"] <= table["takeover"]["threshold"] <= 1
+            assert 0 < table["confidence"]["threshold"] < 1
+
+
+@pytest.mark.parametrize("folder", CODEC_FOLDERS, ids=lambda p: p.name)
 def test_at_least_six_edits_reach_seventy_per_cent_rename_among_them(folder: Path) -> None:
     tasks = {task["name"]: task for task in facts(folder)["card"]["tasks"]}
     good = [name for name, task in tasks.items() if task["exact_match"] >= 70 and task["n"] >= 30]
@@ -78,7 +91,7 @@ def test_at_least_six_edits_reach_seventy_per_cent_rename_among_them(folder: Pat
     assert any(name.startswith("rename") for name in good), good
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
+@pytest.mark.parametrize("folder", CODEC_FOLDERS, ids=lambda p: p.name)
 @pytest.mark.parametrize(
     ("instruction", "old", "new"),
     [
@@ -88,8 +101,6 @@ def test_at_least_six_edits_reach_seventy_per_cent_rename_among_them(folder: Pat
     ],
 )
 def test_it_renames(folder: Path, instruction: str, old: str | None, new: str | None) -> None:
-    if facts(folder)["prompt"] != "edit-codec":
-        pytest.skip("a chat model")
     expected = FUNCTION
     if old is not None and new is not None:
         expected = FUNCTION.replace(old, new)

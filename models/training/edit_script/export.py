@@ -42,6 +42,11 @@ RECIPES: dict[str, dict[str, BlockFormat]] = {
         "embedding": BlockFormat(8, 64),
         **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up", "down")},
     },
+    "down8": {
+        "embedding": BlockFormat(8, 64),
+        **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up")},
+        "down": BlockFormat(8, 64),
+    },
     "mixed64": {
         "embedding": BlockFormat(8, 64),
         **{kind: BlockFormat(4, 64) for kind in ("qkv", "out", "gate_up", "down")},
@@ -218,6 +223,7 @@ def main() -> None:
     parser.add_argument("--recipe", nargs="+", choices=sorted(RECIPES), default=["mixed"])
     parser.add_argument("--name", default=NAME)
     parser.add_argument("--shards", type=Path, help="training rows that 4 bits are rounded by")
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     config = json.loads((options.base / "config.json").read_text("utf-8"))
     shape = shape_of(config)
@@ -226,7 +232,7 @@ def main() -> None:
     sums: dict[str, Array] | None = None
     if options.shards is not None:
         known = rounding.examples(options.shards, Tokenizer.from_file(str(tokenizer)))
-        sums = rounding.correlations(shape, weights, known)
+        sums = rounding.correlations(shape, weights, known, options.threads)
     for recipe in options.recipe:
         several = len(options.recipe) > 1
         out = options.out / recipe if several else options.out

@@ -11,6 +11,7 @@ the first folder's.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -91,15 +92,20 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--items", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--save", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(options.folders[0] / "tokenizer.json"))
     items = sequences(tokenizer, options.items)
     reference: list[Array] | None = None
+    report: list[dict[str, Any]] = []
     for path in options.folders:
         decoder = Decoder(read_folder(path), threads=options.threads)
         figures, kept = measure(decoder, items, reference)
         reference = reference if reference is not None else kept
+        report.append({"folder": path.name, **figures})
         print(path.name, {name: round(value, 4) for name, value in figures.items()}, flush=True)
+    if options.save:
+        options.save.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def main() -> None:
         "goals": [row for row, _ in zip(goals(snippets), range(each), strict=False)],
         "commits": [
             {
-                "package": "",
+                "package": row["repo"],
                 "region": row["region"],
                 "instruction": row["edits"][0][1],
                 "target": script_format.apply(row["region"], row["edits"][0][2]),

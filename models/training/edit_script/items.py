@@ -97,7 +97,7 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
         if commits := "edits" in row:
             kind, instruction, script = row["edits"][0]
             after = apply(row["region"], script)
-            package = str(row.get("repository", ""))
+            package = str(row.get("repo", ""))
             found.append(
                 Item(str(number), kind, package, row["region"], instruction, (after,), False)
             )

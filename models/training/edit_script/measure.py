@@ -85,6 +85,48 @@ class Answer:
         }
         return tuple(name for name, there in found.items() if there)
 
+    def row(self) -> dict[str, Any]:
+        """Return what is saved of it."""
+        return {
+            "set": self.group,
+            "name": self.item.name,
+            "kind": self.item.kind,
+            "package": self.item.package,
+            "left": self.item.left,
+            "instruction": self.item.instruction,
+            "before": self.item.before,
+            "right": self.item.right,
+            "text": self.text,
+            "exact": self.exact,
+            "same": self.same,
+            "harms": self.harms,
+            "answered": self.finished,
+            "gave_up": self.gave_up,
+            "confidence": round(self.confidence, 4),
+            "features": self.found,
+            "milliseconds": round(self.milliseconds),
+            "forwards": self.forwards,
+            "tokens": self.tokens,
+        }
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any]) -> Answer:
+        """Return what `row` was made from."""
+        texts = [row[key] for key in ("name", "kind", "package", "before", "instruction")]
+        return cls(
+            Item(*texts, tuple(row["right"]), row["left"]),
+            row["set"],
+            row["text"],
+            row["answered"],
+            row["gave_up"],
+            row["features"],
+            row["milliseconds"],
+            row["forwards"],
+            row["tokens"],
+            row["confidence"],
+            row["same"],
+        )
+
 
 class Prober:
     """Asks a model folder, and keeps what its judge finds."""
@@ -219,7 +261,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sets", nargs="+", required=True, help="NAME=FILE")
+    parser.add_argument("--sets", nargs="*", default=[], help="NAME=FILE")
+    parser.add_argument(
+        "--add", type=Path, nargs="*", default=[], help="reports of other sets of the same folder"
+    )
     parser.add_argument("--per-kind", type=int, default=2)
     parser.add_argument("--items", type=int, default=100_000, help="of a set, about at most")
     parser.add_argument("--threads", type=int)
@@ -237,6 +282,11 @@ def main() -> None:
             answer.same = same
         print(name, json.dumps(figures(answers[name], prober.table)), flush=True)
     table, fit = prober.table, dict[str, float]()
+    added = [row for file in options.add for row in json.loads(file.read_text("utf-8"))["answers"]]
+    for row in added:
+        answers.setdefault(row["set"], []).append(Answer.of_row(row))
+    for name in dict.fromkeys(row["set"] for row in added):
+        print(name, json.dumps(figures(answers[name], prober.table)), flush=True)
     if options.calibrate:
         if FITTED_ON not in answers:
             raise SystemExit(f"--calibrate needs the set {FITTED_ON}=FILE (free_requests).")
@@ -251,28 +301,7 @@ def main() -> None:
                 answer.confidence = weighed(table, answer.found) if answer.found else 0.0
             print(name, json.dumps(figures(part, table)), flush=True)
     if options.save:
-        rows = [
-            {
-                "set": name,
-                "name": answer.item.name,
-                "kind": answer.item.kind,
-                "left": answer.item.left,
-                "instruction": answer.item.instruction,
-                "before": answer.item.before,
-                "right": answer.item.right[0],
-                "text": answer.text,
-                "exact": answer.exact,
-                "same": answer.same,
-                "harms": answer.harms,
-                "gave_up": answer.gave_up,
-                "answered": answer.finished,
-                "milliseconds": round(answer.milliseconds),
-                "confidence": round(answer.confidence, 4),
-                "features": answer.found,
-            }
-            for name, part in answers.items()
-            for answer in part
-        ]
+        rows = [answer.row() for part in answers.values() for answer in part]
         report = {name: figures(part, table) for name, part in answers.items()}
         saved = {
             "model": options.folder.name,

@@ -59,11 +59,14 @@ def examples(shards: Path, tokenizer: Tokenizer, count: int = EXAMPLES) -> list[
 
 
 def correlations(
-    shape: DecoderShape, weights: Mapping[str, Array], sequences: Iterable[Sequence[int]]
+    shape: DecoderShape,
+    weights: Mapping[str, Array],
+    sequences: Iterable[Sequence[int]],
+    threads: int = 1,
 ) -> dict[str, Array]:
     """Return for the input of every product the sums of its channels' products, [inputs, inputs]."""
     sums: dict[str, Array] = {}
-    for product, rows in activations(shape, weights, sequences, threads=1):
+    for product, rows in activations(shape, weights, sequences, threads):
         if product != "logits":
             found = rows.T @ rows
             sums[product] = sums[product] + found if product in sums else found
