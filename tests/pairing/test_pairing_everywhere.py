@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import contextlib
-import importlib.util
-import inspect
-import random
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -21,6 +15,7 @@ from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
+from tests.helpers.rename_oracle import Package, Symbol, used
 from tests.helpers.stepped import SteppedModel
 
 UTIL = (
@@ -203,119 +198,6 @@ async def test_plain_mode_repeats_a_change(
     assert (root / "main.py").read_text() == expected(MAIN)
 
 
-# Oracle: of names that a package defines once, every token of that name is a use.
-
-
-class Symbol(NamedTuple):
-    name: str
-    path: str
-    line: int
-    column: int
-
-
-class Package:
-    """A copy of an installed package, and its names that stand for one thing only."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None
-        assert spec.origin is not None
-        ignore = shutil.ignore_patterns("__pycache__", "*.so")
-        shutil.copytree(Path(spec.origin).parent, folder / name, ignore=ignore)
-        self.root = folder
-        self.texts = {
-            path.relative_to(folder).as_posix(): path.read_text("utf-8")
-            for path in sorted(folder.rglob("*.py"))
-        }
-        self.defined: dict[str, list[Symbol]] = {}
-        self.uses: dict[str, int] = {}
-        for path, text in self.texts.items():
-            tree = ast.parse(text)
-            for name_, line, column in _defined(tree, text.split("\n")):
-                self.defined.setdefault(name_, []).append(Symbol(name_, path, line, column))
-            for each in _used(tree):
-                self.uses[each] = self.uses.get(each, 0) + 1
-
-    def symbols(self, count: int) -> list[Symbol]:
-        """Names defined once, which neither builtins nor imported modules have, in chance order."""
-        foreign = self._foreign()
-        found = [
-            places[0]
-            for name, places in sorted(self.defined.items())
-            if len(places) == 1
-            and len(name) > 3
-            and not name.startswith("__")
-            and name not in foreign
-            and self.uses.get(name, 0) > 1
-        ]
-        random.Random(17).shuffle(found)
-        return found[:count]
-
-    def _foreign(self) -> set[str]:
-        names: set[str] = set()
-        for kind in (str, bytes, list, dict, set, int, object, type, property, Path):
-            names.update(dir(kind))
-        for text in self.texts.values():
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    module = getattr(node, "module", None) or ""
-                    if getattr(node, "level", 0) or module.startswith(tuple(self._tops)):
-                        continue
-                    for alias in node.names:
-                        names |= {alias.asname or "", *f"{module}.{alias.name}".split(".")}
-                        names |= _members(module or alias.name)
-        return names
-
-    @property
-    def _tops(self) -> set[str]:
-        return {path.split("/")[0] for path in self.texts}
-
-
-def _members(module: str) -> set[str]:
-    try:
-        loaded = importlib.import_module(module)
-    except Exception:
-        return set()
-    found = set(dir(loaded))
-    for each in list(vars(loaded).values()):
-        if isinstance(each, type):
-            found.update(dir(each))
-        with contextlib.suppress(TypeError, ValueError):
-            found.update(inspect.signature(each).parameters)
-    return found
-
-
-def _defined(tree: ast.Module, lines: list[str]) -> Iterator[tuple[str, int, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            column = lines[node.lineno - 1].index(node.name, node.col_offset)
-            yield node.name, node.lineno - 1, column
-        elif isinstance(node, ast.arg):
-            yield node.arg, node.lineno - 1, node.col_offset
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, node.lineno - 1, node.col_offset
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            end = (node.end_lineno or 1) - 1, (node.end_col_offset or 0) - len(node.attr)
-            yield node.attr, *end
-
-
-def _used(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, (ast.arg, ast.keyword)):
-            yield node.arg or ""
-        elif isinstance(node, ast.alias):
-            yield node.name
-            yield node.asname or ""
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            yield from node.names
-
-
 async def misses(package: Package, symbol: Symbol) -> list[str]:
     """The files in which a rename leaves a use of a name, or breaks the syntax."""
     start = Use(symbol.path, symbol.line, symbol.column)
@@ -324,7 +206,7 @@ async def misses(package: Package, symbol: Symbol) -> list[str]:
     for path, text in package.texts.items():
         mine = [use for use in uses if use.path == path]
         new = "\n".join(with_name(text.split("\n"), mine, symbol.name, "renamed_by_oracle"))
-        if symbol.name in set(_used(ast.parse(new))):
+        if symbol.name in set(used(ast.parse(new))):
             wrong.append(f"{symbol.name} in {path}")
     return wrong
 
@@ -332,7 +214,7 @@ async def misses(package: Package, symbol: Symbol) -> list[str]:
 @pytest.mark.system
 @pytest.mark.timeout(300)
 async def test_no_use_is_missed_in_a_real_package(tmp_path: Path) -> None:
-    package = Package("markdown_it", tmp_path)
+    package = Package.copied("markdown_it", tmp_path)
     symbols = package.symbols(20)
     assert len(symbols) == 20
     for symbol in symbols:
@@ -343,7 +225,7 @@ async def test_no_use_is_missed_in_a_real_package(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("name", "count"), [("markdown_it", 35), ("httpx", 35), ("tomlkit", 35)])
 async def test_no_use_is_missed_in_three_packages(tmp_path: Path, name: str, count: int) -> None:
-    package = Package(name, tmp_path)
+    package = Package.copied(name, tmp_path)
     symbols = package.symbols(count)
     assert len(symbols) >= count - 5
     wrong = [miss for symbol in symbols for miss in await misses(package, symbol)]

@@ -51,7 +51,8 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         stage.model.give(None)
         await stage.until(lambda: stage.session.hunks.undecided("pkg/bill.py"), "a hunk that waits")
         assert stage.path == "pkg/things.py"
-        assert "wanted in other places" in stage.notice
+        said = [notice.text for notice in stage.session.status.notices]
+        assert any("wanted in other places" in each for each in said)
         await stage.press("F")
         await stage.until(lambda: "continuous" not in status(stage), "off")
         await stage.press("]")
