@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 
 from midstream.resources import themes_dir
 from midstream.tui.diff.painter import Marks, RowPainter, breaks, hanging, wrapped
@@ -19,7 +21,7 @@ from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.file_bar import FileBar
 from tests.helpers.property import examples
-from tests.helpers.stage import on_stage
+from tests.helpers.stage import CODE, on_stage
 
 TEXTS = st.text("ab (,.)\u4e2d\u00e9e\u0301\U0001f600 ", max_size=90)
 
@@ -208,3 +210,23 @@ def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
     assert painter.paint(line, (), marks)[0].text.rstrip().endswith("compute(1, 2, 3)  \u2691")
     there = painter.paint(line, (), replace(marks, brief=False))[0].text
     assert there.endswith("\u2026  \u2691 model unsure")
+
+
+async def test_overview_marks_stand_beside_the_lines_of_a_short_wrapped_file(
+    project: Path,
+) -> None:
+    words = ", ".join(f"argument_{n}" for n in range(30))
+    (project / "pkg" / "things.py").write_text(f"first = [{words}]\n\n\n{CODE}")
+    async with on_stage(project, size=(100, 50)) as stage:
+        await stage.open("pkg/things.py")
+        stage.pane.set_wrap(True)
+        stage.pane.go_to(10)
+        await stage.instruct("rename total to found")
+        stage.model.give(stage.model.region.replace("total", "found"))
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
+        ruler = stage.screen.panes.ruler
+        await stage.until(lambda: any(ruler._cells), "marks")
+        lines = [strip.text for strip in stage.pane.render_lines(Region(0, 0, *stage.pane.size))]
+        changed = {y for y, line in enumerate(lines) if re.search(r" [-+]  ", line)}
+        assert {y for y, role in enumerate(ruler._cells) if role} == changed

@@ -194,7 +194,7 @@ class Status(Controller):
         self._show_rail()
         self._show_examples()
         self.show_keys()
-        panes.ruler.show(view, panes.pane.top, panes.pane.bottom - panes.pane.top)
+        panes.ruler.show(view, panes.pane)
         if view is None:
             self._show_welcome()
 

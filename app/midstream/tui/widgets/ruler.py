@@ -14,6 +14,7 @@ from midstream.edits.hunks import HunkState
 from midstream.tui.diff.view import FileView
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
+from midstream.tui.widgets.diff_pane import PaneWindow
 from midstream.tui.widgets.line_api import Painted, filtered
 
 _ROLES = {
@@ -52,31 +53,36 @@ class Ruler(Painted):
         self._strips = []
         super().set_palette(palette)
 
-    def show(self, view: FileView | None, top: int, height: int) -> None:
-        """Show where a window of ``height`` rows from ``top`` lies, and the hunks of the file."""
-        cells, window = self._map(view, top, height)
+    def show(self, view: FileView | None, pane: PaneWindow) -> None:
+        """Show where the window of the pane lies, and the hunks of the file."""
+        cells, window = self._map(view, pane)
         if (cells, window) != (self._cells, self._window):
             self._cells, self._window, self._strips = cells, window, []
             self.refresh()
 
     def _map(
-        self, view: FileView | None, top: int, height: int
+        self, view: FileView | None, pane: PaneWindow
     ) -> tuple[list[str | None], tuple[int, int]]:
         rows = self.size.height
         cells: list[str | None] = [None] * rows
         self._size_rows = 0 if view is None else view.size
         if view is None or not rows or not view.size:
             return cells, (0, 0)
+        top, height = pane.top, pane.bottom - pane.top
         span = max(view.size, rows)
+        # Where the whole file is seen, marks stand beside its lines, wrapped or not.
+        whole = pane.lines_between(0, view.size, rows) <= rows
         weight = [0] * rows
         for first, stop, hunk in view.places():
             role, importance = _ROLES.get(hunk.state, ("muted", 0))
-            low = first * rows // span
-            high = max(low + 1, -(-stop * rows // span))
+            low, high = first * rows // span, -(-stop * rows // span)
+            if whole:
+                low, high = (pane.lines_between(0, row, rows) for row in (first, stop))
+            high = max(low + 1, high)
             for y in range(low, min(high, rows)):
                 if importance > weight[y]:
                     weight[y], cells[y] = importance, role
-        if view.size <= height:
+        if whole or view.size <= height:
             return cells, (0, 0)
         start = top * rows // span
         return cells, (start, max(start + 1, -(-(top + height) * rows // span)))

@@ -150,7 +150,7 @@ class StatusRow(TextLine):
         else:
             pieces.append(Text(f"   {rate:<12}", palette.style("accent")))
         first = "" if facts.ttft_s is None else f"first {facts.ttft_s * 1000:>5,.0f} ms"
-        tokens = f"{facts.tokens:>6,} tokens" if facts.tokens else ""
+        tokens = f"{facts.tokens:>6,} token{'s' * (facts.tokens > 1)}" if facts.tokens else ""
         pieces += [Text(f"   {first:<14}", muted), Text(f"   {tokens:<13}", muted)]
         if facts.dollars is not None:
             pieces.append(Text(f"   {shown_dollars(facts.dollars):>7}", muted))
