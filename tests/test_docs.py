@@ -13,7 +13,14 @@ import pytest
 import midstream
 
 ROOT = Path(midstream.__file__).parents[2]
-PROSE = ("README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "docs/architecture.md")
+PROSE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "AGENTS.md",
+    "SECURITY.md",
+    "docs/architecture.md",
+    "docs/compatibility.md",
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +72,20 @@ def test_the_architecture_names_what_exists() -> None:
         if name not in defined(ROOT / "app" / "midstream" / path)
     ]
     assert not missing
+
+
+def test_every_row_of_the_compatibility_table_names_its_test() -> None:
+    text = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [row.strip("| ").split("|")[-1] for row in rows if "| version |" not in row]
+    clients = ROOT / "tests" / "clients"
+    tests = defined(clients / "test_clients.py")
+    assert len(cells) > 8
+    for cell in cells:
+        named = re.findall(r"`([\w.]+)`", cell)
+        assert named or cell.strip() == "the same"
+        for name in named:
+            assert name in tests or (clients / "scripts" / name).exists(), name
 
 
 def test_one_change_takes_at_most_25_calls() -> None:

@@ -182,14 +182,14 @@ async def test_a_follow_up_to_a_patch_is_a_patch_of_its_result() -> None:
     async with running(editor()) as port, sdk(port) as client:
         first = await client.responses.create(input=render_request(REGION), **options)
         call: Any = first.output[0]
-        done = {
+        done: Any = {
             "type": "custom_tool_call_output",
             "call_id": call.call_id,
             "output": "Done!",
         }
-        said = {"role": "user", "content": "rename amount to rate"}
+        said: Any = {"role": "user", "content": "rename amount to rate"}
         second = await client.responses.create(
-            input=[done, said], previous_response_id=first.id, **options
+            **options, input=[done, said], previous_response_id=first.id
         )
         again: Any = second.output[0]
     assert "-    amount = sum(values)\n" in again.input
