@@ -47,10 +47,10 @@ from midstream.resources import find_model
 
 _log = logging.getLogger(__name__)
 
-MOST_HIDDEN: Final = 192
-"""Tokens of the first model's answer. A longer one is rarely right, and would be waited for."""
-KEPT_BYTES: Final = 32 << 20
-"""Cache rows of earlier prompts that the larger model keeps; together both stay below 400 MB."""
+MOST_HIDDEN: Final = 320
+"""Tokens of the first model's answer, which is waited for: a rename in 64 lines takes some 256."""
+KEPT_BYTES: Final = 16 << 20
+"""Rows of earlier prompts that the larger model keeps, at 46 KB each: both models fit 400 MB."""
 REMEMBERED: Final = 64
 """Requests whose author is remembered for redirects."""
 
