@@ -187,7 +187,14 @@ async def test_a_follow_up_to_a_patch_is_a_patch_of_its_result() -> None:
             "call_id": call.call_id,
             "output": "Done!",
         }
+        # A client that runs tools asks again with nothing but the result.
+        told = await client.responses.create(input=[done], previous_response_id=first.id, **options)
+        assert told.output_text == "The tool answered: Done!"
         said: Any = {"role": "user", "content": "rename amount to rate"}
+        third = await client.responses.create(
+            input="rename amount to rate", previous_response_id=told.id
+        )
+        assert third.output_text == REGION.region.replace("total", "rate")
         second = await client.responses.create(
             **options, input=[done, said], previous_response_id=first.id
         )

@@ -24,6 +24,10 @@ _CONTEXT_LINES = 3
 """Unchanged lines around the region in a patch, as the patch format recommends."""
 
 
+_LONGEST_REPORT = 200
+"""Characters of a tool's result that are repeated."""
+
+
 class NoPatchError(UserError):
     """A rewrite that cannot be written as a patch; the sentence says why."""
 
@@ -39,7 +43,7 @@ def reopened(messages: Iterable[Message]) -> tuple[Message, ...]:
     region: RegionRequest | None = None
     answer, finished = "", False
     for message in messages:
-        if message.role == "assistant":
+        if message.role == "assistant" and not finished:
             answer += message.text
             finished = isinstance(message, FinishedAnswer)
         elif message.role == "user":
@@ -62,6 +66,17 @@ def last_region(messages: Sequence[Message]) -> RegionRequest | None:
         parse_request(message.text) for message in reversed(messages) if message.role == "user"
     )
     return next((region for region in asked if region is not None), None)
+
+
+def tool_report(messages: Sequence[Message]) -> str:
+    """What to say where only a tool's result follows a rewrite, "" elsewhere.
+
+    A client that runs tools asks again with their results, and takes an empty answer for a fault.
+    """
+    if not messages or messages[-1].role != "tool" or last_region(messages) is None:
+        return ""
+    first = messages[-1].text.strip().partition("\n")[0][:_LONGEST_REPORT]
+    return f"The tool answered: {first or 'nothing'}"
 
 
 def rewrite_patch(request: RegionRequest, answer: str) -> str:

@@ -31,7 +31,7 @@ from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
 from midstream.serving.requests import CreateRequest, FinishedAnswer
-from midstream.serving.rewrites import reopened
+from midstream.serving.rewrites import reopened, tool_report
 from midstream.serving.tools import read_tools, tool_instructions
 from midstream.serving.worker import GenerationJob, ModelWorker
 
@@ -128,8 +128,10 @@ class ServedResponse:
         tools, model = request.tools or [], ModelInfo().updated(worker.model.facts)
         use = read_tools(tools, request.tool_choice)
         messages = reopened(history) if model.is_edit_model else history
-        forced = forced_call(use, model, messages) if request.generate else None
-        self._must_call = use.required and forced is None and request.generate
+        self._report = tool_report(messages) if model.is_edit_model and request.generate else ""
+        may_force = request.generate and not self._report
+        forced = forced_call(use, model, messages) if may_force else None
+        self._must_call = use.required and forced is None and may_force
         self._single_call = request.parallel_tool_calls is False
         self._output = Output(use.offered, forced, single=self._single_call)
         instructions = request.instructions or ""
@@ -210,12 +212,21 @@ class ServedResponse:
         """
         try:
             await self.emit({"type": "response.created", "response": self.wire()})
-            self._worker.submit(self._job)
-            await self._start()
-            await self._stream()
+            if self._report:
+                await self._tell()
+            else:
+                self._worker.submit(self._job)
+                await self._start()
+                await self._stream()
             await self._close()
         finally:
             self.abandon()
+
+    async def _tell(self) -> None:
+        """Answer without the model, which has nothing to write."""
+        self._job.finished = self._ending = True
+        await self.emit({"type": "response.in_progress", "response": self.wire()})
+        await self._write(self._report, 0)
 
     async def _start(self) -> None:
         began = time.perf_counter()
