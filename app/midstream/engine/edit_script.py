@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Final
 
 from midstream.engine.layout import align
+from midstream.engine.script_code import LineRules, is_open, names_in
 
 STEP: Final = "    "
 _LINE: Final = re.compile(r"(\d+)(\+\||\||-|>|<)(.*)", re.DOTALL)
@@ -193,12 +194,20 @@ class ScriptState:
         number: the number of the open line so far.
         passed: the last number; it comes again only to insert behind it.
         text: what stands in the open line behind its action, or the name in a rename.
+        replaces: the row that the open line replaces; 0 where it is inserted.
+        ruled: whether the open line follows the grammar's rules for code.
+        names: identifiers of the lines that were written before.
+        within: whether the line before it ended within brackets or a string.
     """
 
     at: str = "start"
     number: str = ""
     passed: int = 0
     text: str = ""
+    replaces: int = 0
+    ruled: bool = False
+    names: frozenset[str] = frozenset()
+    within: bool = False
 
 
 @dataclass(slots=True)
@@ -208,10 +217,12 @@ class ScriptGrammar:
     Attributes:
         region: what the script is about.
         state: where the script is.
+        rules: what written lines may hold; None for anything.
     """
 
     region: ScriptRegion
     state: ScriptState = field(default_factory=ScriptState)
+    rules: LineRules | None = None
 
     def after(self, text: str) -> ScriptState | None:
         """Return the state after more text, None if it may not come."""
@@ -224,17 +235,22 @@ class ScriptGrammar:
 
     def may_end(self) -> bool:
         """Whether a script may end here."""
-        at = self.state.at
-        return at in ("line", "content", "closed", "done") or (
-            at == "new" and bool(self.state.text)
+        state = self.state
+        if state.at == "content" and state.ruled and self.rules is not None:
+            return self.rules.may_end(state.text, state.replaces, state.names)
+        return state.at in ("line", "content", "closed", "done") or (
+            state.at == "new" and bool(state.text)
         )
 
     def _after(self, state: ScriptState, char: str) -> ScriptState | None:
         at = state.at
+        if at == "content":
+            if state.ruled and self.rules and not self.rules.allows(state.text, char, state.names):
+                return None
+            if char != "\n":
+                return replace(state, text=state.text + char)
         if at in ("content", "closed"):
-            if char == "\n":
-                return ScriptState("line", passed=int(state.number))
-            return replace(state, text=state.text + char) if at == "content" else None
+            return self._next_line(state) if char == "\n" else None
         if at in ("start", "line", "number") and char in _DIGITS:
             number = state.number + char
             return (
@@ -245,7 +261,7 @@ class ScriptGrammar:
         if at == "number":
             return self._action(state, int(state.number), char)
         if at == "plus":
-            return replace(state, at="content") if char == "|" else None
+            return self._content(state, inserted=True) if char == "|" else None
         if at == "old" and char == "=":
             known = any(_word(state.text).search(row) for row in self.region.rows)
             return replace(state, at="arrow") if state.text and known else None
@@ -284,7 +300,21 @@ class ScriptGrammar:
         }
         if not allowed.get(char, False):
             return None
-        return replace(state, at="content" if char == "|" else "closed")
+        return self._content(state) if char == "|" else replace(state, at="closed")
+
+    def _next_line(self, state: ScriptState) -> ScriptState:
+        return ScriptState(
+            "line",
+            passed=int(state.number),
+            names=state.names | names_in(state.text),
+            within=is_open(state.text),
+        )
+
+    def _content(self, state: ScriptState, *, inserted: bool = False) -> ScriptState:
+        number = int(state.number)
+        rules = self.rules
+        ruled = rules is not None and not state.within and rules.covers(number, inserted=inserted)
+        return replace(state, at="content", replaces=0 if inserted else number, ruled=ruled)
 
 
 _DONE: Final = ScriptState("done")

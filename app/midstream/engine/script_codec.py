@@ -33,6 +33,7 @@ from midstream.engine.edit_script import (
 )
 from midstream.engine.layout import split_lines
 from midstream.engine.plan import EncodedRequest
+from midstream.engine.script_code import LineRules, names_in
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ class ScriptCodec:
         # Without words, and with lines, there is only the region to read.
         alone = bool(encoded.ids) and not words
         asking = [] if alone else [vocab.begin, *words, vocab.end, *kept]
-        grammar = ScriptGrammar(region, ScriptState("line" if kept else "start", passed=used))
+        state = ScriptState("line" if kept else "start", passed=used, names=names_in(script))
+        grammar = ScriptGrammar(region, state, LineRules(region.rows, asked))
         prompt = [*encoded.ids, *asking]
         return EncodedRequest(
             prompt_ids=prompt,
