@@ -9,6 +9,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -450,6 +451,25 @@ def test_doctor_names_own_keys_that_clash_are_lost_or_unknown(folder: Path, tmp_
     assert 'The key Y is claimed by "copy" and "wrap"' in clash[1]
     (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "D"\n')
     assert told() == [(True, "vim, 1 action with your own keys")]
+
+
+def test_doctor_leaves_a_wrong_endpoint_out_and_asks_the_other(
+    folder: Path, tmp_path: Path
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    (tmp_path / "config.toml").write_text(
+        f'[endpoint]\nurl = "http://127.0.0.1:{port}/v1"\ntransport = "sse"\n'
+        '[endpoints.typo]\nurl = "https://b.example/v1"\nmodle = "m"\n'
+    )
+    found = list(examine(folder, key_troubles))
+    (typo,) = [one for one in found if "left out" in one.detail]
+    assert 'endpoints.typo: there is no setting "modle"' in typo.detail
+    assert not typo.needed
+    (endpoint,) = [one for one in found if one.name == "endpoint"]
+    assert not endpoint.ok, "over HTTP too it has to answer"
+    assert "127.0.0.1 cannot be reached" in endpoint.detail
 
 
 def test_doctor_tells_what_was_tried(folder: Path, tmp_path: Path) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,13 +13,11 @@ from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Notice, NoticePosted, SessionEvent
 from midstream.pairing.turn import responses
-from midstream.settings import Settings
+from tests.helpers.slow_server import SlowServer
 from tests.helpers.waiting import PATIENCE_S
 
 SOURCE = "def f():\n    return 1\n"
-STARTED = {"type": "response.created", "response": {"id": "r"}}
-ANSWER = {"type": "response.output_text.delta", "delta": SOURCE.replace("1", "2")}
-END = {"type": "response.completed", "response": {"id": "r", "status": "completed"}}
+ANSWER = SOURCE.replace("1", "2")
 
 
 @pytest.fixture
@@ -36,39 +31,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "WAITING_S", 0.05)
 
 
-class SlowServer:
-    """Says at once that it has begun, and writes when `go` is set."""
-
-    def __init__(self) -> None:
-        self.go = asyncio.Event()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Settings]:
-        server = await asyncio.start_server(self.connection, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        yield Settings(
-            endpoint_url=url, endpoint_model="m", endpoint_transport="sse", journal=False
-        )
-        server.close()
-
-    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            if not head.startswith("post"):
-                writer.write(b"HTTP/1.1 404 no\r\nconnection: close\r\n\r\n")
-                writer.close()
-                return
-            await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))
-            writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
-            for event in (STARTED, ANSWER, END):
-                writer.write(b"data: " + json.dumps(event).encode() + b"\n\n")
-                await writer.drain()
-                await self.go.wait()
-        writer.close()
-
-
 async def test_a_session_says_that_it_waits_and_for_whom(root: Path) -> None:
-    server, said = SlowServer(), list[Notice]()
+    server, said = SlowServer(ANSWER), list[Notice]()
     waiting = asyncio.Event()
 
     def hear(event: SessionEvent) -> None:
@@ -94,7 +58,7 @@ async def test_a_session_says_that_it_waits_and_for_whom(root: Path) -> None:
 async def test_an_edit_without_a_screen_says_so_too(
     root: Path, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
-    server = SlowServer()
+    server = SlowServer(ANSWER)
     sink = JsonSink() if as_json else DiffSink()
     told = sink.waiting
 
@@ -116,7 +80,7 @@ async def test_an_edit_without_a_screen_says_so_too(
 
 async def test_a_quick_server_is_not_mentioned(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "WAITING_S", PATIENCE_S)
-    server = SlowServer()
+    server = SlowServer(ANSWER)
     server.go.set()
     async with server.running() as settings:
         session = await PairingSession.open(root, settings=settings, watch=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from midstream.commands.common import print_json, printable
-from midstream.errors import UserError
+from midstream.errors import UnavailableError, UserError
 from midstream.resources import config_path
 from midstream.settings import Settings, load_settings
 
@@ -196,6 +197,7 @@ def _endpoint(settings: Settings) -> CheckResult:
 
     async def reach() -> str:
         from midstream.responses.client import Client
+        from midstream.responses.http import RefusedError, get
 
         endpoint = configured_endpoint(settings)
         assert endpoint is not None
@@ -203,9 +205,16 @@ def _endpoint(settings: Settings) -> CheckResult:
         started = time.perf_counter()
         try:
             await client.connect()
+            if endpoint.transport == "sse":  # Nothing was sent yet.
+                with contextlib.suppress(RefusedError):  # That is an answer, too.
+                    await asyncio.to_thread(get, endpoint, "/models", seconds=5.0, most_bytes=10**7)
+        except OSError as error:
+            raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from error
         finally:
             await client.close()
-        return f"{endpoint.url} answers in {(time.perf_counter() - started) * 1000:.0f} ms"
+        over = " over HTTP, without a WebSocket" if client.transport == "sse" else ""
+        took = (time.perf_counter() - started) * 1000
+        return f"{endpoint.url} answers{over} in {took:.0f} ms"
 
     try:
         return CheckResult("endpoint", True, asyncio.run(reach()), True)

@@ -16,7 +16,7 @@ from midstream.edits.syntax import is_python
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.parsing import breaks
 from midstream.pairing.session import PairingSession, SessionState
-from midstream.pairing.status import NoticeLevel, NoticePosted, SessionEvent, Turn, TurnStatus
+from midstream.pairing.status import NoticePosted, SessionEvent, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -149,8 +149,7 @@ async def run_job(
     )
 
     def hear(event: SessionEvent) -> None:
-        waits = session.status.state in (SessionState.STARTING, SessionState.WAITING)
-        if waits and isinstance(event, NoticePosted) and event.notice.level is NoticeLevel.INFO:
+        if isinstance(event, NoticePosted) and event.notice.passing:
             sink.waiting(event.notice.text)
 
     session.status.subscribe(hear)

@@ -215,11 +215,13 @@ class Notice:
         level: Its severity.
         text: What happened and what to do about it.
         action: Name of the screen's action that does so, ``""`` for none.
+        passing: Whether it only holds until the session's state changes.
     """
 
     level: NoticeLevel
     text: str
     action: str = ""
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,20 +370,19 @@ class SessionStatus:
             self.state = state
             self.emit(StateChanged(state))
 
-    def inform(self, sentence: str, action: str = "") -> None:
+    def inform(self, sentence: str, action: str = "", *, passing: bool = False) -> None:
         """Post a notice that needs no action."""
-        self._notice(NoticeLevel.INFO, sentence, action)
+        self._notice(Notice(NoticeLevel.INFO, sentence, action, passing))
 
     def warn(self, sentence: str, action: str = "") -> None:
         """Post a notice about something that did not go as asked."""
-        self._notice(NoticeLevel.WARNING, sentence, action)
+        self._notice(Notice(NoticeLevel.WARNING, sentence, action))
 
     def fail(self, sentence: str) -> None:
         """Post a notice about a failure."""
-        self._notice(NoticeLevel.ERROR, sentence)
+        self._notice(Notice(NoticeLevel.ERROR, sentence))
 
-    def _notice(self, level: NoticeLevel, sentence: str, action: str = "") -> None:
-        notice = Notice(level, sentence, action)
+    def _notice(self, notice: Notice) -> None:
         self.notices.append(notice)
         self.emit(NoticePosted(notice))
 

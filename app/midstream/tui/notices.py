@@ -112,6 +112,7 @@ class Notices:
         self._choices: tuple[Choice, ...] = ()
         self._fading: Timer | None = None
         self._fades_with_key = False
+        self._passing = False
 
     @property
     def asking(self) -> bool:
@@ -123,7 +124,7 @@ class Notices:
         """The answers of the open question."""
         return tuple(words for words, _ in self._choices)
 
-    def say(self, level: str, text: str, *, outcome: bool = False) -> None:
+    def say(self, level: str, text: str, *, outcome: bool = False, passing: bool = False) -> None:
         """Show one sentence.
 
         Args:
@@ -132,6 +133,7 @@ class Notices:
             text: The sentence.
             outcome: Keep an ``info`` until the first key after its time: it was not caused by a
                 key, so the user may be looking elsewhere.
+            passing: Remove an ``info`` at the next `pass_over`.
         """
         if not self.line.is_mounted or not self._is_running():
             return
@@ -139,6 +141,7 @@ class Notices:
             self._choices = ()
         self.line.show(level, text)
         self._stop_fading()
+        self._passing = passing
         if level == "info":
             time = COVER_S if self.asking else FACT_S
             self._fading = self.line.set_timer(time, self._fade_with_key if outcome else self._fade)
@@ -171,8 +174,14 @@ class Notices:
             self._fades_with_key = False
             self._fade()
 
+    def pass_over(self) -> None:
+        """What was said in passing does not hold any more."""
+        if self._passing:
+            self._stop_fading()
+            self._fade()
+
     def _stop_fading(self) -> None:
-        self._fades_with_key = False
+        self._fades_with_key = self._passing = False
         if self._fading is not None:
             self._fading.stop()
             self._fading = None

@@ -87,7 +87,8 @@ class ResponseReader:
         if stream is not None and (ahead := stream.queue_ahead):
             reason = f"{counted(ahead, 'request')} before it"
         self._log.status.inform(
-            f"Still waiting for {self._server.place}: no text after {WAITING_S:.0f} s ({reason})."
+            f"Still waiting for {self._server.place}: no text after {WAITING_S:.0f} s ({reason}).",
+            passing=True,
         )
 
     async def _send(

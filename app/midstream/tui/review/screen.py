@@ -282,13 +282,15 @@ class ReviewScreen(EagerScreen):
     def _react(self, event: SessionEvent) -> None:
         if isinstance(event, StateChanged):
             self._set_pace(event.state)
+            self.notices.pass_over()
         elif isinstance(event, TurnStarted):
             self.follow.begin(event.turn)
         elif isinstance(event, TurnFinished):
             self._turn_finished(event.turn)
         elif isinstance(event, NoticePosted):
             notice = event.notice
-            self.notices.say(notice.level.value, self._with_key(notice), outcome=True)
+            text = self._with_key(notice)
+            self.notices.say(notice.level.value, text, outcome=True, passing=notice.passing)
         elif isinstance(event, HunkSettled):
             self.follow.hunk_settled()
         elif isinstance(event, FileChangedOnDisk) and self.state.session is not None:

@@ -1,0 +1,35 @@
+"""A server that takes its time: the screen says so until the text comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.pairing.turn import responses
+from midstream.tui.app import MidstreamApp
+from tests.helpers.slow_server import SlowServer
+from tests.helpers.stage import Stage
+from tests.helpers.stepped import SteppedModel
+
+
+async def test_waiting_is_told_and_passes_with_the_text(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "WAITING_S", 0.05)
+    server = SlowServer("def double(number):\n    return number + number\n")
+    async with server.running() as settings:
+        app = MidstreamApp(project, settings)
+        async with app.run_test(size=(120, 36)) as pilot:
+            stage = Stage(app, pilot, SteppedModel())
+            await stage.until(
+                lambda: app.session is not None and app.session.status.state == "ready", "ready"
+            )
+            await stage.open("pkg/things.py")
+            await stage.press("i")
+            stage.composer.put("add in double")
+            await stage.press("enter")
+            await stage.until(lambda: "Still waiting for 127.0.0.1" in stage.notice, "notice")
+            server.go.set()
+            await stage.until(lambda: stage.session.status.state == "ready", "the answer")
+            await stage.until(lambda: "waiting" not in stage.notice, "it passes")
