@@ -114,3 +114,18 @@ def test_the_start_of_a_line() -> None:
     assert read_prefix("a = '\\'' + b").name == "b"
     assert read_prefix("for a, (b) in c").bound == {"a", "b"}
     assert read_prefix("x  # (").comment
+
+
+@pytest.mark.parametrize(
+    ("line", "mended"),
+    [
+        ("    return max(order", "s"),
+        ("    return result[:coun", "t"),
+        ("    return max(result[:count", "]"),
+        ("    return max(result", ")"),
+        ("    return resulting", None),
+        ("    return max(se", None),  # `self` or `seen`
+    ],
+)
+def test_the_rest_of_a_name_or_a_bracket_mends_a_slip(line: str, mended: str | None) -> None:
+    assert LineRules(REGION, "newest first").repair(line, frozenset()) == mended

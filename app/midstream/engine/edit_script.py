@@ -233,6 +233,16 @@ class ScriptGrammar:
                 return None
         return state
 
+    def without_rules(self) -> ScriptGrammar:
+        """The same, with nothing ruled out for the rest of the line."""
+        return ScriptGrammar(self.region, replace(self.state, ruled=False), self.rules)
+
+    def repair(self) -> str | None:
+        """The text that mends what a script has got to, where a rule forbids its likeliest end."""
+        if self.rules is None:
+            return None
+        return self.rules.repair(self.state.text, self.state.names)
+
     def may_end(self) -> bool:
         """Whether a script may end here."""
         state = self.state

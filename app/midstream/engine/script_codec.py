@@ -204,9 +204,12 @@ class ScriptChoice:
         self._grammar = grammar
 
     def pick(self, logits: Array) -> int:
-        token = int(logits.argmax())
-        if self.allows(token):
-            return token
+        likeliest = int(logits.argmax())
+        if self.allows(likeliest):
+            return likeliest
+        if self._allowed_by(self._grammar.without_rules(), likeliest):  # a slip in a line of code
+            mending = self._vocab.encode(self._grammar.repair() or "")
+            return mending[0] if mending and self.allows(mending[0]) else likeliest
         top = np.argpartition(logits, -CANDIDATES)[-CANDIDATES:]
         for token in map(int, top[np.argsort(-logits[top])]):
             if self.allows(token):
@@ -216,19 +219,23 @@ class ScriptChoice:
 
     def allows(self, token: int) -> bool:
         """Whether a token may come next."""
-        if token == self._vocab.end:
-            return self._grammar.may_end()
-        return self._after(token) is not None
+        return self._allowed_by(self._grammar, token)
 
     def feed(self, token: int) -> None:
-        state = self._after(token)
-        if state is not None:
+        text = self._text(token)
+        state = self._grammar.after(text) or self._grammar.without_rules().after(text)
+        if state is not None and text:
             self._grammar.state = state
 
-    def _after(self, token: int) -> ScriptState | None:
+    def _allowed_by(self, grammar: ScriptGrammar, token: int) -> bool:
+        if token == self._vocab.end:
+            return grammar.may_end()
+        text = self._text(token)
+        return bool(text) and grammar.after(text) is not None
+
+    def _text(self, token: int) -> str:
         # A part of a character counts as one: it stands in content only.
-        text = self._vocab.bytes_of(token).decode("utf-8", "replace")
-        return self._grammar.after(text) if text else None
+        return self._vocab.bytes_of(token).decode("utf-8", "replace")
 
 
 class ScriptDrafter:
