@@ -41,6 +41,12 @@ def report(role, line, name):
             "left a `print`",
         ),
         (
+            "handle nan",
+            "return str(kept)\n",
+            "return str(kept)\n    kept = 0\n",
+            "behind a `return`",
+        ),
+        (
             "remove the print of the role",
             REPORT.partition("    for part")[0].partition("\n    if")[2],
             "",
@@ -63,6 +69,7 @@ def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
         ("use a helper instead of print", "    print(role)\n", "    show(role)\n"),
         ("use str instead of role", "return role\n", "return str(role)\n"),
         ("remove the print of the role", "    print(role)\n", ""),
+        ("return None for no line", "    total", "    if not line:\n        return ''\n    total"),
         ("remove the loop", "    for part in line:\n        print(part)\n", ""),
         ("rename role to kind", "role", "kind"),
     ],

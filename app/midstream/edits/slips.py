@@ -12,8 +12,9 @@ import keyword
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Final, cast
 
 from midstream.edits.lcs import equal_blocks
 from midstream.edits.signs import MOST_LINES
@@ -75,6 +76,11 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
     if trees is None:
         return found
     names = frozenset(_NAME.findall(f"{known}\n{before}"))
+    dead_before, dead_after = map(_unreached, trees)
+    if dead_after - dead_before:
+        found.append(
+            f"put a line behind a `{min(dead_after - dead_before)}`, where it is not reached"
+        )
     for was, now in _pairs(*trees):
         if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
@@ -118,6 +124,20 @@ def _trees(before: str, after: str) -> tuple[ast.Module, ast.Module] | None:
         return parse_python(textwrap.dedent(before)), parse_python(textwrap.dedent(after))
     except NOT_PYTHON:
         return None
+
+
+def _unreached(tree: ast.Module) -> Counter[str]:
+    """How many blocks go on behind a `return`, `raise`, `break` or `continue`, by that word."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if not isinstance(block, list):  # a lambda's is one expression
+                continue
+            for statement in cast("list[ast.stmt]", block)[:-1]:
+                if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
+                    found[type(statement).__name__.lower()] += 1
+    return found
 
 
 def _functions(tree: ast.AST) -> dict[str, _Function]:
