@@ -12,6 +12,7 @@ from midstream.edits.apply import apply_reply
 from midstream.edits.request import RegionRequest, parse_request, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest
 from midstream.serving.replay import ReplayModel
+from midstream.serving.rewrites import fenced_request
 from tests.helpers.wire import TOKEN, peer, running
 
 PATCH = {"type": "custom", "name": "apply_patch", "description": "Edits files."}
@@ -175,6 +176,39 @@ async def test_a_follow_up_to_a_finished_rewrite_changes_its_result(words: str) 
         await socket.create([asked, {"role": "assistant", "content": "def f(v"}, said])
         await socket.terminal()
         assert socket.text() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("rename total to amount\n\n```python\nCODE```\n", ""),
+        ("```python src/sums.py\nCODE```\nrename total to amount", "src/sums.py"),
+        ("~~~~ src/sums.py\nCODE~~~~\nrename total to amount\n", "src/sums.py"),
+    ],
+)
+async def test_an_instruction_with_fenced_code_is_carried_out(text: str, path: str) -> None:
+    code = REGION.region
+    async with running(editor()) as port, sdk(port) as client:
+        asked = text.replace("CODE", code)
+        made = await client.responses.create(input=asked)
+        assert made.output_text == code.replace("total", "amount")
+        then = await client.responses.create(
+            input="rename amount to rate", previous_response_id=made.id
+        )
+        assert then.output_text == code.replace("total", "rate")
+        if path:
+            forced = await client.responses.create(
+                input=asked,
+                tools=[PATCH],  # type: ignore[list-item]
+                tool_choice=FORCE_PATCH,  # type: ignore[arg-type]
+            )
+            call: Any = forced.output[0]
+            assert f"*** Update File: {path}\n" in call.input
+
+
+async def test_words_alone_and_several_blocks_are_left_to_the_model() -> None:
+    for text in ("rename a to b", "```\nx\n```\n", "use\n```\na\n```\nfor\n```\nb\n```\n"):
+        assert fenced_request(text) is None
 
 
 async def test_a_follow_up_to_a_patch_is_a_patch_of_its_result() -> None:

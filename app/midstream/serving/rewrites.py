@@ -1,11 +1,13 @@
 """What other people's clients need of a model that rewrites marked regions and nothing else.
 
 Such a model is asked with a region, and its answer is the region's new text. A client of the
-Responses API goes on from that answer in words, and asks for it as a patch.
+Responses API asks with an instruction and a fenced code block, goes on from the answer in words,
+and may want it as a patch.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -20,6 +22,7 @@ from midstream.engine.types import Message
 from midstream.errors import UserError
 from midstream.serving.requests import FinishedAnswer
 
+_OPENING = re.compile(r"(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _CONTEXT_LINES = 3
 """Unchanged lines around the region in a patch, as the patch format recommends."""
 
@@ -34,10 +37,12 @@ class NoPatchError(UserError):
     code = "no_patch"
 
 
-def reopened(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """A conversation in which every instruction after a finished rewrite is about its result.
+def as_edits(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """A conversation as an edit model is asked: every request holds its region.
 
-    What follows an unfinished rewrite (a redirect) continues it and stays as it is.
+    Instructions with one fenced code block are about that block, and instructions after a finished
+    rewrite about its result. What follows an unfinished rewrite (a redirect) continues it and stays
+    as it is.
     """
     found: list[Message] = []
     region: RegionRequest | None = None
@@ -48,6 +53,8 @@ def reopened(messages: Iterable[Message]) -> tuple[Message, ...]:
             finished = isinstance(message, FinishedAnswer)
         elif message.role == "user":
             asked: RegionRequest | None = parse_request(message.text)
+            if asked is None and (asked := fenced_request(message.text)) is not None:
+                message = Message("user", render_request(asked))
             if asked is None and region is not None and finished:
                 instruction = parse_follow_up(message.text) or message.text
                 asked = replace(
@@ -58,6 +65,36 @@ def reopened(messages: Iterable[Message]) -> tuple[Message, ...]:
                 region, answer, finished = asked, "", False
         found.append(message)
     return tuple(found)
+
+
+def fenced_request(text: str) -> RegionRequest | None:
+    """Read an instruction with one fenced code block; None if the text is anything else.
+
+    The fence may name the language and the file: ``python src/sums.py``.
+    """
+    words: list[str] = []
+    code: list[str] = []
+    fence, info, blocks = "", "", 0
+    for line in text.splitlines(keepends=True):
+        opening = _OPENING.match(line.rstrip())
+        if fence:
+            closing = line.rstrip()
+            if closing.startswith(fence) and not closing.strip(fence[0]):
+                fence = ""
+            else:
+                code.append(line)
+        elif opening is not None:
+            fence, info = opening["fence"], opening["info"]
+            blocks += 1
+        else:
+            words.append(line)
+    instruction, region = "".join(words).strip(), "".join(code)
+    if blocks != 1 or fence or not instruction or not region.strip():
+        return None
+    named = info.split()
+    path = next((word for word in named if "." in word or "/" in word), "")
+    language = named[0] if named and named[0] != path else ""
+    return RegionRequest(instruction, region, path, language)
 
 
 def last_region(messages: Sequence[Message]) -> RegionRequest | None:

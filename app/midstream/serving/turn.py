@@ -31,7 +31,7 @@ from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
 from midstream.serving.requests import CreateRequest, FinishedAnswer
-from midstream.serving.rewrites import reopened, tool_report
+from midstream.serving.rewrites import as_edits, tool_report
 from midstream.serving.tools import read_tools, tool_instructions
 from midstream.serving.worker import GenerationJob, ModelWorker
 
@@ -127,7 +127,7 @@ class ServedResponse:
         self._record = _ResponseState()
         tools, model = request.tools or [], ModelInfo().updated(worker.model.facts)
         use = read_tools(tools, request.tool_choice)
-        messages = reopened(history) if model.is_edit_model else history
+        messages = as_edits(history) if model.is_edit_model else history
         self._report = tool_report(messages) if model.is_edit_model and request.generate else ""
         may_force = request.generate and not self._report
         forced = forced_call(use, model, messages) if may_force else None

@@ -42,6 +42,10 @@ with client.responses.stream(model=MODEL, input=REGION) as stream:
         text += event.delta if event.type == "response.output_text.delta" else ""
 assert text == RENAMED
 
+code = RENAMED.replace("amount", "total")
+natural = f"Rename total to amount.\n\n```python\n{code}```"
+assert client.responses.create(model=MODEL, input=natural).output_text == RENAMED
+
 then = client.responses.create(
     model=MODEL, input="rename amount to rate", previous_response_id=made.id
 )
