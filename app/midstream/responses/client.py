@@ -275,9 +275,7 @@ class Client:
                     self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
                 )
             except UpgradeRefusedError as error:
-                # Midstream's own server answers in HTTP/1.1, unless it is just ending.
-                ending = self._dialect.midstream and error.status is None
-                if error.final or ending or self.endpoint.transport == "websocket":
+                if error.final or self.endpoint.transport == "websocket":
                     raise
                 self._http_only = True
         self._stop_rung = "drop"

@@ -142,8 +142,12 @@ class WebSocketLink:
             refusal = Refusal(endpoint, status, bytes(error.response.body or b""))
             raise UpgradeRefusedError(refusal.upgrade_sentence(), status) from error
         except (InvalidMessage, InvalidHeader) as error:
-            # HTTP/1.0, for example, which Python's own http.server speaks.
             detail = str(error.__cause__ or error)
+            if isinstance(error.__cause__, EOFError):  # It said nothing at all.
+                raise UnavailableError(
+                    f"The model server at {where} cannot be reached: {detail}."
+                ) from error
+            # HTTP/1.0, for example, which Python's own http.server speaks.
             raise UpgradeRefusedError(
                 f"The model server at {where} did not open a WebSocket: {detail}."
             ) from error
