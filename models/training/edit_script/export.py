@@ -42,11 +42,6 @@ RECIPES: dict[str, dict[str, BlockFormat]] = {
         "embedding": BlockFormat(8, 64),
         **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up", "down")},
     },
-    "down8": {
-        "embedding": BlockFormat(8, 64),
-        **{kind: BlockFormat(4) for kind in ("qkv", "out", "gate_up")},
-        "down": BlockFormat(8, 64),
-    },
     "mixed64": {
         "embedding": BlockFormat(8, 64),
         **{kind: BlockFormat(4, 64) for kind in ("qkv", "out", "gate_up", "down")},
