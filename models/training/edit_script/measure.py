@@ -5,7 +5,8 @@
 
 Per set: exact answers, the same program, harm, and how right the answers are by confidence. With
 `--calibrate` confidence and its threshold are fitted on the set `free` (`free_requests`) alone and
-written into the folder: the share of right answers among those that are not flagged is to be 80 %.
+written into the folder: so high that, if as many answers were wrong as right, those that are not
+flagged would be right as often as `models.training.confidence` wants.
 Harm is an answer that is not right and is no Python any more, uses a name that nothing defines, or
 deletes lines that nobody asked to delete.
 """
@@ -31,16 +32,12 @@ from midstream.engine.folder import Calibration, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
-from models.training.confidence import FOLDS, area, fitted, with_section
+from models.training.confidence import FOLDS, area, fitted, trusted_from, with_section
 from models.training.edit_script.items import Item, items_of, same_programs
 from models.training.edit_script.script_format import apply
 
 Array = np.ndarray[Any, Any]
 
-RIGHT_UNFLAGGED: Final = 0.8
-"""Share of right answers that is wanted among those that are not flagged."""
-LEAST_RIGHT: Final = 10
-"""Right answers that a threshold must leave unflagged to be believed."""
 FITTED_ON: Final = "free"
 """The set that confidence is fitted on; the others choose nothing."""
 
@@ -189,7 +186,7 @@ def calibrated(answers: Sequence[Answer]) -> tuple[Calibration, dict[str, float]
         if out.any() and 0 < right[inside].mean() < 1:
             weights = fitted(inputs[inside], right[inside])
             chances[out] = 1 / (1 + np.exp(-(weights[0] + inputs[out] @ weights[1:])))
-    threshold = threshold_of(chances, right)
+    threshold = trusted_from(chances, right)
     weights = fitted(inputs, right)
     raw = weights[1:] / spread
     table = Calibration(
@@ -203,15 +200,6 @@ def calibrated(answers: Sequence[Answer]) -> tuple[Calibration, dict[str, float]
         "unflagged": round(100 * float(kept.mean()), 1),
         "right_unflagged": round(100 * float(right[kept].mean()), 1) if kept.any() else 0.0,
     }
-
-
-def threshold_of(chances: Array, right: Array) -> float:
-    """Return the lowest threshold above which the wanted share of answers is right."""
-    order = np.argsort(-chances)
-    share = np.cumsum(right[order]) / np.arange(1, len(order) + 1)
-    enough = np.cumsum(right[order]) >= LEAST_RIGHT
-    fits = np.flatnonzero((share >= RIGHT_UNFLAGGED) & enough)
-    return float(chances[order[fits[-1]]]) if len(fits) else 1.0
 
 
 def figures(answers: Sequence[Answer], table: Calibration | None) -> dict[str, Any]:
