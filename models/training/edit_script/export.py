@@ -191,6 +191,7 @@ def write_folder(
         location="model.onnx.data",
         size_threshold=1024,
     )
+    (out / "model.onnx.data").chmod(0o644)  # onnx makes it readable by its owner only
     end = Tokenizer.from_file(str(tokenizer)).token_to_id("<|im_end|>")
     (out / "genai_config.json").write_text(
         json.dumps(genai_config(shape, end, end), indent=2) + "\n", "utf-8"
