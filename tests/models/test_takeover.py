@@ -48,8 +48,10 @@ def test_the_rule_with_the_most_right_answers_is_chosen() -> None:
 
 
 def test_the_table_is_replaced_and_stands_before_the_card() -> None:
-    text = with_takeover('name = "a"\n\n[card]\nparameters = 1\n', "brook-4m", Rule(0.9, 0.7))
-    again = with_takeover(text, "brook-4m", Rule(0.8, 0.8))
+    own = 'name = "a"\n\n[confidence]\nthreshold = 0.6\nbias = 1.0\n\n[card]\nparameters = 1\n'
+    text = with_takeover(own, "brook-4m", Rule(0.9, 0.7), 0.6)
+    again = with_takeover(text, "brook-4m", Rule(0.8, 0.8), 0.85)
+    assert "[confidence]\nthreshold = 0.85\nbias = 1.0\n" in again
     assert again.count("[takeover]") == 1
     assert again.index("threshold = 0.8\n") < again.index("[card]")
 

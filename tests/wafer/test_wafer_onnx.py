@@ -21,7 +21,7 @@ from midstream.wafer.operators import Workload, workload_of
 from tests.helpers.property import examples
 from tests.helpers.wafer_graphs import Builder, Sizes, fused_decoder, mixture, qwen2_like
 
-SHIPPED = Path(__file__).parents[2] / "models" / "brook-4m"
+SHIPPED = Path(__file__).parents[2] / "models"
 
 
 def check_dimensions(workload: Workload, z: Sizes) -> None:
@@ -136,10 +136,9 @@ def test_gpt2_like_graph_with_projections_inside_attention(tmp_path: Path) -> No
     assert wafer.simulate(workload, context=512).rate.mid > 0
 
 
-def test_the_shipped_model_goes_through() -> None:
-    if not (SHIPPED / "model.onnx").is_file():
-        pytest.fail("the shipped model is missing")
-    workload = wafer.resolve(str(SHIPPED))
+@pytest.mark.parametrize("name", ["brook-4m", "rill-116m"])
+def test_the_shipped_models_go_through(name: str) -> None:
+    workload = wafer.resolve(str(SHIPPED / name))
     report = wafer.simulate(workload, context=2048)
     assert report.plan.wafers == 1
     assert report.rate.low < report.rate.mid < report.rate.high

@@ -58,7 +58,7 @@ PLUMBING = frozenset(
     | {"Dropout", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or"}
     | {"Not", "CumSum", "Trilu", "IsNaN", "Mod", "Floor", "Ceil", "Size", "OneHot", "NonZero"}
 )
-WEIGHT_VIEWS = {"DequantizeLinear", "Cast", "Identity", "Transpose"}
+WEIGHT_VIEWS = {"DequantizeLinear", "Cast", "Identity", "Transpose", "Reshape"}
 
 
 @dataclass(slots=True)
@@ -146,10 +146,15 @@ class NodeReader:
             self.emit(host, node, width)
 
     def view(self, node: Node) -> None:
-        """A weight seen through a cast, a dequantisation or a transposition stays a weight."""
+        """A weight seen through a cast, a dequantisation or another shape stays a weight."""
         source = node.inputs[0]
         dims = self.weights[source]
-        self.weights[node.outputs[0]] = dims[::-1] if node.op_type == "Transpose" else dims
+        if node.op_type == "Transpose":
+            dims = dims[::-1]
+        elif node.op_type == "Reshape" and len(dims) == 3:
+            # Rows, blocks and the bytes of a block (MatMulNBits), read by rows as an embedding.
+            dims = (dims[0], dims[1] * dims[2])
+        self.weights[node.outputs[0]] = dims
         self.bits[node.outputs[0]] = self.bits[source]
         self.origin[node.outputs[0]] = self.origin[source]
 

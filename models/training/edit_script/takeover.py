@@ -5,7 +5,9 @@
 
 Works on reports that `measure` saved of both models on the same sets. The rule is the engine's
 (`midstream.engine.cascade`). Threshold and comparison are chosen on the set `free` alone, for the
-most right answers, and written into the larger model's folder with `--folder`.
+most right answers. No answer of the larger model goes unmarked with which the smaller one's would be
+marked: the set has too few requests, too much like each other, to trust more of them. With
+`--folder` all of it is written into the larger model's folder.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from models.training.edit_script.measure import FITTED_ON
 GRID: Final = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 """Thresholds that are tried."""
 SECTION: Final = re.compile(r"^\[takeover\]\n(?:[^\[\n][^\n]*\n|\n)*", re.MULTILINE)
+FLAG: Final = re.compile(r"^(\[confidence\]\nthreshold = )[\d.]+", re.MULTILINE)
 
 Answer = dict[str, Any]
 
@@ -118,9 +121,9 @@ def figures(answers: Sequence[Shown]) -> dict[str, Any]:
     }
 
 
-def with_takeover(text: str, first: str, rule: Rule) -> str:
-    """Return the text of a `midstream.toml` with this `[takeover]` table."""
-    text = SECTION.sub("", text)
+def with_takeover(text: str, first: str, rule: Rule, flag: float) -> str:
+    """Return the text of a `midstream.toml` with this `[takeover]` table and `[confidence]` threshold."""
+    text = FLAG.sub(rf"\g<1>{flag}", SECTION.sub("", text))
     table = (
         f'[takeover]\nfirst = "{first}"\nthreshold = {rule.threshold}\ncompare = {rule.compare}\n\n'
     )
@@ -142,7 +145,8 @@ def main() -> None:
         json.loads(path.read_text("utf-8")) for path in (options.first, options.second)
     )
     pairs = pairs_of(first["answers"], second["answers"])
-    flags = (first["threshold"] or 0.0, second["threshold"] or 0.0)
+    own = first["threshold"] or 0.0
+    flags = (own, max(own, second["threshold"] or 0.0))
     rule = chosen(pairs[FITTED_ON], flags)
     report: dict[str, Any] = {"threshold": rule.threshold, "compare": rule.compare, "sets": {}}
     print(json.dumps({"threshold": rule.threshold, "compare": rule.compare}))
@@ -160,7 +164,8 @@ def main() -> None:
         options.save.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
     if options.folder:
         card = options.folder / "midstream.toml"
-        card.write_text(with_takeover(card.read_text("utf-8"), first["model"], rule), "utf-8")
+        written = with_takeover(card.read_text("utf-8"), first["model"], rule, flags[1])
+        card.write_text(written, "utf-8")
 
 
 if __name__ == "__main__":

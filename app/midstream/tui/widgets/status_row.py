@@ -6,6 +6,7 @@ of a fixed width, empty ones included, and what comes and goes stands where noth
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,9 @@ _STATE_CELLS: Final = 9
 _CANDIDATE_CELLS: Final = len("candidate 1 of 4")
 """The state's slot while candidates may be written."""
 _DIRTY_CELLS: Final = len("99 changed")
+_GAP: Final = 3
+"""Cells between two facts."""
+_WORDS: Final = re.compile(r"\S+| (?=\S)")
 _GUARD_CELLS: Final = 48
 _GUARD_ROLES: Final = {"guarded": "success"}
 _IDLE: Final = "scanning nothing"
@@ -113,6 +117,8 @@ class StatusRow(TextLine):
         room = self.size.width - 2
         if _width(left) + _width(right) + 2 > room:
             right = self._right(_GUARD_CELLS)
+        if _width(left) + _width(right) + 2 > room:
+            left, right = _packed(self._left()), _packed(self._right(_GUARD_CELLS), _GAP)
         while left and right and _width(left) + _width(right) + 2 > room:
             if len(left) > 2:
                 left.pop()
@@ -200,6 +206,27 @@ class StatusRow(TextLine):
             pieces.append(_Piece(Text(state, style), 3 if dirty else 2))
             pieces.append(_Piece(Text(" " * max(0, _DIRTY_CELLS - len(state))), -1))
         return pieces
+
+
+def _packed(pieces: list[_Piece], behind: int = 0) -> list[_Piece]:
+    """Pieces without the room that keeps their places for longer figures, and for missing ones.
+
+    Args:
+        pieces: The pieces.
+        behind: Cells that part one from the next; 0 where they begin with such cells.
+    """
+    packed: list[_Piece] = []
+    for piece in pieces:
+        words = piece.text.plain
+        before = len(words) - len(words.lstrip())
+        after = len(words) - len(words.rstrip())
+        text = Text(" " * min(before, _GAP))
+        for match in _WORDS.finditer(words, before, len(words) - after):
+            text.append_text(piece.text[match.start() : match.end()])
+        text.append(" " * min(after, behind))
+        if words.strip():
+            packed.append(_Piece(text, piece.rank))
+    return packed
 
 
 def _width(pieces: list[_Piece]) -> int:
