@@ -250,7 +250,7 @@ async def test_models_contexts_and_map_views_change_by_key(project: Path) -> Non
 
 
 async def test_a_small_model_is_enlarged_and_says_so(project: Path) -> None:
-    async with replayed(project) as stage:
+    async with replayed(project, model=Path("brook-4m")) as stage:
         await opened(stage)
         name = Path(stage.view.model).name
         assert "enlarged: " in stage.map.text()
