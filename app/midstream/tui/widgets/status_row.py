@@ -117,8 +117,10 @@ class StatusRow(TextLine):
         room = self.size.width - 2
         if _width(left) + _width(right) + 2 > room:
             right = self._right(_GUARD_CELLS)
-        if _width(left) + _width(right) + 2 > room:
-            left, right = _packed(self._left()), _packed(self._right(_GUARD_CELLS), _GAP)
+        told = self.facts.guard not in ("", _IDLE, *_GUARD_ROLES)
+        if told and _width(left) + _width(right) + 2 > room:
+            # A sentence of the guard moves the row anyhow; else figures keep their places.
+            left, right = _packed(left), _packed(right, _GAP)
         while left and right and _width(left) + _width(right) + 2 > room:
             if len(left) > 2:
                 left.pop()
