@@ -59,6 +59,28 @@ async def test_half_a_rename_is_told_and_told_once(
     assert len(said(session)) == 1
 
 
+async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    model.give("".join(BEFORE.replace("found", "kept").splitlines(keepends=True)[:4]))
+    await session.turns.instruct("rename it", path="run.py", cursor=1)
+    (hunk,) = await witness.decidable(1)
+    await session.turns.stop()
+    await session.turns.finished()
+    assert await session.files.accept_rest("run.py") == 1
+    assert "    kept = []\n" in (root / "run.py").read_text()
+    await witness.until(lambda: bool(said(session)))
+    assert said(session) == [
+        "`found` (run.py, line 6) is no longer defined. Change it where it is still used."
+    ]
+    assert session.status.notices[-1].action == "hunk.elsewhere"
+    assert await session.background.elsewhere(hunk) == 1
+    await session.background.finished()
+    assert await session.files.accept_rest("run.py") == 1
+    assert (root / "run.py").read_text() == BEFORE.replace("found", "kept")
+
+
 async def test_halves_that_hold_are_not_told(session: PairingSession, model: SteppedModel) -> None:
     witness = Witness(session)
     await answered(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import is_python
 from midstream.pairing.parsing import breaks, where_broken
+from midstream.pairing.references import ReferencesError, listed, renames, uses_left
 from midstream.pairing.status import HunkDecided, SessionEvent
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ class UndefinedNames:
     """Reports names that are no longer defined, here or where other files use them.
 
     Looks at a file when its last open hunk was decided.  A rename with one accepted and one
-    rejected hunk is the user's decision, and leaves code that does not run: it is never fixed here.
+    rejected hunk, or one that was stopped, leaves code that does not run.  That is the user's
+    decision: it is never fixed here.
     """
 
     def __init__(self, files: OpenFiles, status: SessionStatus, spawn: Spawn) -> None:
@@ -227,43 +229,65 @@ class UndefinedNames:
         proposal = self._files.get(path)
         if proposal is None or self._files.hunks.undecided(path):
             return
-        if not self._is_half(path, proposal):
-            await self._tell_uses_left(path, proposal)
+        # Of a half that was rejected on purpose, the uses that it would have changed are no news.
+        half = self._is_half(path, proposal)
+        if half and await self._tell_undefined(path, proposal, half=True):
             return
-        after = proposal.composed().lines
-        verdict = await look(path, proposal.base.lines, after)
+        if not await self._tell_uses_left(path, proposal) and not half:
+            await self._tell_undefined(path, proposal, half=False)
+
+    async def _tell_undefined(self, path: str, proposal: FileProposal, *, half: bool) -> bool:
+        """Tell which names nothing in the file defines any more.
+
+        Only this finds parameters and local names, as when the model was stopped in a renaming.
+
+        Returns:
+            Whether there are any, told now or before.
+        """
+        before, after = proposal.base.lines, proposal.composed().lines
+        verdict = await look(path, before, after)
         found = verdict.undefined
         names = tuple(dict.fromkeys(each.undefined for each in found))
-        told = self._told.get(path, ())
-        self._told[path] = names
-        if names and names != told and after == proposal.composed().lines:
-            them = " and ".join(f"`{name}`" for name in names[:2])
+        told, self._told[path] = self._told.get(path, ()), names
+        if not names or names == told or after != proposal.composed().lines:
+            return bool(names)
+        them = " and ".join(f"`{name}`" for name in names[:2])
+        gone = f"{them} ({path}, line {found[0].line}) {'is' if len(names) == 1 else 'are'} "
+        gone += "no longer defined"
+        if half:
             self._status.warn(
-                f"{them} ({path}, line {found[0].line}) "
-                f"{'is' if len(names) == 1 else 'are'} no longer defined: only part of the "
-                "change was accepted. Undo a decision, or ask for the rest."
+                f"{gone}: only part of the change was accepted. Undo a decision, or ask for the "
+                "rest."
             )
+        elif set(names) <= {each.old for each in renames(before, after)}:
+            self._status.warn(f"{gone}. Change it where it is still used.", "hunk.elsewhere")
+        else:
+            self._status.warn(f"{gone}. Undo a decision, or ask for the rest.")
+        return True
 
-    async def _tell_uses_left(self, path: str, proposal: FileProposal) -> None:
-        """Tell where names are still used that the accepted hunks rename or delete."""
-        from midstream.pairing.references import ReferencesError, listed, uses_left
+    async def _tell_uses_left(self, path: str, proposal: FileProposal) -> bool:
+        """Tell where names are still used that the accepted hunks rename or delete.
 
+        Returns:
+            Whether there are any, told now or before.
+        """
         before, after = proposal.base.lines, proposal.composed().lines
         if before == after or not is_python(path):
-            return
+            return False
         workspace = self._files.workspace
         try:
             files = await asyncio.to_thread(workspace.files)
             left = await uses_left(workspace.root, files, {path: before}, {path: after})
         except ReferencesError as error:
             self._status.warn(str(error))
-            return
+            return False
         names = tuple(dict.fromkeys(use.name for use in left))
         told, self._left_told[path] = self._left_told.get(path, ()), names
         if names and names != told and after == proposal.composed().lines:
             # What is deleted has no new name that could be put there.
             action = "hunk.elsewhere" if all(use.new for use in left) else ""
             self._status.warn(f"{listed(left)}. Change these as well.", action)
+        return bool(names)
 
     def _is_half(self, path: str, proposal: FileProposal) -> bool:
         """Whether nothing is open in a file, and of its hunks some are in it and others not."""
