@@ -67,3 +67,30 @@ def test_missing_external_data_is_named(tmp_path: Path) -> None:
     (tmp_path / "onnx" / "model.onnx_data").unlink()
     with pytest.raises(ModelFolderError, match=r"model\.onnx_data"):
         OnnxModel(read_folder(tmp_path))
+
+
+def leave_sizes_open(path: Path) -> None:
+    """Name the sizes of the cache instead of fixing them, as ONNX Runtime GenAI's builder does."""
+    model = onnx.load(path / "model.onnx")
+    for value in (*model.graph.input, *model.graph.output):
+        if value.name.startswith(("past", "present")):
+            value.type.tensor_type.shape.dim[1].dim_param = "kv_num_heads"
+            value.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
+    onnx.save(model, path / "model.onnx")
+
+
+def test_the_configuration_has_the_sizes_that_a_graph_leaves_open(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    expected = text_of(tmp_path)
+    leave_sizes_open(tmp_path)
+    assert text_of(tmp_path) == expected
+
+
+def test_sizes_that_nothing_says_are_named(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    leave_sizes_open(tmp_path)
+    config = json.loads((tmp_path / "genai_config.json").read_text())
+    del config["model"]["decoder"]["num_hidden_layers"]
+    (tmp_path / "genai_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelFolderError, match="does not fix heads and width of past"):
+        OnnxModel(read_folder(tmp_path))

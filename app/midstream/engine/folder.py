@@ -94,6 +94,25 @@ class Takeover:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheShape:
+    """How large the cache is by the configuration; a graph that fixes its own sizes needs none.
+
+    Attributes:
+        layers: how many layers have keys and values.
+        heads: key/value heads of a layer.
+        width: numbers that a head keeps of one token.
+    """
+
+    layers: int
+    heads: int
+    width: int
+
+    def row_bytes(self, element: int) -> int:
+        """Bytes of one token in the cache, in elements of so many bytes."""
+        return 2 * self.layers * self.heads * self.width * element
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """What the files of a model folder say.
 
@@ -113,8 +132,7 @@ class ModelFolder:
         limits: limits below the context's.
         confidence: how answers are judged; None where the folder does not say.
         takeover: which model is asked first; None for none.
-        row_bytes: bytes of cache that one token takes, estimated from the configuration; None where
-        it does not say enough.
+        cache_shape: sizes of the cache; None where the configuration does not say enough.
         facts: strings for clients.
         chat_template: jinja2 text, None if the folder has none.
         special_tokens: bos_token, eos_token... as text, for the template.
@@ -135,7 +153,7 @@ class ModelFolder:
     limits: TokenLimits = TokenLimits()
     confidence: Calibration | None = None
     takeover: Takeover | None = None
-    row_bytes: int | None = None
+    cache_shape: CacheShape | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -144,6 +162,13 @@ class ModelFolder:
     def is_edit_model(self) -> bool:
         """Whether it rewrites regions and does nothing else."""
         return self.prompt in EDIT_PROMPTS
+
+    @property
+    def row_bytes(self) -> int | None:
+        """Bytes of cache that one token takes, estimated without the graph; None if not known."""
+        # Exporters say in the graph's name whether activations and cache are halves.
+        halves = "f16" in self.graph.stem or "fp16" in self.graph.stem
+        return self.cache_shape and self.cache_shape.row_bytes(2 if halves else 4)
 
 
 def read_folder(path: Path) -> ModelFolder:
@@ -194,7 +219,7 @@ def read_folder(path: Path) -> ModelFolder:
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
         confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
         takeover=_takeover(_table(card, "takeover", path / "midstream.toml"), path),
-        row_bytes=_row_bytes(graph, decoder or config),
+        cache_shape=_cache_shape(decoder or config),
         facts=_facts(card, prompt, context),
         chat_template=template,
         special_tokens=_special_tokens(texts),
@@ -352,19 +377,16 @@ def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -
     raise ModelFolderError(f"{where} does not say how long a context may be ({named}).")
 
 
-def _row_bytes(graph: Path, table: dict[str, Any]) -> int | None:
-    """Return layers x key/value heads x head width x 2 tensors x element size, if all is said."""
+def _cache_shape(table: dict[str, Any]) -> CacheShape | None:
     heads = table.get("num_attention_heads")
     layers, width = table.get("num_hidden_layers"), table.get("hidden_size")
-    kept = table.get("num_key_value_heads", heads)
-    if not (isinstance(heads, int) and isinstance(layers, int) and isinstance(kept, int)):
-        return None
-    size = table.get("head_size", table.get("head_dim"))
-    if size is None and isinstance(width, int) and heads:
+    kept = table.get("num_key_value_heads") or heads
+    size = table.get("head_size") or table.get("head_dim")
+    if size is None and isinstance(width, int) and isinstance(heads, int) and heads:
         size = width // heads
-    # Exporters say in the graph's name whether activations, and with them the cache, are halves.
-    element = 2 if "f16" in graph.stem or "fp16" in graph.stem else 4
-    return 2 * layers * kept * size * element if isinstance(size, int) else None
+    if isinstance(layers, int) and isinstance(kept, int) and isinstance(size, int):
+        return CacheShape(layers, kept, size)
+    return None
 
 
 def _eos_ids(path: Path, model: dict[str, Any], config: dict[str, Any]) -> frozenset[int]:

@@ -274,8 +274,18 @@ def _cache_pairs(
             raise _fault(
                 folder, f"has the cache input {info.name} with {len(info.dims)} dimensions"
             )
-        heads, width = info.dims[1], info.dims[3]
-        if not isinstance(heads, int) or not isinstance(width, int):
-            raise _fault(folder, f"does not fix heads and width of {info.name}")
+        # Exporters leave symbols where layers could differ; the configuration then has the sizes.
+        said = folder.cache_shape
+        heads = _size(info.dims[1], said and said.heads)
+        width = _size(info.dims[3], said and said.width)
+        if heads is None or width is None:
+            raise _fault(
+                folder,
+                f"does not fix heads and width of {info.name}, nor does its configuration",
+            )
         pairs.append(CachePair(info.name, present[key].name, info.dtype, heads, width))
     return tuple(pairs)
+
+
+def _size(dim: int | str | None, said: int | None) -> int | None:
+    return dim if isinstance(dim, int) else said
