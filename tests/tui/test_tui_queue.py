@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from midstream.edits.proposal import FileProposal
+from midstream.pairing.turn import review
 from midstream.tui import notices
 from tests.helpers.stage import CODE, Stage, on_stage
 
@@ -47,6 +50,68 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     assert stage.composer.text == "then this", stage.notice
     assert not stage.session.turns.queued
     assert len(stage.model.requests) == requests, "it is shown before it is sent"
+
+
+async def test_a_redirect_in_the_moment_of_the_end_is_sent(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, look_on = asyncio.Event(), asyncio.Event()
+    check = review.newly_broken
+
+    async def slowly(proposal: FileProposal) -> str:
+        looked.set()
+        await look_on.wait()
+        return await check(proposal)
+
+    monkeypatch.setattr(review, "newly_broken", slowly)
+    await start(stage)
+    await stage.press("i")
+    await stage.type("also add a docstring")
+    await stage.stream("".join(NEW_COUNT))
+    stage.model.end()
+    await stage.until(looked.is_set, "the answer has ended and is looked at")
+    assert stage.screen.state.running
+    await stage.press("enter")
+    await stage.until(lambda: len(stage.model.requests) == 2, "the next request")
+    assert stage.model.asked == "also add a docstring"
+    assert stage.model.region == COUNT.replace("total", "found")
+    assert stage.composer.text == ""
+    look_on.set()
+    stage.model.end()
+    await stage.until(lambda: not stage.session.turns.busy, "end")
+
+
+async def test_what_is_sent_before_the_first_has_begun_redirects_it(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    async with stage.session.files.lock:  # The first cannot be prepared before this is free.
+        await stage.type("rename total in count")
+        await stage.press("enter", "i")
+        await stage.type("also add a docstring")
+        await stage.press("enter")
+        assert not stage.model.requests
+    await stage.until(lambda: stage.model.asked == "also add a docstring", "the redirect")
+    assert stage.composer.text == ""
+    assert [turn.instruction for turn in stage.session.turns] == [
+        "rename total in count",
+        "also add a docstring",
+    ]
+    stage.model.end()
+    await stage.until(lambda: not stage.session.turns.busy, "end")
+
+
+async def test_a_stop_is_for_all_that_is_on_its_way(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    async with stage.session.files.lock:
+        await stage.type("rename total in count")
+        await stage.press("enter", "i")
+        await stage.type("also add a docstring")
+        await stage.press("enter", "ctrl+c")
+    await stage.until(lambda: stage.composer.text != "", "what was not sent is put back")
+    await stage.until(lambda: not stage.session.turns.busy, "end")
+    assert "also add a docstring" in stage.composer.text
+    assert all(turn.status == "stopped" for turn in stage.session.turns)
 
 
 async def test_a_text_that_cannot_be_sent_comes_back(stage: Stage) -> None:

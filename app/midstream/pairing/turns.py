@@ -28,7 +28,7 @@ from midstream.pairing.turn.modes import RegionMode
 from midstream.pairing.turn.reply_files import DryRunFiles
 from midstream.pairing.turn.responses import ResponseReader
 from midstream.pairing.turn.review import Reviewer
-from midstream.pairing.turn.runner import TurnRunner
+from midstream.pairing.turn.runner import NoTurnError, TurnRunner
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -208,6 +208,28 @@ class Turns(Sequence[Turn]):
             UserError: No turn is running, or the model cannot be reached any more.
         """
         return await self._runner.redirect(text)
+
+    async def redirect_or_instruct(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Turn:
+        """Redirect the answer that is being written; if it has just ended, ask for a change.
+
+        A complete answer is looked at before the session is ready again.  Who sends a redirect in
+        that moment still saw it being written.  Arguments and errors are those of ``instruct``; an
+        answer that was stopped or has failed is not followed up.
+        """
+        last = self.last
+        try:
+            return await self._runner.redirect(text)
+        except NoTurnError:
+            if last is None or last.status is not TurnStatus.DONE:
+                raise
+        return await self.instruct(text, path=path, cursor=cursor, selection=selection)
 
     async def stop(self) -> None:
         """Stop the model now: complete lines stay decidable, the rest of the file stays as it is.

@@ -348,15 +348,16 @@ class PlainCommands:
         await self._do(self._asked)
 
     async def _do(self, rest: str) -> None:
-        if self._session.status.state in _RUNNING:
-            await self._session.turns.redirect(rest)
-            return
         await self._instruct(rest, self._lines)
 
     async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
-        turn = await self._session.turns.instruct(text, path=self._path, selection=selection)
-        self._choices = ()
-        self._path, self._lines = turn.path, None
+        turns = self._session.turns
+        running = self._session.status.state in _RUNNING
+        send = turns.redirect_or_instruct if running else turns.instruct
+        turn = await send(text, path=self._path, selection=selection)
+        if turn.redirected_from is None:
+            self._choices = ()
+            self._path, self._lines = turn.path, None
 
     async def _choose(self, number: int) -> None:
         """Send the last instruction again, for one of the places it may mean."""

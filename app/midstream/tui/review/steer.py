@@ -51,10 +51,10 @@ class Steer(Controller):
         self._stopped_at = 0.0
         self._ended_at = 0.0
         """When an answer ended by itself, on the monotonic clock; 0 once a late stop was told."""
-        self._sending = False
-        """Whether an instruction is on its way to the session."""
-        self._stopped_early = False
-        """Whether it was stopped before it arrived there."""
+        self._sending = 0
+        """Instructions that are on their way to the session."""
+        self._stops = 0
+        """How often the key to stop was pressed; it is meant for what was sent before."""
         self._held = ""
         """Instruction to send as soon as the session is open."""
         self._advised = False
@@ -134,30 +134,32 @@ class Steer(Controller):
         if session is None:
             return
         self._notices.clear()
-        redirecting = state.running and not session.turns.in_background
+        turns, stops = session.turns, self._stops
+        # What is sent next, before the first has begun, is about that one as well.
+        redirecting = (state.running and not turns.in_background) or self._sending > 0
         path = state.path or None
         cursor = self._aim.cursor_line
         marked = selection or self._aim.marked_lines
         if not redirecting:
             self._panes.focus(self._pane)
-        self._sending, self._stopped_early = True, False
+        self._sending += 1
 
         async def work() -> None:
             try:
-                if self._stopped_early:
+                if self._stops != stops:
                     raise UserError("Stopped before the instruction was sent.")
-                if redirecting and state.running:
-                    await session.turns.redirect(text)
-                else:
-                    await session.turns.instruct(text, path=path, cursor=cursor, selection=marked)
-                if self._stopped_early:
-                    await session.turns.stop()
+                send = turns.instruct
+                if redirecting and state.running and not turns.in_background:
+                    send = turns.redirect_or_instruct
+                await send(text, path=path, cursor=cursor, selection=marked)
+                if self._stops != stops:
+                    await turns.stop()
             except UserError as error:
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
                 return
             finally:
-                self._sending = False
+                self._sending -= 1
             self._pane.mark = None
             state.tried.add(text)
 
@@ -270,7 +272,7 @@ class Steer(Controller):
         elif session is not None and (
             self._sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
-            self._stopped_early = self._sending
+            self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
             self._panes.screen.run_worker(session.turns.stop, group="stop", exclusive=True)
             self._stopped_at = 0.0
