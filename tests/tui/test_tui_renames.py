@@ -1,7 +1,9 @@
 """Renames with the real keys in real packages: ask, `E`, `A`; no use is missed, it still runs.
 
 The gate renames some names of an installed package. On demand (`-m slow`), 100 names of three
-source distributions, whose own tests run before and after; `MIDSTREAM_SDISTS` has their folders.
+source distributions, whose own tests run before and after.  `MIDSTREAM_SDISTS` has their folders
+(`pip download --no-deps --no-binary :all:`, unpacked); what their tests need besides pytest, such
+as `pretend`, is found on `PYTHONPATH`.
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ def unpacked(name: str, folder: Path) -> Path:
 
 def failures(folder: Path) -> set[str]:
     """The tests of a distribution that do not pass."""
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'src'}"}
+    places = [str(folder), str(folder / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     # In the order of the files: the suites were written for it, and some tests set up later ones.
     options = ["-q", "-n0", "-rfE", "--no-header", "-W", "default"]
     options += ["-p", "no:cacheprovider", "-p", "no:randomly"]
@@ -112,7 +115,7 @@ def failures(folder: Path) -> set[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     assert " passed" in done.stdout, done.stdout[-2000:]
@@ -120,7 +123,7 @@ def failures(folder: Path) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(6000)
 @pytest.mark.skipif("MIDSTREAM_SDISTS" not in os.environ, reason="MIDSTREAM_SDISTS is not set")
 @pytest.mark.parametrize("name", SUITES)
 async def test_the_suite_passes_after_many_renames(tmp_path: Path, name: str) -> None:
