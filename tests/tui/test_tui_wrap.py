@@ -230,3 +230,7 @@ async def test_overview_marks_stand_beside_the_lines_of_a_short_wrapped_file(
         lines = [strip.text for strip in stage.pane.render_lines(Region(0, 0, *stage.pane.size))]
         changed = {y for y, line in enumerate(lines) if re.search(r" [-+]  ", line)}
         assert {y for y, role in enumerate(ruler._cells) if role} == changed
+        for y in sorted(changed):
+            await stage.pilot.click(ruler, offset=(0, y))
+            hunk = stage.pane.undecided_hunk
+            assert hunk is not None, f"a click on the mark in line {y} goes to its hunk"

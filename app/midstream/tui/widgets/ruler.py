@@ -45,6 +45,8 @@ class Ruler(Painted):
         self._cells: list[str | None] = []
         self._window = (0, 0)
         self._size_rows = 0
+        self._beside: PaneWindow | None = None
+        """The pane, where the whole file is seen in it and marks stand beside its lines."""
         self._dragging = False
         # The compositor asks for these whenever anything beside them changes.
         self._strips: list[Strip] = []
@@ -66,12 +68,14 @@ class Ruler(Painted):
         rows = self.size.height
         cells: list[str | None] = [None] * rows
         self._size_rows = 0 if view is None else view.size
+        self._beside = None
         if view is None or not rows or not view.size:
             return cells, (0, 0)
         top, height = pane.top, pane.bottom - pane.top
         span = max(view.size, rows)
         # Where the whole file is seen, marks stand beside its lines, wrapped or not.
         whole = pane.lines_between(0, view.size, rows) <= rows
+        self._beside = pane if whole else None
         weight = [0] * rows
         for first, stop, hunk in view.places():
             role, importance = _ROLES.get(hunk.state, ("muted", 0))
@@ -109,7 +113,10 @@ class Ruler(Painted):
 
     def _pick(self, y: int) -> None:
         rows = max(1, self.size.height)
-        self.post_message(self.Picked(y * max(self._size_rows, rows) // rows))
+        row = y * max(self._size_rows, rows) // rows
+        if self._beside is not None:
+            row = self._beside.walk((0, 0), y)[0]
+        self.post_message(self.Picked(row))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._dragging = True
