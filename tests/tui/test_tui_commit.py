@@ -255,7 +255,46 @@ async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
     await stage.press("o")
     await stage.until(lambda: "stay out" not in shown(screen, "change"), "taken along")
     assert "+    return number + number" in git(repo, "diff", "--cached")
-    assert "o whole file" not in hints(screen)
+    assert "o own lines out" in hints(screen)
+
+
+async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> None:
+    screen = await opened_with_own_line(stage, repo)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    accepted_only = git(repo, "diff", "--cached")
+    await stage.press("o")
+    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    whole = git(repo, "diff", "--cached")
+    assert "number + number" in whole
+    # The accepted change goes out and comes back; the own lines are there all the time.
+    await stage.press("space")
+    await state_is(stage, screen, "partly")
+    assert "o own lines out" not in hints(screen)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    assert git(repo, "diff", "--cached") == whole
+    await stage.press("o")
+    await stage.until(lambda: "o takes the whole file" in shown(screen, "change"), "own lines out")
+    assert git(repo, "diff", "--cached") == accepted_only
+    assert "number + number" in (repo / "pkg" / "things.py").read_text()
+    await stage.press("o")
+    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    git(repo, "reset", "-q")
+    await stage.press("o")
+    await stage.until(lambda: "staged again since" in screen.notice.text, "the index is another")
+    assert git(repo, "diff", "--cached") == ""
+
+
+async def test_what_was_committed_is_not_taken_out_with_o(stage: Stage, repo: Path) -> None:
+    screen = await opened_with_own_line(stage, repo)
+    await stage.press("o")
+    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    await stage.press("C")
+    await stage.until(lambda: stage.app.screen is stage.screen, "back")
+    screen = await opened(stage)
+    await state_is(stage, screen, "committed")
+    assert not any(hint.startswith("o ") for hint in hints(screen))
 
 
 async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
@@ -272,6 +311,9 @@ async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
     await stage.press("o")
     await state_is(stage, screen, "staged")
     assert git(repo, "diff") == ""
+    await stage.press("o")
+    await state_is(stage, screen, "conflict")
+    assert git(repo, "diff", "--cached") == ""
 
 
 async def test_a_file_that_git_does_not_have_is_new_before_and_after_it_is_staged(
@@ -563,7 +605,11 @@ async def test_the_message_is_continued_in_the_users_editor(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\nprintf "\\nwhy: $(basename "$1")\\n" >> "$1"\n')
+    closed = tmp_path / "closed"
+    editor.write_text(
+        f'#!/bin/sh\nuntil [ -e "{closed}" ]; do sleep 0.1; done\n'
+        'printf "\\nwhy: $(basename "$1")\\n" >> "$1"\n'
+    )
     editor.chmod(0o755)
     monkeypatch.setattr(MidstreamApp, "suspend", lambda self: nullcontext())
     await answered(stage)
@@ -575,9 +621,13 @@ async def test_the_message_is_continued_in_the_users_editor(
     await stage.press("e")
     assert "There is no editor to open" in screen.notice.text
     monkeypatch.setenv("EDITOR", str(editor))
-    await stage.press("i", "ctrl+g")
+    await stage.press("i", "ctrl+g", "ctrl+g", "ctrl+s")
+    closed.touch()
     wanted = "Rename total to found\n\nwhy: COMMIT_EDITMSG"
-    await stage.until(lambda: screen.message.text == wanted, "edited")
+    await stage.until(lambda: screen.message.text != "Rename total to found", "edited")
+    await stage.until(lambda: all(worker.is_finished for worker in stage.app.workers), "once")
+    assert screen.message.text == wanted
+    assert stage.app.screen is screen, "nothing was committed meanwhile"
     assert stage.app.commit_message == wanted
     monkeypatch.setenv("EDITOR", "false")
     await stage.press("ctrl+g")

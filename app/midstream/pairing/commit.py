@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.journal import Replay
     from midstream.pairing.status import SessionEvent, SessionStatus, Turn
-    from midstream.workspace.staging import AcceptedChange, BlobChange, IndexState, LastCommit
+    from midstream.workspace.staging import (
+        AcceptedChange,
+        BlobChange,
+        ChangePlace,
+        IndexState,
+        LastCommit,
+        StagedWhole,
+    )
 
 
 MOST_READ: Final = 24_000_000
@@ -114,6 +121,7 @@ class FileChange:
         own: Lines of the file that the user changed and that stay out of a commit.
         new: Whether a commit adds the whole file, because git does not have it yet.
         earlier: Whether it was accepted in an earlier session.
+        whole: Whether it was staged whole here, which can be taken back.
     """
 
     path: str
@@ -124,6 +132,7 @@ class FileChange:
     own: int = 0
     new: bool = False
     earlier: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +175,8 @@ class AcceptedChanges:
         self._origins: dict[str, SourceText | None] = {}
         self._brought: set[str] = set()
         """Files that the index did not have before they were staged here."""
+        self._wholes: dict[str, StagedWhole] = {}
+        """Files that were staged with the user's own lines, since the last commit."""
         status.subscribe(self._hear)
 
     def _hear(self, event: SessionEvent) -> None:
@@ -227,7 +238,7 @@ class AcceptedChanges:
                 else:
                     diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
                 undecided = len(self._files.hunks.undecided(place.rel))
-                known = place.trouble, place.own, place.new, earlier
+                known = place.trouble, place.own, place.new, earlier, self._is_whole(place)
                 files.append(FileChange(place.rel, place.state, diff, undecided, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble, last)
 
@@ -298,7 +309,27 @@ class AcceptedChanges:
         """
         from midstream.workspace.staging import stage_whole
 
-        await asyncio.to_thread(stage_whole, self._root, path)
+        earlier = self._wholes.pop(path, None)
+        whole = await asyncio.to_thread(stage_whole, self._root, path)
+        if whole is not None and earlier is not None and whole.before == earlier.after:
+            whole = replace(whole, before=earlier.before)
+        if whole is not None:
+            self._wholes[path] = whole
+
+    async def unstage_whole(self, path: str) -> None:
+        """Take back that a file was staged whole: the user's own lines stay out again.
+
+        Raises:
+            GitError: The index has changed since, or git's own message.
+        """
+        from midstream.workspace.staging import unstage_whole
+
+        if (whole := self._wholes.pop(path, None)) is not None:
+            await asyncio.to_thread(unstage_whole, self._root, whole)
+
+    def _is_whole(self, place: ChangePlace) -> bool:
+        whole = self._wholes.get(place.rel)
+        return whole is not None and whole.after == place.entry and place.state != "committed"
 
     async def unstage(self, path: str) -> None:
         """Take the accepted change of a file out of the index again; the file stays as it is.
@@ -335,7 +366,9 @@ class AcceptedChanges:
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        return await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
+        commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
+        self._wholes.clear()
+        return commit
 
     @property
     def trailer(self) -> str:

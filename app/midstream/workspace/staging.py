@@ -59,13 +59,31 @@ class BlobChange:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A file in the index: its mode and the id of its content, as git writes them."""
+
+    mode: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedWhole:
+    """A file that was staged whole, and what the index had of it before and has since."""
+
+    rel: str
+    before: IndexEntry | None
+    after: IndexEntry | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangePlace:
     """State of one accepted change in the index.
 
     ``trouble`` is why there is a conflict; ``own`` is how many lines of the work tree's file differ
     from both the index and the accepted change: the user's own, which stay out; ``new`` means that
     no commit has the file yet.  ``commit`` is what the next commit changes in the file, once the
-    change is staged if nothing of it is; ``None`` if it changes nothing.
+    change is staged if nothing of it is; ``None`` if it changes nothing.  ``entry`` is what the
+    index has of the file.
     """
 
     rel: str
@@ -74,6 +92,7 @@ class ChangePlace:
     own: int = 0
     new: bool = False
     commit: BlobChange | None = None
+    entry: IndexEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +116,6 @@ class StagingView:
     others: tuple[str, ...] = ()
     branch: str = ""
     trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _IndexEntry:
-    mode: str
-    blob: str
 
 
 def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
@@ -142,7 +155,11 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
     place = find_repository(root)
     if place is None:
         raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
-    lines = b"".join(_index_line(root, place, change) for change in changes)
+    _update_index(place, b"".join(_index_line(root, place, change) for change in changes))
+
+
+def _update_index(place: RepositoryPlace, lines: bytes) -> None:
+    """Bring files of the index to new states; waits for another program that has the lock."""
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
@@ -154,13 +171,42 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
         time.sleep(0.05)
 
 
-def stage_whole(root: Path, rel: str) -> None:
+def stage_whole(root: Path, rel: str) -> StagedWhole | None:
     """Put a file into the index as it is in the work tree, the user's own lines included.
 
+    Returns:
+        What takes that back; ``None`` where the index had no such file, but a merge conflict.
+
     Raises:
-        GitError: Git's own message.
+        GitError: No repository, or git's own message.
     """
+    place = find_repository(root)
+    if place is None:
+        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
+    path = _inside(place, root, rel)
+    before, known = None, False
+    with contextlib.suppress(GitError):
+        before, known = _index_entry(place.top, path), True
     _asked(root, ["add", "--", f":(literal){rel}"])
+    return StagedWhole(rel, before, _index_entry(place.top, path)) if known else None
+
+
+def unstage_whole(root: Path, whole: StagedWhole) -> None:
+    """Give the index what it had of a file before that was staged whole.
+
+    Raises:
+        GitError: The index has changed since, or git's own message.
+    """
+    place = find_repository(root)
+    if place is None:
+        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
+    path = _inside(place, root, whole.rel)
+    if _index_entry(place.top, path) != whole.after:
+        raise GitError(
+            f"{shown(path)} was staged again since", "take lines out with git restore --staged -p"
+        )
+    entry = whole.before or IndexEntry("0", "0" * len(whole.after.blob) if whole.after else "")
+    _update_index(place, f"{entry.mode} {entry.blob}\t".encode() + os.fsencode(path) + b"\0")
 
 
 def compare_changes(
@@ -264,11 +310,12 @@ def _compare_one(
     top, path = place.top, _inside(place, root, change.rel)
     before = _content(top, f"{parent}:{path}")
     there = BlobChange(before, _content(top, f":{path}")) if path in taken else None
+    entry = None
     try:
         entry = _index_entry(top, path)
         line = _index_line(root, place, change)
     except GitError as error:
-        return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there)
+        return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
     wanted = line.split(b" ")[1].partition(b"\t")[0].decode() if line else ""
     mode_gone = line.startswith(b"0 ")
     if not line or (entry is not None and not mode_gone and wanted == entry.blob):
@@ -279,7 +326,7 @@ def _compare_one(
             there = BlobChange(before, b"" if mode_gone else _content(top, wanted))
     own = 0 if mode_gone or not line else _own_lines(root, top, change.rel, path, wanted)
     new = not mode_gone and (entry is None if path not in staged else staged[path] == "A")
-    return ChangePlace(change.rel, state, own=own, new=new, commit=there)
+    return ChangePlace(change.rel, state, own=own, new=new, commit=there, entry=entry)
 
 
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
@@ -317,7 +364,7 @@ def _inside(place: RepositoryPlace, root: Path, rel: str) -> str:
     return os.path.relpath(Path(os.path.realpath(root)) / rel, os.path.realpath(place.top))
 
 
-def _index_entry(top: Path, path: str) -> _IndexEntry | None:
+def _index_entry(top: Path, path: str) -> IndexEntry | None:
     answer = _asked(top, ["ls-files", "--stage", "-z", "--", f":(literal){path}"])
     entries = [line for line in os.fsdecode(answer).split("\0") if line]
     if not entries:
@@ -327,7 +374,7 @@ def _index_entry(top: Path, path: str) -> _IndexEntry | None:
         raise GitError(f"{shown(path)} has an unresolved merge conflict", "resolve it first")
     if not mode.startswith("100"):
         raise GitError(f"{shown(path)} is no regular file in git", "stage it with git add")
-    return _IndexEntry(mode, blob)
+    return IndexEntry(mode, blob)
 
 
 def _store(top: Path, path: str, content: bytes) -> str:

@@ -71,6 +71,8 @@ class CommitScreen(PageScreen):
         """What is known of ``Changes.others``, by path."""
         self._writers: dict[str, tuple[FileDiff, DiffWriter]] = {}
         """The colours of each file's diff, by row of the list."""
+        self._outside = False
+        """Whether an editor has the message."""
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
@@ -225,6 +227,9 @@ class CommitScreen(PageScreen):
             stays = "stays" if file.own == 1 else "stay"
             stay = f"{counted(file.own, 'line')} of your own {stays} out; " if file.own else ""
             yield f"{stay}{key} takes the whole file", "warning"
+        elif file.whole:
+            key = self.services.key_for("commit.whole")
+            yield f"staged whole; {key} leaves your own lines out again", "warning"
         if file.undecided:
             waits = "waits" if file.undecided == 1 else "wait"
             yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
@@ -267,7 +272,7 @@ class CommitScreen(PageScreen):
             )
         if self.file is None or self.file.state in ("committed", "conflict"):
             hidden.add("commit.stage")
-        if self.file is None or not (self.file.own or self.file.trouble):
+        if self.file is None or not (self.file.own or self.file.trouble or self.file.whole):
             hidden.add("commit.whole")
         if not changes.stageable:
             hidden.add("commit.stage_all")
@@ -279,6 +284,8 @@ class CommitScreen(PageScreen):
         words = {"commit.amend": "do not amend"} if self.amend else {}
         if self.file is not None and self.file.state == "staged":
             words["commit.stage"] = "unstage"
+        if self.file is not None and self.file.whole and not self.file.own:
+            words["commit.whole"] = "own lines out"
         if self.changes is not None and not self.changes.staged and not self.amend:
             words["commit.commit.anywhere"] = "stage all, commit"
         return words
@@ -338,7 +345,9 @@ class CommitScreen(PageScreen):
         file, usable = self.file, self._usable
         if file is None or usable is None:
             return
-        if not (file.own or file.trouble):
+        if file.whole and not file.own:
+            self._do(usable[1].commit.unstage_whole(file.path))
+        elif not (file.own or file.trouble):
             self.notices.say("info", f"{file.path} has no lines of yours beside what was accepted.")
         else:
             self._do(usable[1].commit.stage_whole(file.path))
@@ -382,12 +391,22 @@ class CommitScreen(PageScreen):
 
         self.work.run(work)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys typed before an editor has taken the terminal do nothing."""
+        return not self._outside and super().check_action(action, parameters)
+
     def action_editor(self) -> None:
         """Continue the message in the user's own editor."""
+        self._outside = True
 
         async def work() -> None:
             text = self.message.text
-            edited = await self.services.edit_outside(f"{text}\n" if text else "", "COMMIT_EDITMSG")
+            try:
+                edited = await self.services.edit_outside(
+                    f"{text}\n" if text else "", "COMMIT_EDITMSG"
+                )
+            finally:
+                self._outside = False
             self.message.put(edited.strip())
 
         self.work.run(work)
