@@ -55,6 +55,28 @@ async def test_letters_without_a_meaning_are_answered_once(stage: Stage) -> None
     assert stage.composer.text == "pp"
 
 
+@pytest.mark.parametrize("key", ["A", "R"])
+async def test_where_nothing_is_to_decide_the_way_to_other_files_is_named(
+    stage: Stage, project: Path, key: str
+) -> None:
+    (project / "other.py").write_text("first = 1\n")
+    await stage.open("other.py")
+    await stage.press(key)
+    await stage.until(lambda: stage.notice == "No undecided hunks in this file.", "nothing")
+    await stage.open("pkg/things.py")
+    await stage.press("v")
+    await stage.instruct("say more")
+    stage.model.give(f"{stage.model.region.rstrip()}  # more\n")
+    stage.model.end()
+    await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
+    await stage.open("other.py")
+    await stage.press(key)
+    where = "1 hunk waits in other files, ] goes there."
+    await stage.until(lambda: stage.notice.endswith(where), "the way to the other file")
+    await stage.press("right_square_bracket")
+    await stage.until(lambda: stage.path == "pkg/things.py", "the other file")
+
+
 async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
     stage: Stage, project: Path
 ) -> None:

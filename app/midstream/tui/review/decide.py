@@ -170,8 +170,11 @@ class Decide(Controller):
                 parts.append(f"{counted(len(bulk.risky), 'hunk')} to decide one by one ({why})")
             if count:
                 parts.append(f"{key_for('decision.undo')} undoes it")
-            sentence = "; ".join(parts) or "No undecided hunks in this file"
-            self._notices.say("info" if count and not unread else "warning", f"{sentence}.")
+            sentence = "; ".join(parts)
+            if sentence:
+                self._notices.say("info" if count and not unread else "warning", f"{sentence}.")
+            else:
+                self._navigate.say_none_here()
 
         self._work.run(work)
 
@@ -184,7 +187,7 @@ class Decide(Controller):
             if count := await session.files.reject_rest(path):
                 self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
             else:
-                self._notices.say("info", "No undecided hunks in this file.")
+                self._navigate.say_none_here()
 
         self._work.run(work)
 

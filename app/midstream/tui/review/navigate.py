@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.tui.diff.view import MatchFinder, Range
@@ -227,6 +228,17 @@ class Navigate(Controller):
                     self.to_hunk(forward=True, undecided=True)
 
         self._work.run(work)
+
+    def say_none_here(self) -> None:
+        """Say that nothing is to decide in this file, and which key goes to what is elsewhere."""
+        words = "No undecided hunks in this file"
+        if count := len(self._state.undecided):
+            key, wait = (
+                self._services.key_for("hunk.next_undecided"),
+                "waits" if count == 1 else "wait",
+            )
+            words += f"; {counted(count, 'hunk')} {wait} in other files, {key} goes there"
+        self._notices.say("info", f"{words}.")
 
     def _wrap(self, step: int) -> None:
         """Continue at the other end of this file."""
