@@ -16,6 +16,7 @@ from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sheet import KeySheet, ReadingScreen
+from midstream.tui.review import navigate
 from midstream.tui.telemetry.figures import FactLines
 from midstream.tui.telemetry.page import TelemetryScreen
 from midstream.tui.widgets.file_bar import FileBar
@@ -262,11 +263,14 @@ async def test_the_efforts_of_the_endpoint_are_offered(
 # several files
 
 
-async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: Path) -> None:
+async def test_following_goes_on_in_other_files(
+    hosted: Hosted, url: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(navigate, "ARRIVAL_S", 3600.0)
     async with hosted_stage(root, hosted.settings(url, "search-replace")) as stage:
         await stage.open("run.py")
         await send(stage, hosted, "rename two")
-        assert stage.pane.following
+        await stage.until(lambda: stage.pane.following, "following")
         hosted.say(block("run.py", LINES[3], "first = 3\n"))
         await stage.until(lambda: stage.session.hunks.undecided("run.py"), "hunk")
         hosted.say("other.py\n<<<<<<< SEARCH\n" + LINES[40] + "=======\nsecond")
@@ -274,20 +278,21 @@ async def test_following_goes_on_in_other_files(hosted: Hosted, url: str, root: 
         await stage.press("a")
         assert "The model moved on to other.py" in stage.notice
         await stage.until(lambda: "following" in file_bar(stage), "state")
-        assert any("second" in row for row in stage.rows)
+        await stage.until(lambda: any("second" in row for row in stage.rows), "the new line")
         hosted.say(" = 40\n>>>>>>> REPLACE\n")
         hosted.end()
         await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert stage.path == "other.py"
-        assert "1 in other files" in file_bar(stage)
+        await stage.until(lambda: "1 in other files" in file_bar(stage), "what waits")
         assert not [h for h in stage.session.hunks if h.decided]
-        await stage.pilot.pause(0.5)
-        await stage.press("a", "right_square_bracket")
-        await stage.until(lambda: stage.path == "run.py", "next file")
-        assert stage.pane.undecided_hunk is not None
+        monkeypatch.setattr(navigate, "ARRIVAL_S", 0.0)
         await stage.press("a")
-        await stage.until(lambda: not stage.session.hunks.undecided(), "decided")
-        assert "first = 3" in (root / "run.py").read_text()
+        await stage.until(lambda: not stage.session.hunks.undecided("other.py"), "accepted")
+        await stage.press("right_square_bracket")
+        await stage.until(lambda: stage.path == "run.py", "next file")
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "its hunk")
+        await stage.press("a")
+        await stage.until(lambda: "first = 3" in (root / "run.py").read_text(), "on disk")
         assert "second = 40" in (root / "other.py").read_text()
 
 
