@@ -12,7 +12,7 @@ from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from midstream.tui import notices
 from midstream.tui.app import MidstreamApp
-from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stage import CODE, Stage, on_stage
 from tests.helpers.stepped import SteppedModel, served
 
 
@@ -121,6 +121,25 @@ async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
         assert "off screen" in stage.notice
     else:
         assert stage.screen.panes.typing or stage.app.screen is not stage.screen
+
+
+async def test_a_name_left_undefined_is_told_after_the_outcome_of_the_key(
+    stage: Stage, project: Path
+) -> None:
+    await stage.open("pkg/things.py")
+    await stage.instruct("rename `total` to `found` in count")
+    await stage.stream(
+        "".join(CODE[CODE.index("def count") :].splitlines(True)[:4]).replace("total", "found")
+    )
+    await stage.press("ctrl+c")
+    await stage.until(lambda: "Stopped" in stage.notice, "stopped")
+    await stage.press("escape", "A")
+    told = "`total` (pkg/things.py, line 11) is no longer defined"
+    await stage.until(lambda: told in stage.notice, "told")
+    assert "found = 0" in (project / "pkg" / "things.py").read_text()
+    await stage.session.files.open("pkg/things.py")
+    await stage.pilot.pause(0.3)
+    assert stage.notice.endswith("Change it where it is still used (E).")
 
 
 async def test_a_closed_list_of_mentions_is_not_taken_from(stage: Stage) -> None:

@@ -225,6 +225,8 @@ class UndefinedNames:
 
     async def _look(self, path: str) -> None:
         await asyncio.sleep(0)
+        async with self._files.lock:
+            pass  # What is found is told after the outcome of the decision, which would cover it.
         self._looking.discard(path)
         proposal = self._files.get(path)
         if proposal is None or self._files.hunks.undecided(path):
