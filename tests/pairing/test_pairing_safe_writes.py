@@ -48,6 +48,22 @@ async def test_some_lines_of_a_hunk_that_leave_no_python(
     assert (root / "run.py").read_text() == BEFORE.replace("    if path:\n", "")
 
 
+async def test_some_lines_of_a_hunk_that_leave_what_only_the_compiler_refuses(
+    root: Path, session: PairingSession, model: SteppedModel
+) -> None:
+    before = f"class Checker:\n    size = 1\n\n\n{BEFORE}"
+    (root / "run.py").write_text(before)
+    model.give(BEFORE.replace("check(path)", "check(path, deep)"))
+    model.end()
+    await session.turns.instruct("change it", path="run.py", cursor=4)
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    assert not await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert (root / "run.py").read_text() == before
+    why = "run.py would not parse any more (line 7: 'return' outside function)"
+    assert why in session.status.notices[-1].text
+
+
 async def test_a_hunk_and_all_hunks(
     root: Path, session: PairingSession, model: SteppedModel
 ) -> None:

@@ -1,4 +1,4 @@
-"""Which files are Python, and Python's own parser behind a lock."""
+"""Which files are Python, and Python's own parser and compiler behind a lock."""
 
 from __future__ import annotations
 
@@ -37,9 +37,15 @@ def parse_python(text: str) -> ast.Module:
 
 
 def syntax_error(text: str) -> str:
-    """Say where a text stops being Python: ``"line 12: invalid syntax"``, or ``""``."""
+    """Say where a text stops being Python: ``"line 12: invalid syntax"``, or ``""``.
+
+    The compiler finds what the grammar allows: a ``return`` outside of a function, as is left where
+    only its ``def`` was removed.
+    """
     try:
-        parse_python(text)
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<text>", "exec", dont_inherit=True)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except NOT_PYTHON:
