@@ -301,7 +301,7 @@ COMMANDS = (
     Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "run the model server alone", "midstream.commands.serve"),
-    Command("models", "list, check and add models", "midstream.commands.models"),
+    Command("models", "list, check, add and download models", "midstream.commands.models"),
     Command("wafer", "simulate a wafer-scale engine", "midstream.wafer.commands"),
     Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
     Command("config", "show settings and their sources, change one", "midstream.commands.config"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from midstream.bench.bandwidth import weights_read
 from midstream.bench.engine import as_lines, measure
 from midstream.cli import main
+from midstream.engine.bandwidth import weights_read
 from midstream.engine.folder import read_folder
 from tests.helpers.folders import write_folder
 from tests.helpers.tiny import random_weights

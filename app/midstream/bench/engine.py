@@ -17,7 +17,6 @@ from statistics import median
 
 from midstream.arguments import CommandParser
 from midstream.bench import timing
-from midstream.bench.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.bench.peers import (
     Genai,
     LlamaCpp,
@@ -29,6 +28,7 @@ from midstream.bench.peers import (
 )
 from midstream.bench.reference_edits import free_requests, screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
+from midstream.engine.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.engine.cascade import Cascade, first_folder, load_served_model
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel

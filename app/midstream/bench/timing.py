@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from midstream.bench.bandwidth import timed
 from midstream.bench.figures import percentile
 from midstream.bench.peers import Peer
 from midstream.bench.reference_edits import (
@@ -28,6 +27,7 @@ from midstream.bench.reference_edits import (
     long_requests,
 )
 from midstream.edits.request import parse_request, render_follow_up, render_request
+from midstream.engine.bandwidth import timed
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel, PromptTooLongError
 from midstream.engine.plan import EncodedRequest

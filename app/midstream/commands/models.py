@@ -1,4 +1,4 @@
-"""List, inspect, check and add model folders."""
+"""List, inspect, check, add, download and remove model folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.commands.common import print_json, printable
+from midstream.commands.models_get import (
+    add_get_arguments,
+    add_remove_arguments,
+    print_partials,
+    run_get,
+    run_remove,
+)
 
 if TYPE_CHECKING:
     from midstream.engine.inspect import ModelReport
@@ -20,6 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     info = _action(actions, "info", "the facts of a model folder, without loading it")
     check = _action(actions, "check", "load a model and run it; exit 1 if it does not work")
     add = _action(actions, "add", "check a model folder and install a copy")
+    add_get_arguments(
+        _action(actions, "get", "download a published model; without a name, the catalogue")
+    )
+    add_remove_arguments(_action(actions, "remove", "remove a model that was added or downloaded"))
     for action in (info, check):
         action.add_argument(
             "model", nargs="?", type=Path, metavar="NAME|FOLDER", help="default: the shipped model"
@@ -42,8 +53,12 @@ def run(options: argparse.Namespace) -> int:
     """Do one of the actions.
 
     Raises:
-        UserError: The folder is no model folder, or cannot be added.
+        UserError: The folder is no model folder, or cannot be added, downloaded or removed.
     """
+    if options.action == "get":
+        return run_get(options)
+    if options.action == "remove":
+        return run_remove(options)
     if options.action == "check":
         return _check(options)
     if options.action == "info":
@@ -86,8 +101,9 @@ def _list(*, as_json: bool) -> None:
             what = f"{info.prompt}, {info.context_length:,} tokens, {size}"
             after = f"  after {info.first}" if info.first else ""
             print(printable(f"{info.name:<24} {what:<40} {info.path}{after}"))
-    if not found and not as_json:
-        print("No model is installed; `midstream models add FOLDER` installs one.")
+    partial = print_partials(model_places()[0], as_json=as_json)
+    if not (found or partial or as_json):
+        print("No model is installed; `midstream models get` lists what can be downloaded.")
 
 
 def _show(info: ModelReport, *, as_json: bool) -> None:

@@ -60,6 +60,25 @@ def read_bandwidth(size: int, threads: int) -> float:
     return sum(block.nbytes for block in blocks) * times / seconds / 1e9
 
 
+def quiet_bandwidth(size: int, threads: int) -> float:
+    """Return the GB/s that some threads would read if the machine had nothing else to do.
+
+    Each thread's own time counts, not that in which others have its core.
+    """
+
+    def read(block: Any) -> float:
+        best = float("inf")
+        for _ in range(3):
+            started = time.thread_time()
+            block.max()
+            best = min(best, time.thread_time() - started)
+        return float(block.nbytes) / best / 1e9
+
+    blocks = [np.ones(max(1, size // threads // 4), np.float32) for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(read, blocks))
+
+
 def timed(call: Callable[[], Any]) -> float:
     """Return how many seconds a call takes."""
     started = time.perf_counter()

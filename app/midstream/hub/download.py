@@ -1,0 +1,258 @@
+"""Downloading a variant into a folder that becomes an installed model when it is whole.
+
+What was downloaded stays when a download ends early, by whatever: the same command goes on from
+there. Every file is checked against the checksum that the hub states before it counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from midstream.engine.folder import GRAPH_ORDER, read_folder
+from midstream.hub.offer import HubError, HubFile, Offer, hub_errors, hub_library
+
+_NOTE: Final = "download.json"
+_PART: Final = ".part"
+_SPARE: Final = 64 << 20
+"""Bytes that stay free on the disk."""
+
+TRIES: Final = 4
+"""How often a lost connection is taken up again while nothing comes."""
+
+PAUSE_SECONDS: Final = 1.0
+"""How long to wait before that."""
+
+Progress = Callable[[str, int], None]
+"""Told a file's path and how many more bytes of the whole download are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A download that has not ended.
+
+    Attributes:
+        name: The model's name.
+        repository: Where it is from.
+        done: Bytes that are there.
+        size: Bytes of all files.
+    """
+
+    name: str
+    repository: str
+    done: int
+    size: int
+
+
+def folder_of(place: Path, name: str) -> Path:
+    """Where a download of that name is kept until it is whole."""
+    return place / f".{name}.partial"
+
+
+def partials(place: Path) -> list[Partial]:
+    """The downloads in a directory of models that have not ended."""
+    found: list[Partial] = []
+    for note in sorted(place.glob(f".*.partial/{_NOTE}")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            said = json.loads(note.read_text("utf-8"))
+            done = sum(f.stat().st_size for f in note.parent.rglob("*") if f.is_file())
+            done = min(done - note.stat().st_size, said["size"])
+            found.append(Partial(said["name"], said["repository"], done, said["size"]))
+    return found
+
+
+def present(offer: Offer, folder: Path) -> int:
+    """How many bytes of an offer a folder holds already."""
+    return sum(min(_held(file, folder), file.size) for file in offer.files)
+
+
+def download(offer: Offer, folder: Path, name: str, progress: Progress) -> None:
+    """Download what is missing (blocking); what was there stays, also after an error.
+
+    Args:
+        offer: What to download.
+        folder: Where to; see `folder_of`.
+        name: The model's name, for `partials`.
+        progress: Told what has come.
+
+    Raises:
+        HubError: The connection fails, a file comes damaged, or the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _require_room(offer, folder)
+        note = {"name": name, "repository": offer.repository, "size": offer.size}
+        (folder / _NOTE).write_text(json.dumps(note), "utf-8")
+        with _quiet(), hub_errors(offer.repository, offer.address):
+            for file in offer.files:
+                _fetch(offer, file, folder, progress)
+    except OSError as error:
+        raise _disk_error(error, folder) from error
+
+
+def install(offer: Offer, folder: Path, target: Path) -> None:
+    """Make a complete download an installed model.
+
+    Raises:
+        ModelFolderError: The files make no model folder; they stay where they are.
+        HubError: The folder cannot be moved.
+    """
+    (folder / _NOTE).unlink(missing_ok=True)
+    known = {file.path for file in offer.files}
+    for file in [path for path in folder.rglob("*") if path.is_file()]:
+        # Left by an earlier revision of the repository.
+        if file.relative_to(folder).as_posix() not in known:
+            file.unlink()
+    if "midstream.toml" not in known:
+        (folder / "midstream.toml").write_text(_card(offer, target.name), "utf-8")
+    read_folder(folder)
+    try:
+        folder.rename(target)
+    except OSError as error:
+        raise _disk_error(error, folder) from error
+
+
+def _card(offer: Offer, name: str) -> str:
+    import tomlkit
+
+    card = tomlkit.document()
+    card["name"] = name
+    graph = Path(offer.variant).name
+    if graph.endswith(".onnx") and graph not in GRAPH_ORDER:
+        card["graph"] = graph
+    facts = {"repository": offer.repository, "revision": offer.revision, "license": offer.license}
+    card["facts"] = {**facts, "variant": offer.variant}
+    return tomlkit.dumps(card)
+
+
+def _require_room(offer: Offer, folder: Path) -> None:
+    missing = offer.size - present(offer, folder)
+    free = shutil.disk_usage(folder).free
+    if missing + _SPARE > free:
+        raise HubError(
+            f"{folder.parent} has {free / 1e6:,.0f} MB free; {missing / 1e6:,.0f} MB are missing",
+            "make room on that disk and run the command again",
+        )
+
+
+def _held(file: HubFile, folder: Path) -> int:
+    for path in (folder / file.path, _part(file, folder)):
+        with contextlib.suppress(OSError):
+            return path.stat().st_size
+    return 0
+
+
+def _part(file: HubFile, folder: Path) -> Path:
+    """The beginning of a file; one of another content has another name."""
+    whole = folder / file.path
+    return whole.with_name(f".{whole.name}.{(file.sha256 or file.blob)[:12]}{_PART}")
+
+
+def _fetch(offer: Offer, file: HubFile, folder: Path, progress: Progress) -> None:
+    whole, part = folder / file.path, _part(file, folder)
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    if whole.is_file() and _is_intact(file, whole):
+        return
+    whole.unlink(missing_ok=True)
+    if part.exists() and part.stat().st_size > file.size:
+        part.unlink()
+    with part.open("ab") as out:
+        _get(offer, file, out, progress)
+        out.flush()
+        os.fsync(out.fileno())
+    if not _is_intact(file, part):
+        part.unlink()
+        raise HubError(
+            f"{file.source} of {offer.repository} came damaged: its checksum is not the one that "
+            "the hub states",
+            "run the command again; the file is fetched anew",
+        )
+    part.rename(whole)
+
+
+def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None:
+    """Append what is missing of a file; lost connections are taken up again a few times."""
+    import httpx2
+
+    hub = hub_library()
+    url = hub.hf_hub_url(
+        offer.repository, file.source, revision=offer.revision, endpoint=offer.address
+    )
+    headers = hub.utils.build_hf_headers(library_name="midstream")
+    tries = TRIES
+    while (start := out.tell()) < file.size:
+        given = {**headers, "Accept-Encoding": "identity", "Range": f"bytes={start}-"}
+        try:
+            # Its own repetition would begin the block anew.
+            with hub.utils.http_stream_backoff(
+                "GET", url, headers=given, retry_on_exceptions=()
+            ) as response:
+                hub.utils.hf_raise_for_status(response)
+                if response.status_code == HTTPStatus.OK and start:
+                    # The server sends all of it again.
+                    progress(file.path, -start)
+                    out.seek(0)
+                    out.truncate()
+                for block in response.iter_bytes():
+                    out.write(block)
+                    progress(file.path, len(block))
+        except httpx2.TransportError:
+            if not tries:
+                raise
+        tries = TRIES if out.tell() > start else tries - 1
+        if tries < 0:
+            raise HubError(
+                f"The hub sent fewer bytes of {file.source} than it says that it has",
+                "what has come is kept; run the command again",
+            )
+        if out.tell() < file.size:
+            time.sleep(PAUSE_SECONDS)
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Keep the hub's library from writing on standard error."""
+    from huggingface_hub.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _is_intact(file: HubFile, path: Path) -> bool:
+    """Compare a file with its checksum: SHA-256, or a git object's SHA-1 for small files."""
+    size = path.stat().st_size
+    if size != file.size:
+        return False
+    if file.sha256:
+        digest, expected = hashlib.sha256(), file.sha256
+    elif file.blob:
+        digest, expected = hashlib.sha1(f"blob {size}\0".encode()), file.blob
+    else:
+        return True
+    with path.open("rb") as content:
+        while block := content.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest() == expected
+
+
+def _disk_error(error: OSError, folder: Path) -> HubError:
+    if error.errno == errno.ENOSPC:
+        return HubError(
+            f"The disk of {folder.parent} is full",
+            "what has come is kept; make room and run the command again",
+        )
+    return HubError(f"{error.filename or folder} cannot be written: {error.strerror}", "check it")

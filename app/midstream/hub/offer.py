@@ -1,0 +1,280 @@
+"""What a repository on the hub offers: which of its files make one model that runs here.
+
+Repositories hold the same weights many times over, for browsers, graphics cards and phones. A
+*variant* is one of them: a graph (``onnx/model_q4.onnx``) with the configuration at the root of the
+repository, or a folder that ONNX Runtime GenAI's builder wrote (``cpu_and_mobile/cpu-int4...``).
+Without a wish, the one that is cheapest to run on a CPU is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from midstream import __version__
+from midstream.engine.folder import GRAPH_ORDER
+from midstream.errors import UnavailableError, UsageError
+
+SECONDS: Final = 20.0
+"""How long the hub may take to answer."""
+
+_GENAI: Final = "genai_config.json"
+_TEXTS: Final = re.compile(
+    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map)\.json"
+    r"|chat_template\.jinja|midstream\.toml"
+)
+"""What a graph at the root needs beside it."""
+
+_NOTICES: Final = re.compile(r"(licen[cs]e|notice|readme|use_policy)(\..*)?", re.IGNORECASE)
+_FOREIGN: Final = re.compile(r".*\.(py|safetensors|bin|gguf|pt|pth|h5|msgpack|tflite)")
+_ELSEWHERE: Final = re.compile(
+    r"gpu|cuda|directml|\bdml\b|npu|qnn|webgpu|\bweb\b|openvino|tensorrt"
+)
+
+
+class HubError(UnavailableError):
+    """The hub, a repository or a file of it cannot be had."""
+
+    code = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file to download.
+
+    Attributes:
+        source: Its path in the repository.
+        path: Its path in the model folder.
+        size: Bytes.
+        sha256: Its checksum, in hex; `""` for small files, which have another one.
+        blob: SHA-1 of the file as a git object, in hex; what small files are checked by.
+    """
+
+    source: str
+    path: str
+    size: int
+    sha256: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One variant of a repository.
+
+    Attributes:
+        repository: ``OWNER/NAME``.
+        revision: The commit.
+        license: What the repository states, ``"not stated"`` for nothing.
+        variant: The graph or folder that was chosen.
+        others: The other variants.
+        files: What to download.
+        address: The hub.
+    """
+
+    repository: str
+    revision: str
+    license: str
+    variant: str
+    others: tuple[str, ...]
+    files: tuple[HubFile, ...]
+    address: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def look_up(repository: str, *, variant: str | None = None, revision: str | None = None) -> Offer:
+    """Ask the hub what a repository offers (blocking).
+
+    Args:
+        repository: ``OWNER/NAME``.
+        variant: The graph or folder wanted; a file's or folder's own name suffices.
+        revision: A branch, tag or commit; ``None`` for the newest.
+
+    Raises:
+        HubError: The hub does not answer, has no such repository, or it holds no model that runs.
+        UsageError: There is no such variant.
+    """
+    api = hub_library().HfApi(library_name="midstream", library_version=__version__)
+    with hub_errors(repository, api.endpoint):
+        info = api.model_info(repository, revision=revision, files_metadata=True, timeout=SECONDS)
+    listed = [_file(sibling) for sibling in info.siblings or ()]
+    files = {file.source: file for file in listed if _is_plain(file.source)}
+    if info.gated and not files:
+        raise HubError(*_gated(repository, api.endpoint))
+    chosen, others = _choose(repository, sorted(files), variant)
+    return Offer(
+        repository=repository,
+        revision=info.sha or "main",
+        license=_license(info),
+        variant=chosen,
+        others=others,
+        files=tuple(_needed(repository, files, chosen)),
+        address=api.endpoint,
+    )
+
+
+def hub_library() -> Any:
+    """The hub's library, told not to say what else runs on this machine."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    return import_module("huggingface_hub")
+
+
+class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
+    """Turn errors of the hub's library into sentences."""
+
+    def __init__(self, repository: str, address: str) -> None:
+        self._repository = repository
+        self._address = address
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception):
+            return
+        if (told := self._told(error)) is not None:
+            raise told from error
+
+    def _told(self, error: Exception) -> HubError | None:
+        import httpx2
+        from huggingface_hub import errors
+
+        name, hub = self._repository, self._address
+        match error:
+            case errors.GatedRepoError():
+                return HubError(*_gated(name, hub))
+            case errors.RepositoryNotFoundError():
+                return HubError(
+                    f"{hub} has no public repository {name}",
+                    "check the name; for a private one set HF_TOKEN",
+                )
+            case errors.RevisionNotFoundError():
+                return HubError(f"{name} has no such revision", "name a branch, tag or commit")
+            case errors.EntryNotFoundError():
+                return HubError(f"{name} lacks a file that it lists", "try again later")
+            case errors.HFValidationError():
+                return HubError(
+                    f'"{name}" is neither a model of the catalogue nor a repository',
+                    "`midstream models get` lists the catalogue; repositories are OWNER/NAME",
+                )
+            case errors.OfflineModeIsEnabled():
+                return HubError("The hub is not asked because HF_HUB_OFFLINE is set", "unset it")
+            case errors.HfHubHTTPError():
+                status = error.response.status_code
+                return HubError(f"{hub} answers HTTP {status} for {name}", "try again later")
+            case httpx2.TimeoutException():
+                return HubError(f"{hub} did not answer in time", "run the command again")
+            case httpx2.HTTPError():
+                return HubError(f"{hub} cannot be reached: {error}", "check the connection")
+            case _:
+                return None
+
+
+def _gated(name: str, hub: str) -> tuple[str, str]:
+    return (
+        f"{name} is given only to people who accepted its terms",
+        f"accept them at {hub}/{name} and set HF_TOKEN",
+    )
+
+
+def _file(sibling: Any) -> HubFile:
+    lfs = sibling.lfs
+    return HubFile(
+        source=sibling.rfilename,
+        path=sibling.rfilename,
+        size=int(sibling.size or (lfs.size if lfs else 0)),
+        sha256=lfs.sha256 if lfs else "",
+        blob=sibling.blob_id or "",
+    )
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a path stays inside the folder that it is put into."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts and "\\" not in name
+
+
+def _license(info: Any) -> str:
+    card = info.card_data
+    stated = card.get("license_name") or card.get("license") if card is not None else None
+    if not stated:
+        tags = [tag for tag in info.tags or () if tag.startswith("license:")]
+        stated = tags[0].removeprefix("license:") if tags else "not stated"
+    return str(stated)
+
+
+def _choose(
+    repository: str, names: Iterable[str], wanted: str | None
+) -> tuple[str, tuple[str, ...]]:
+    """The variant to take, and the others, best first."""
+    paths = [PurePosixPath(name) for name in names]
+    folders = [str(path.parent) for path in paths if path.name == _GENAI]
+    graphs = [
+        str(path)
+        for path in paths
+        if path.suffix == ".onnx" and str(path.parent) in (".", "onnx") and "." not in folders
+    ]
+    ranked = sorted((*folders, *graphs), key=_rank)
+    if not ranked:
+        kinds = {path.suffix for path in paths} & {".safetensors", ".gguf", ".bin", ".onnx"}
+        found = f" (it has {', '.join(sorted(kinds))} files)" if kinds else ""
+        raise HubError(
+            f"{repository} holds no ONNX model in a layout that runs here{found}",
+            "search the hub for the model's name with ONNX",
+        )
+    if wanted is None:
+        return ranked[0], tuple(ranked[1:])
+    wanted = wanted.strip("/")
+    for name in ranked:
+        if wanted in (name, PurePosixPath(name).name):
+            return name, tuple(other for other in ranked if other != name)
+    raise UsageError(f"{repository} has no variant {wanted}; it has {', '.join(ranked[:12])}.")
+
+
+def _rank(variant: str) -> tuple[int, int, str]:
+    """Sort key: what a CPU runs, then how cheaply."""
+    path = PurePosixPath(variant)
+    if path.suffix != ".onnx":
+        return (9 if _ELSEWHERE.search(variant) else 0, 0 if "int4" in variant else 1, variant)
+    known = path.name in GRAPH_ORDER
+    return (1 if known else 8, GRAPH_ORDER.index(path.name) if known else 0, variant)
+
+
+def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterable[HubFile]:
+    """The files of a variant, as they lie in the model folder."""
+    chosen: dict[str, HubFile] = {}
+    graph = PurePosixPath(variant)
+    is_graph = graph.suffix == ".onnx"
+    for name, file in files.items():
+        path = PurePosixPath(name)
+        beside = str(path.parent) == (str(graph.parent) if is_graph else variant)
+        if str(path.parent) == "." and _NOTICES.fullmatch(path.name):
+            chosen.setdefault(path.name, file)
+        elif is_graph and str(path.parent) == "." and _TEXTS.fullmatch(path.name):
+            chosen[path.name] = file
+        elif is_graph and beside and _is_part(path.name, graph):
+            chosen[name] = file
+        elif not is_graph and beside and not _FOREIGN.fullmatch(path.name):
+            chosen[path.name] = file
+    required = ["tokenizer.json", "config.json" if is_graph else _GENAI]
+    for name in required:
+        if name not in chosen:
+            raise HubError(
+                f"{repository} has no {name} for {variant}", "take another repository of this model"
+            )
+    for path, file in sorted(chosen.items()):
+        yield HubFile(file.source, path, file.size, file.sha256, file.blob)
+
+
+def _is_part(name: str, graph: PurePosixPath) -> bool:
+    """Whether a file is a graph or its external data (see `engine.folder.graph_files`)."""
+    return name == graph.name or bool(
+        re.match(rf"({re.escape(graph.name)}.data|{re.escape(graph.stem)}\.data)", name)
+    )
