@@ -122,7 +122,7 @@ def test_engines_on_this_machine_are_found_used_and_kept(tmp_path: Path) -> None
         assert chosen_id(again) == "endpoint:ollama"
         known = ask_everybody(again, {}, ports=ports)
         assert known.found[0] == ("ollama", 1)
-        ids = [c.id for c in model_choices(again, {}, known.lists) if c.kind == "custom"]
+        ids = [c.id for c in model_choices(again, {}, known.lists) if c.kind == "ollama"]
         assert ids == ["endpoint:ollama"], "not once more as one that was found"
     gone = ask_everybody(Settings(), {}, ports=ports)
     assert not gone.found

@@ -227,7 +227,7 @@ async def test_the_connection_is_renewed_between_turns(monkeypatch: pytest.Monke
     monkeypatch.setitem(
         dialect_module.DIALECTS,
         "xai",
-        Dialect("drop", connection_seconds=0.1),  # pyright: ignore
+        Dialect(websocket=True, connection_seconds=0.1),  # pyright: ignore
     )
     scripted = Scripted()
     async with scripted.running() as url:

@@ -122,12 +122,13 @@ async def test_a_websocket_that_is_asked_for_is_not_replaced() -> None:
     [
         (403, FASTAPI, 'refused the key (HTTP 403: "Not Found"); check the endpoint\'s token.'),
         (401, b'{"error": "Bad token."}', 'refused the key (HTTP 401: "Bad token.")'),
-        (404, FASTAPI, "has no Responses API at http://127.0.0.1:PORT/v1/responses (HTTP 404: "
-         '"Not Found"); it '
-         "may speak Chat Completions only. Update it, or put a gateway in front of it that "
-         "translates, such as `litellm --model openai/NAME --api_base http://127.0.0.1:PORT/v1`."),
-        (404, b"<html>404</html>", "has no Responses API at"),
-        (405, b"", "has no Responses API at"),
+        (404, FASTAPI, "has no Responses, Chat Completions or Messages API below "
+         'http://127.0.0.1:PORT/v1 (HTTP 404: "Not Found"); check the address.'),
+        (404, b"<html>404</html>", "has no Responses, Chat Completions or Messages API below"),
+        (405, b"", "has no Responses, Chat Completions or Messages API below"),
+        (200, b'{"error":"Unexpected endpoint or method. (POST /v1/responses)"}',
+         "has no Responses, Chat Completions or Messages API below"),
+        (200, b'{"error": {"message": "Out of memory."}}', "Out of memory."),
         (404, b'{"error": {"message": "The model `m` does not exist.", "code": "no_model"}}',
          "The model `m` does not exist."),
         (500, b"", "refused the request (HTTP 500)."),

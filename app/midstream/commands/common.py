@@ -29,9 +29,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--transport",
-        metavar="auto|websocket|sse",
-        help="how to speak to that server: a WebSocket, HTTP with server-sent events, or whichever "
-        "it has",
+        metavar="auto|websocket|sse|chat|messages",
+        help="how to speak to that server: the Responses API over a WebSocket or HTTP (sse), Chat "
+        "Completions, Anthropic's Messages, or whichever it has (auto)",
     )
     group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
     group.add_argument(

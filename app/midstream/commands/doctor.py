@@ -205,14 +205,14 @@ def _endpoint(settings: Settings) -> CheckResult:
         started = time.perf_counter()
         try:
             await client.connect()
-            if endpoint.transport == "sse":  # Nothing was sent yet.
+            if not endpoint.tries_websocket:  # Nothing was sent yet.
                 with contextlib.suppress(RefusedError):  # That is an answer, too.
                     await asyncio.to_thread(get, endpoint, "/models", seconds=5.0, most_bytes=10**7)
         except OSError as error:
             raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from error
         finally:
             await client.close()
-        over = " over HTTP, without a WebSocket" if client.transport == "sse" else ""
+        over = "" if client.transport == "websocket" else " over HTTP, without a WebSocket"
         took = (time.perf_counter() - started) * 1000
         return f"{endpoint.url} answers{over} in {took:.0f} ms"
 

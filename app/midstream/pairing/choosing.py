@@ -20,7 +20,7 @@ from midstream.errors import UnavailableError
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.model_lists import KeptList, Lists, configured, found_engines
 from midstream.resources import config_path, default_model, find_model, model_places
-from midstream.responses.dialect import EFFORTS
+from midstream.responses.dialect import EFFORTS, kind_of
 from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import OWN_EFFORTS, SESSION_EFFORTS, Settings, change_file
 
@@ -253,6 +253,8 @@ def _profile_changes(profile: Profile, *, listed: bool) -> dict[tuple[str, ...],
             "price_out": price and price.output,
             "price_cached": price and price.cached,
         }
+        if profile.kind != kind_of(profile.url):  # An engine, which no address tells.
+            values["kind"] = profile.kind
     table = {("endpoints", profile.name, key): value for key, value in values.items()}
     return {**table, ("endpoint",): profile.name}
 

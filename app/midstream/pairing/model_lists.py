@@ -19,6 +19,7 @@ import msgspec
 
 from midstream.errors import UnavailableError, UserError
 from midstream.responses.catalogue import ListedModel, get_json, list_models
+from midstream.responses.dialect import DIALECTS, EndpointKind
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
@@ -166,10 +167,16 @@ def found_engines(settings: Settings, lists: Lists) -> list[tuple[Profile, KeptL
     """Profiles for the engines that were found and are not configured."""
     taken = {_place(profile.url) for profile in configured(settings)}
     return [
-        (Profile(kept.engine, "custom", url), kept)
+        (Profile(kept.engine, _kind(kept.engine), url), kept)
         for url, kept in lists.items()
         if kept.engine and _place(url) not in taken
     ]
+
+
+def _kind(engine: str) -> EndpointKind:
+    """The kind of an engine by its name, which has a number where there are several."""
+    name = re.sub(r"-\d+$", "", engine)
+    return next((kind for kind in DIALECTS if kind == name), "custom")
 
 
 def _ask(profile: Profile, environ: Mapping[str, str]) -> tuple[ListedModel, ...]:

@@ -23,7 +23,7 @@ from midstream.errors import UnavailableError
 from midstream.responses.connection import Link, UpgradeRefusedError, WebSocketLink
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
-from midstream.responses.endpoint import Endpoint
+from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.events import (
     ErrorCode,
     Failed,
@@ -37,6 +37,7 @@ from midstream.responses.stream import Stream
 
 if TYPE_CHECKING:
     from midstream.guard.correction import CorrectionRequest
+    from midstream.responses.http_link import ApiChoice
 
 _BACKOFF_SECONDS = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Pauses before an unacknowledged request is sent again; after the last it has failed."""
@@ -70,7 +71,8 @@ class Client:
         self._open_timeout = open_timeout
         self._link: Link | None = None
         self._spare: Link | None = None
-        self._http_only = endpoint.transport == "sse"
+        self._http_only = not endpoint.tries_websocket
+        self._apis: ApiChoice | None = None
         self._mute_losses = 0
         self._connecting = asyncio.Lock()
         self._lane = Lane(self._on_created, self._on_ended)
@@ -87,9 +89,19 @@ class Client:
         return self._link is not None and self._link.alive
 
     @property
-    def transport(self) -> str:
-        """Either "websocket", or "sse" once the endpoint turned out to speak HTTP only."""
-        return "sse" if self._http_only else "websocket"
+    def transport(self) -> Transport:
+        """What is spoken, as far as that is known: "websocket", or once the endpoint turned out to
+        have none "sse" (the Responses API over HTTP), "chat" or "messages".
+        """
+        if not self._http_only:
+            return "websocket"
+        name = self._apis.name if self._apis is not None else self.endpoint.apis[0]
+        return "sse" if name == "responses" else name
+
+    @property
+    def remark(self) -> str:
+        """A sentence if the endpoint lacks the API that it was asked for first, else ""."""
+        return self._apis.remark if self._apis is not None else ""
 
     @property
     def dropped(self) -> int:
@@ -280,10 +292,12 @@ class Client:
                 self._http_only = True
         self._stop_rung = "drop"
         # In a thread: importing httpx would hold the screen up.
-        await asyncio.to_thread(importlib.import_module, "midstream.responses.sse")
-        from midstream.responses.sse import SseLink
+        await asyncio.to_thread(importlib.import_module, "midstream.responses.http_link")
+        from midstream.responses.http_link import ApiChoice, HttpLink
 
-        return SseLink(self.endpoint, self._on_event, self._on_lost)
+        if self._apis is None:
+            self._apis = ApiChoice(self.endpoint)
+        return HttpLink(self.endpoint, self._apis, self._on_event, self._on_lost)
 
     def _outlived(self) -> bool:
         idle = self._lane.running is None and not self._lane.waiting

@@ -1,7 +1,7 @@
 """Connections to a server: what the client needs of one (`Link`), and the WebSocket.
 
 Nothing is retried here and no response is known here; `midstream.responses.client` does both.
-`midstream.responses.sse` is the other kind of link.
+`midstream.responses.http_link` is the other kind of link.
 """
 
 from __future__ import annotations
@@ -120,12 +120,11 @@ class WebSocketLink:
             UpgradeRefusedError: The server answered and opened no WebSocket.
             UnavailableError: It cannot be reached.
         """
-        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else None
         where = f"{endpoint.host} ({endpoint.url})"
         try:
             socket = await connect(
                 endpoint.websocket_url,
-                additional_headers=headers,
+                additional_headers=endpoint.key_headers,
                 user_agent_header=f"midstream/{__version__}",
                 # A delta is 13 bytes deflated against 176, which pays on a network and costs on
                 # loopback.

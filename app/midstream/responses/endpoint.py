@@ -6,14 +6,23 @@ Holds facts only: no connection, no key lookup (settings do that) and no model l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from midstream.errors import UsageError
-from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind
+from midstream.responses.dialect import (
+    ANTHROPIC_VERSION,
+    DIALECTS,
+    Dialect,
+    EndpointKind,
+    WireApi,
+)
 
-Transport = Literal["auto", "websocket", "sse"]
-"""How a server is spoken to; "auto" tries a WebSocket first and falls back to HTTP."""
+Transport = Literal["auto", "websocket", "sse", "chat", "messages"]
+"""How a server is spoken to: the Responses API over a WebSocket or HTTP (sse), Chat Completions, or
+Anthropic's Messages; "auto" tries what its kind may have.
+"""
+TRANSPORTS: Final[tuple[Transport, ...]] = get_args(Transport)
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
@@ -21,13 +30,13 @@ _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server that speaks the Responses API, and the model to ask for there.
+    """One server, and the model to ask for there.
 
     Attributes:
         url: Base address up to and including the version, such as ``ws://127.0.0.1:8042/v1``;
             ``http`` and ``https`` mean the same server as ``ws`` and ``wss``.
-        token: Bearer token of the upgrade request, or None. Never part of ``repr``.
-        model: Name that goes into ``response.create``.
+        token: Its key, or None. Never part of ``repr``.
+        model: The name that a request gives.
         kind: Whose dialect is spoken; decides how a response is stopped and when a connection is
             renewed.
         transport: How the server is spoken to.
@@ -64,6 +73,28 @@ class Endpoint:
     @property
     def dialect(self) -> Dialect:
         return DIALECTS[self.kind]
+
+    @property
+    def apis(self) -> tuple[WireApi, ...]:
+        """The APIs to speak, in the order in which they are asked for."""
+        if self.transport == "auto":
+            return self.dialect.apis
+        return (self.transport if self.transport in ("chat", "messages") else "responses",)
+
+    @property
+    def tries_websocket(self) -> bool:
+        """Whether a WebSocket is asked for first."""
+        return self.transport == "websocket" or (
+            self.transport == "auto" and self.dialect.websocket
+        )
+
+    @property
+    def key_headers(self) -> dict[str, str]:
+        """The headers of every request that depend on whose server it is, its key among them."""
+        if self.dialect.bearer:
+            return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        version = {"anthropic-version": ANTHROPIC_VERSION}
+        return version | ({"x-api-key": self.token} if self.token else {})
 
     @property
     def secure(self) -> bool:

@@ -6,9 +6,12 @@ server needs none.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -30,12 +33,24 @@ class RefusedError(Exception):
     Attributes:
         status: The HTTP status.
         body: The beginning of what came with it.
+        retry_after: Seconds until the server wants to be asked again, if it says so.
+        may_retry: Whether asking again makes sense to the server.
+        asked: The APIs that were asked for in vain, as a person calls them.
     """
 
-    def __init__(self, status: int, body: bytes = b"") -> None:
+    def __init__(
+        self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(f"HTTP {status}")
         self.status = status
         self.body = body
+        self.retry_after = _retry_after(headers or {})
+        self.may_retry = (headers or {}).get("x-should-retry") != "false"
+        self.asked: tuple[str, ...] = ()
+
+
+class CutOffError(OSError):
+    """The connection was there, and ended before the answer did."""
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> bytes:
@@ -71,18 +86,21 @@ def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> by
 class Poster:
     """POSTs to one endpoint, one request after the other, over a connection that is kept."""
 
-    def __init__(self, endpoint: Endpoint, path: str) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._target = _url(endpoint, path)
         self._client: httpx.AsyncClient | None = None
         self._kept = False
 
-    async def post(self, body: bytes) -> AsyncGenerator[bytes]:
-        """POST a body and yield the answer's body as it comes; leaving early hangs up.
+    async def post(
+        self, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> AsyncGenerator[bytes]:
+        """POST a body to `path` below the endpoint's address, and yield the answer's body as it
+        comes; leaving early hangs up.
 
         Raises:
             RefusedError: The status is not 200.
-            OSError: The connection failed, or the answer stopped coming.
+            CutOffError: The answer broke off, even before its first byte.
+            OSError: The connection failed.
         """
         try:
             if self._client is None:
@@ -91,15 +109,18 @@ class Poster:
                     limits=httpx.Limits(max_keepalive_connections=1, keepalive_expiry=None),
                     **_options(self._endpoint, "text/event-stream"),
                 )
-            answer = await self._ask(self._client, body)
+            answer = await self._ask(self._client, path, body, headers)
             try:
                 if answer.status_code != 200:
-                    raise RefusedError(answer.status_code, await _beginning(answer))
+                    said = await _beginning(answer)
+                    raise RefusedError(answer.status_code, said, answer.headers)
                 async for chunk in answer.aiter_bytes():
                     yield chunk
                 self._kept = True
             finally:
                 await answer.aclose()
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+            raise CutOffError(str(error) or "the connection broke") from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise _os_error(error, self._endpoint) from error
 
@@ -109,19 +130,23 @@ class Poster:
         if client is not None:
             await client.aclose()
 
-    async def _ask(self, client: httpx.AsyncClient, body: bytes) -> httpx.Response:
+    async def _ask(
+        self, client: httpx.AsyncClient, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> httpx.Response:
         kept, self._kept = self._kept, False
+        request = client.build_request(
+            "POST",
+            _url(self._endpoint, path),
+            content=body,
+            headers={"Content-Type": "application/json", **headers},
+        )
         try:
-            return await client.send(self._request(client, body), stream=True)
+            return await client.send(request, stream=True)
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
             # The server gave the kept connection up just now, before it had read anything.
             if not kept:
                 raise
-            return await client.send(self._request(client, body), stream=True)
-
-    def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
-        headers = {"Content-Type": "application/json"}
-        return client.build_request("POST", self._target, content=body, headers=headers)
+            return await client.send(request, stream=True)
 
 
 def _url(endpoint: Endpoint, path: str) -> str:
@@ -135,9 +160,8 @@ def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
         "Accept": accept,
         # Compressed text would wait for a full block.
         "Accept-Encoding": "identity",
+        **endpoint.key_headers,
     }
-    if endpoint.token:
-        headers["Authorization"] = f"Bearer {endpoint.token}"
     return {
         "headers": headers,
         # The system's certificates, as for the WebSocket; httpx alone would take certifi's.
@@ -145,6 +169,19 @@ def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
         # Proxies, SOCKS among them, come from the environment.
         "trust_env": not endpoint.loopback,
     }
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds in ``Retry-After``, which is a number or a date."""
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(headers.get("retry-after-ms", "")) / 1000)
+    value = headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(value))
+    with contextlib.suppress(ValueError):
+        until = parsedate_to_datetime(value)
+        return max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+    return None
 
 
 async def _beginning(answer: httpx.Response) -> bytes:

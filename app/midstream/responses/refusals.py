@@ -25,18 +25,25 @@ class Refusal:
         endpoint: Who answered.
         status: The HTTP status.
         body: The beginning of what came with it.
+        asked: The APIs that were asked for in vain, as a person calls them.
+        retry_after: Seconds until it wants to be asked again, if it says so.
     """
 
     endpoint: Endpoint
     status: int
     body: bytes = b""
+    asked: tuple[str, ...] = ("Responses",)
+    retry_after: float | None = None
 
     @property
     def error(self) -> WireError:
         """The error as a WebSocket would have brought it, with a sentence for a person."""
         given = _error(self.body)
-        if given is not None and given.message and not (self._is_of_key or self._lacks_route):
-            return msgspec.structs.replace(given, message=self._hidden(given.message))
+        if given is not None and given.message and not (self._is_of_key or self.lacks_route):
+            said = self._hidden(given.message)
+            if self.status == 429:
+                said = f"{said.rstrip('.')}.{self._later}"
+            return msgspec.structs.replace(given, message=said)
         sentence = self._sentence()
         return WireError(given.code if given is not None else None, sentence)
 
@@ -53,23 +60,30 @@ class Refusal:
         where, status, quote = self._where, self.status, self._quote
         if self._is_of_key:
             return f"{where} refused the key (HTTP {status}{quote}); check the endpoint's token."
-        if self._lacks_route:
-            return self._without_responses()
+        if self.lacks_route:
+            return self._without_api()
+        if status == 429:
+            return f"{where} has had enough requests (HTTP {status}{quote}).{self._later}"
         sentence = f"{where} refused the request (HTTP {status}{quote})"
         if self.endpoint.model:
             return f"{sentence}."
         return f"{sentence}; no model is named, which it may need: pass --model NAME."
 
-    def _without_responses(self) -> str:
+    def _without_api(self) -> str:
         url = self.endpoint.http_url
-        status = f"HTTP {self.status}{self._quote}"
-        said = f"{self._where} has no Responses API at {url}/responses ({status})"
+        *others, last = self.asked
+        names = f"{', '.join(others)} or {last}" if others else last
+        said = f"{self._where} has no {names} API below {url} (HTTP {self.status}{self._quote})"
         if not self.endpoint.path:
             return f"{said}; the address may lack its version: try {url}/v1."
-        return (
-            f"{said}; it may speak Chat Completions only. Update it, or put a gateway in front of "
-            f"it that translates, such as `litellm --model openai/NAME --api_base {url}`."
-        )
+        if self.endpoint.transport != "auto":
+            return f"{said}; it may have another one: try `--transport auto`."
+        return f"{said}; check the address."
+
+    @property
+    def _later(self) -> str:
+        seconds = self.retry_after
+        return "" if seconds is None else f" Try again in {max(1, round(seconds))} s."
 
     @property
     def _where(self) -> str:
@@ -80,11 +94,13 @@ class Refusal:
         return self.status in (401, 403)
 
     @property
-    def _lacks_route(self) -> bool:
+    def lacks_route(self) -> bool:
         """Whether the address does not exist, and not just the model or an earlier response."""
+        said = self._said.lower()
+        if self.status == 200:  # LM Studio's answer where it has nothing.
+            return "unexpected endpoint" in said
         if self.status not in _NO_ROUTE:
             return False
-        said = self._said.lower()
         return "model" not in said and "response with id" not in said
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 from midstream.errors import UsageError
 from midstream.resources import config_path
 from midstream.responses.dialect import EFFORTS
-from midstream.responses.endpoint import Transport
+from midstream.responses.endpoint import TRANSPORTS, Transport
 from midstream.responses.profiles import BUILT_IN, Profile
 from midstream.settings.value_types import (
     BINDS,
@@ -213,7 +213,7 @@ class Settings:
     )
     endpoint_url: str | None = setting(
         None, URL, Section.ENDPOINT,
-        "Address of a Responses endpoint, in place of a name: wss://, ws://, https:// or http://.",
+        "Address of an endpoint, in place of a name: wss://, ws://, https:// or http://.",
         "endpoint.url", example="wss://api.openai.com/v1",
     )
     endpoint_model: str = setting(
@@ -222,10 +222,11 @@ class Settings:
         "endpoint.model", none="the one in its profile",
     )
     endpoint_transport: Transport | None = setting(
-        None, one_of(("auto", "websocket", "sse")), Section.ENDPOINT,
-        "How to speak to the endpoint: a WebSocket, HTTP with server-sent events (sse), or auto, "
-        "which tries a WebSocket first.",
-        "endpoint.transport", none="the one in its profile", example="sse",
+        None, one_of(TRANSPORTS), Section.ENDPOINT,
+        "How to speak to the endpoint: the Responses API over a WebSocket or over HTTP (sse), Chat "
+        "Completions (chat), Anthropic's Messages (messages), or auto, which asks for what its "
+        "kind may have.",
+        "endpoint.transport", none="the one in its profile", example="chat",
     )
     endpoint_token_env: str | None = setting(
         None, TEXT, Section.ENDPOINT,

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from midstream.edits.formats import names as edit_formats
 from midstream.errors import UsageError
 from midstream.responses.dialect import DIALECTS, EFFORTS, EndpointKind, kind_of
-from midstream.responses.endpoint import Transport
+from midstream.responses.endpoint import TRANSPORTS, Transport
 from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings.value_types import (
     DOLLARS,
@@ -68,7 +68,7 @@ ENDPOINT_FIELDS: Final = (
     EndpointField("price_cached", DOLLARS, "dollars per million cached input tokens",
                   lambda p: p.price and p.price.cached),
     EndpointField("effort", list_of(EFFORTS), "efforts to offer: low, high", lambda p: p.efforts),
-    EndpointField("transport", one_of(("auto", "websocket", "sse")), "transport", lambda p: p.transport),
+    EndpointField("transport", one_of(TRANSPORTS), "transport", lambda p: p.transport),
 )
 # fmt: on
 FIELD_BY_KEY: Final[Mapping[str, EndpointField]] = {field.key: field for field in ENDPOINT_FIELDS}

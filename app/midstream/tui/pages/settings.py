@@ -569,7 +569,7 @@ class EndpointEditor:
             given["name"] = name
             page.close_entry()
             rows = [
-                ListRow(kind, ((f"{kind:<10}", "foreground"), (facts.url or "any URL", "muted")))
+                ListRow(kind, ((f"{kind:<11}", "foreground"), (facts.url or "any URL", "muted")))
                 for kind, facts in DIALECTS.items()
             ]
             picker = PickerScreen(page.services, "What kind of endpoint", rows)

@@ -1,0 +1,140 @@
+"""What every API over HTTP has: how a request is written, and how its answer is read.
+
+The client asks in the terms of the Responses API and acts on its events. An `HttpApi` translates
+both ways, so that stopping, redirecting and counting are the same with each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import (
+    IncompleteDetails,
+    ServerEvent,
+    WireError,
+    WireItem,
+    WirePart,
+    WireResponse,
+    WireUsage,
+)
+
+
+class AnswerReader(Protocol):
+    """Reads one answer."""
+
+    def take(self, name: str, data: bytes) -> list[ServerEvent]:
+        """What a server-sent event means.
+
+        Raises:
+            ValueError: It is not what this API sends.
+        """
+        ...
+
+    def end(self) -> list[ServerEvent]:
+        """What the end of the answer means; nothing if it came too early."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpApi:
+    """One API.
+
+    Attributes:
+        title: What a person calls it.
+        path: Where it is, below an endpoint's address.
+        body: Translates a `response.create`.
+        reader: Makes the reader of one answer.
+        headers: Its own headers.
+    """
+
+    title: str
+    path: str
+    body: Callable[[Mapping[str, Any], Endpoint], dict[str, Any]]
+    reader: Callable[[], AnswerReader]
+    headers: Callable[[Endpoint], dict[str, str]] = field(default=lambda endpoint: {})
+
+
+class EventComposer:
+    """Composes the events of the Responses API for an answer in another API."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.ended = False
+        self._id = ""
+        self._items: list[tuple[WireItem, list[str]]] = []
+
+    def begin(self, response_id: str) -> list[ServerEvent]:
+        """The answer has begun; later calls do nothing."""
+        if self.begun:
+            return []
+        self.begun, self._id = True, response_id or "resp_local"
+        response = WireResponse(id=self._id, status="in_progress")
+        return [ServerEvent(type="response.created", response=response)]
+
+    def text(self, text: str) -> list[ServerEvent]:
+        """Text of the answer."""
+        if not text:
+            return []
+        events: list[ServerEvent] = []
+        if not self._items or self._items[-1][0].type != "message":
+            events.append(self._add(WireItem(type="message")))
+        return [*events, self._delta("response.output_text.delta", len(self._items) - 1, text)]
+
+    def reasoning(self, text: str) -> list[ServerEvent]:
+        """Text that is no part of the answer."""
+        return [ServerEvent(type="response.reasoning_text.delta", delta=text)] if text else []
+
+    def call(self, call_id: str, name: str) -> tuple[int, list[ServerEvent]]:
+        """A custom tool is called; returns the number of the call, too."""
+        added = self._add(WireItem(type="custom_tool_call", call_id=call_id, name=name))
+        return len(self._items) - 1, [added]
+
+    def call_input(self, number: int, text: str) -> list[ServerEvent]:
+        """Input of a call."""
+        kind = "response.custom_tool_call_input.delta"
+        return [self._delta(kind, number, text)] if text else []
+
+    def finish(self, reason: str | None, usage: WireUsage | None) -> list[ServerEvent]:
+        """The answer is over; ``reason`` says why it is not complete."""
+        if self.ended or not self.begun:
+            return []
+        self.ended = True
+        status = "completed" if reason is None else "incomplete"
+        response = WireResponse(
+            id=self._id,
+            status=status,
+            usage=usage,
+            incomplete_details=IncompleteDetails(reason) if reason is not None else None,
+            output=[_whole(item, "".join(pieces)) for item, pieces in self._items],
+        )
+        return [ServerEvent(type=f"response.{status}", response=response)]
+
+    def fail(self, error: WireError) -> list[ServerEvent]:
+        """The server has given the answer up."""
+        begun = self.begin("")
+        if self.ended:
+            return []
+        self.ended = True
+        response = WireResponse(id=self._id, status="failed", error=error)
+        return [*begun, ServerEvent(type="response.failed", response=response)]
+
+    def _add(self, item: WireItem) -> ServerEvent:
+        item = msgspec.structs.replace(item, id=f"item_{len(self._items)}")
+        self._items.append((item, []))
+        return ServerEvent(type="response.output_item.added", item=item)
+
+    def _delta(self, kind: str, number: int, text: str) -> ServerEvent:
+        item, pieces = self._items[number]
+        pieces.append(text)
+        return ServerEvent(type=kind, item_id=item.id, delta=text)
+
+
+def _whole(item: WireItem, text: str) -> WireItem:
+    if item.type == "custom_tool_call":
+        return msgspec.structs.replace(item, input=text)
+    return msgspec.structs.replace(item, content=[WirePart("output_text", text)])

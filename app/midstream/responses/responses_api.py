@@ -1,0 +1,81 @@
+"""The Responses API over HTTP, whatever an engine leaves out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from midstream.responses.endpoint import Endpoint
+from midstream.responses.events import (
+    TERMINALS,
+    TEXT_DELTAS,
+    ServerEvent,
+    WireItem,
+    WireResponse,
+    decode_event,
+)
+from midstream.responses.http_api import HttpApi
+
+_OWN_ID = "resp_local"
+_OWN_ITEM = "item_local"
+
+
+def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
+    return {name: value for name, value in frame.items() if name != "type"} | {"stream": True}
+
+
+class _ResponsesReader:
+    """The events of one answer, whatever the server leaves out.
+
+    Engines differ: some name the event only in the ``event`` field, some send text before any
+    ``response.created`` or without item ids, some end with ``[DONE]`` alone. There is one response
+    per request, so what is missing can be told.
+    """
+
+    def __init__(self) -> None:
+        self._id = ""
+        self._item = ""
+        self._ended = False
+
+    def take(self, name: str, data: bytes) -> list[ServerEvent]:
+        if data == b"[DONE]":
+            if self._ended or not self._id:
+                return []
+            self._ended = True
+            response = WireResponse(id=self._id, status="completed", output=[])
+            return [ServerEvent(type="response.completed", response=response)]
+        event = decode_event(data)
+        if not event.type and name:
+            event = msgspec.structs.replace(event, type=name)
+        events: list[ServerEvent] = []
+        response = event.response
+        if not self._id and event.type.startswith("response."):
+            self._id = (response.id if response is not None else "") or _OWN_ID
+            if event.type != "response.created":
+                response = WireResponse(id=self._id, status="in_progress")
+                events.append(ServerEvent(type="response.created", response=response))
+        if event.type in TERMINALS:
+            self._ended = True
+        if event.response is not None and event.response.id != self._id:
+            response = msgspec.structs.replace(event.response, id=self._id)
+            event = msgspec.structs.replace(event, response=response)
+        if event.item is not None and not event.item.id:
+            item = msgspec.structs.replace(event.item, id=_OWN_ITEM)
+            event = msgspec.structs.replace(event, item=item)
+        if event.type == "response.output_item.added" and event.item is not None:
+            self._item = event.item.id or ""
+        elif event.type in TEXT_DELTAS:
+            if not self._item:
+                self._item = event.item_id or _OWN_ITEM
+                item = WireItem(id=self._item)
+                events.append(ServerEvent(type="response.output_item.added", item=item))
+            event = msgspec.structs.replace(event, item_id=self._item)
+        return [*events, event]
+
+    def end(self) -> list[ServerEvent]:
+        return []  # Without an event that says so, it has not ended.
+
+
+RESPONSES_API: Final = HttpApi("Responses", "/responses", _body, _ResponsesReader)
