@@ -149,3 +149,23 @@ async def test_what_a_rename_or_a_deletion_leaves_behind(root: Path) -> None:
 
 def where(use: UseLeft) -> tuple[str, int, str]:
     return use.path, use.line, use.text
+
+
+async def test_a_name_that_is_renamed_only_where_it_is_used(root: Path) -> None:
+    path = "main.py"
+    before = FILES[path].split("\n")
+
+    async def left(old: str, new: str) -> list[tuple[str, int]]:
+        after = FILES[path].replace(old, new).split("\n")
+        found = await uses_left(root, list(FILES), {path: before}, {path: after})
+        assert {(use.name, use.new) for use in found} <= {(old.split(".")[1], new.split(".")[1])}
+        return [(use.path, use.line) for use in found]
+
+    assert await left("util.helper", "util.add_one") == [
+        ("main.py", 12), ("shop/__init__.py", 0), ("shop/__init__.py", 2),
+        ("shop/util.py", 13), ("shop/util.py", 17),
+    ]  # fmt: skip
+    assert await left("cart.last", "cart.latest") == [("shop/util.py", 4)]
+    assert await left("util.helper", "util.count"), "what is called so there is another thing"
+    assert await left("util.helper", "util.Cart") == [], "another that there is"
+    assert await left("seen.add", "seen.discard") == [], "of no file of the project"

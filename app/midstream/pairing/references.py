@@ -13,8 +13,8 @@ import json
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -51,12 +51,14 @@ class Use:
         line: 0-based line.
         column: 0-based column of the name.
         certain: Whether it is that name for sure; otherwise nothing says what it belongs to.
+        defines: Whether it defines the name.
     """
 
     path: str
     line: int
     column: int
     certain: bool = True
+    defines: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +159,16 @@ def with_name(lines: Sequence[str], uses: Iterable[Use], old: str, new: str) -> 
 
 def first_use(lines: Sequence[str], name: str, start: int, stop: int) -> tuple[int, int] | None:
     """Line and column where a name first stands as code between two lines."""
-    for token in tokens(lines):
-        line = token.start[0] - 1
-        if line >= stop:
-            return None
-        if line >= start and token.type == tokenize.NAME and token.string == name:
-            return line, token.start[1]
-    return None
+    return _first_on(lines, name, range(start, stop))
 
 
 async def uses_left(
     root: Path, files: Sequence[str], before: Lines, after: Lines
 ) -> tuple[UseLeft, ...]:
     """Where names are still used that a change renames or deletes.
+
+    A name that is defined elsewhere may have been renamed where it is used: then its definition is
+    left, and its other uses.
 
     Args:
         root: The folder.
@@ -178,32 +177,68 @@ async def uses_left(
         after: The same files as they will be.
 
     Returns:
-        The certain uses, by name, file and line; none where no definition is gone.
+        The certain uses, by name, file and line; none where every name is still defined.
 
     Raises:
         ReferencesError: A search failed.
     """
     found: list[UseLeft] = []
+
+    async def look(name: str, new: str, start: Use, *, defined_elsewhere: bool = False) -> None:
+        uses = await find_uses(root, files, name, start, texts=before)
+        if defined_elsewhere and not any(use.certain and use.defines for use in uses):
+            return
+        for other in dict.fromkeys(use.path for use in uses if use.certain):
+            mine = [use for use in uses if use.path == other and use.certain]
+            now = after.get(other) or await asyncio.to_thread(_read, root, other)
+            then = before.get(other, now)
+            found.extend(
+                UseLeft(name, new, other, line, now[line].strip())
+                for line in _still_there(then, now, mine, name)
+            )
+
     for path in (path for path in before if is_python(path)):
         renamed = {each.old: each.new for each in renames(before[path], after[path])}
         for definition in _gone(before[path], after[path]):
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop)
-            if spot is None or not await asyncio.to_thread(
-                _occurs, root, files, name, path, before, after
-            ):
+            if spot is not None and await asyncio.to_thread(_occurs, root, files, name, after):
+                await look(name, renamed.get(name, ""), Use(path, *spot))
+        for each, old, new in _renamed_uses(before[path], after[path]):
+            if not await asyncio.to_thread(_occurs, root, files, each.old, after):
                 continue
-            uses = await find_uses(root, files, name, Use(path, *spot), texts=before)
-            new = renamed.get(name, "")
-            for other in dict.fromkeys(use.path for use in uses if use.certain):
-                mine = [use for use in uses if use.path == other and use.certain]
-                now = after.get(other) or await asyncio.to_thread(_read, root, other)
-                then = before.get(other, now)
-                found += [
-                    UseLeft(name, new, other, line, now[line].strip())
-                    for line in _still_there(then, now, mine, name)
-                ]
+            # What stands elsewhere may be used instead.
+            if await asyncio.to_thread(_occurs, root, files, each.new, before):
+                uses = await find_uses(root, files, each.new, Use(path, *new), texts=after)
+                if any(use.certain and use.defines for use in uses):
+                    continue
+            await look(each.old, each.new, Use(path, *old), defined_elsewhere=True)
     return tuple(dict.fromkeys(found))
+
+
+def _renamed_uses(
+    before: Sequence[str], after: Sequence[str]
+) -> Iterator[tuple[Substitution, tuple[int, int], tuple[int, int]]]:
+    """Names of elsewhere that a change exchanges, each with a use before and one after."""
+    outlined = outline(before)
+    pairs = matching_pairs(before, after)
+    gone = set(range(len(before))) - {old for old, _ in pairs}
+    come = set(range(len(after))) - {new for _, new in pairs}
+    for each in substitutions(before, after):
+        if each.kind == "literal" or each.scope or outlined.named(each.old):
+            continue
+        old = _first_on(before, each.old, gone)
+        new = _first_on(after, each.new, come)
+        if old is not None and new is not None:
+            yield each, old, new
+
+
+def _first_on(lines: Sequence[str], name: str, among: Container[int]) -> tuple[int, int] | None:
+    """Line and column where a name first stands as code on one of some lines."""
+    for token in tokens(lines):
+        if token.type == tokenize.NAME and token.string == name and token.start[0] - 1 in among:
+            return token.start[0] - 1, token.start[1]
+    return None
 
 
 def renames(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
@@ -259,17 +294,13 @@ def _gone(before: Sequence[str], after: Sequence[str]) -> list[Definition]:
     return list({d.name: d for d in outer}.values())[:MOST_NAMES]
 
 
-def _occurs(
-    root: Path, files: Iterable[str], name: str, path: str, before: Lines, after: Lines
-) -> bool:
-    """Whether a name stands anywhere once a change is made, so that a search may find a use."""
+def _occurs(root: Path, files: Iterable[str], name: str, changed: Lines) -> bool:
+    """Whether a name stands anywhere in a version of the files, so that a search may find a use."""
     word = re.compile(rf"\b{re.escape(name)}\b")
-    if any(word.search(line) for line in after[path]):
-        return True
     return any(
-        any(word.search(line) for line in after.get(other) or _read(root, other))
-        for other in files
-        if other != path and is_python(other)
+        any(word.search(line) for line in changed.get(path) or _read(root, path))
+        for path in dict.fromkeys([*changed, *files])
+        if is_python(path)
     )
 
 

@@ -137,7 +137,7 @@ def search(
     """Find the uses of what is called ``name`` at ``start``.
 
     Yields:
-        Progress, and at last the uses as ``[path, line, column, certain]``.
+        Progress, and at last the uses as ``[path, line, column, certain, defines]``.
     """
     project = Project(root, name, texts, start.path)
     leaves = project.leaves()
@@ -170,8 +170,9 @@ def search(
         certain |= open_
         open_ = set[Spot]()
     exported = _exported(project, certain, leaves)
-    uses = [[*spot, True] for spot in sorted(certain | exported)]
-    uses += [[*spot, False] for spot in sorted(open_ | _looked_up(project, attribute))]
+    defining = {spot for spot in certain if _defines(leaves[spot])}
+    uses = [[*spot, True, spot in defining] for spot in sorted(certain | exported)]
+    uses += [[*spot, False, False] for spot in sorted(open_ | _looked_up(project, attribute))]
     yield {"uses": uses}
 
 
