@@ -1673,7 +1673,7 @@ def vary(text: str, rng: random.Random) -> str:
     return text
 
 
-def _function_of(text: str) -> Function | None:
+def function_of(text: str) -> Function | None:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -1687,7 +1687,7 @@ def rows_of(
 ) -> tuple[str, list[tuple[str, str, str]]] | None:
     """Return a dedented region and some wishes for it."""
     region = fmt.strip(text, fmt.margin_of(text))
-    function = _function_of(region)
+    function = function_of(region)
     if function is None:
         return None
     place = Place(region, function, rng)
@@ -1725,7 +1725,7 @@ def done_row(
         return None
     region, [(name, instruction, script)] = made
     after = fmt.apply(region, script)
-    function = _function_of(after)
+    function = function_of(after)
     # A wish that can be carried out once more is not done.
     if function is None or list(KINDS[name[5:]][0](Place(after, function, rng))):
         return None
