@@ -44,6 +44,7 @@ class UndecidableError(ValueError):
     """The hunk cannot be decided in its present state; the message says why."""
 
 
+_OUTCOMES = {HunkState.ACCEPTED: "kept", HunkState.REJECTED: "put back"}
 _DECIDABLE = frozenset({HunkState.SETTLED, HunkState.ACCEPTED, HunkState.REJECTED})
 
 
@@ -54,19 +55,28 @@ class Hunk:
         id: Grows over the life of a store; never reused.
         path: File that the hunk belongs to.
         rank: Order among hunks at the same line.
+        external: Whether another program wrote the change: its new lines are in the file already.
+            Accepting it keeps them; rejecting it puts the old lines back.
     """
 
     __slots__ = (
         *("_anchored", "_displaced", "_held", "_match_level", "_new", "_note", "_old", "_own"),
-        *("_quarantine", "_start", "_state", "_stop", "id", "path", "rank"),
+        *("_quarantine", "_start", "_state", "_stop", "external", "id", "path", "rank"),
     )
 
     def __init__(
-        self, hunk_id: int, path: str, start: int, rank: tuple[int, ...] | None = None
+        self,
+        hunk_id: int,
+        path: str,
+        start: int,
+        rank: tuple[int, ...] | None = None,
+        *,
+        external: bool = False,
     ) -> None:
         self.id = hunk_id
         self.path = path
         self.rank = rank or (hunk_id,)
+        self.external = external
         self._start = start
         self._stop = start
         self._state = HunkState.STREAMING
@@ -187,6 +197,16 @@ class Hunk:
         return self._anchored and self._state is not HunkState.SUPERSEDED
 
     @property
+    def outcome(self) -> str:
+        """The state in words: lines that are on disk already are kept or put back."""
+        return (_OUTCOMES.get(self._state) if self.external else None) or self._state.value
+
+    @property
+    def undecided_lines(self) -> tuple[str, ...]:
+        """The lines that the file has in its place while it waits for a decision."""
+        return self.new if self.external else self.old
+
+    @property
     def order(self) -> tuple[int, int, tuple[int, ...]]:
         """Sort key by position; an insertion at a line comes before that line."""
         return self._start, self._stop, self.rank
@@ -195,11 +215,15 @@ class Hunk:
         """The change to the base that follows from the decision, if any.
 
         An accepted hunk asks for its new lines; one whose new lines are in the base already, and
-        which is no longer accepted, asks for its old lines back.
+        which is no longer accepted, asks for its old lines back.  The lines of an external hunk
+        stay until it is rejected.
         """
         if not self.decidable:
             return None
-        wanted = self.new if self._state is HunkState.ACCEPTED else self.old
+        kept = self._state is HunkState.ACCEPTED
+        if self.external:
+            kept = self._state is not HunkState.REJECTED
+        wanted = self.new if kept else self.old
         return None if wanted == self.held else LineEdit(self._start, self._stop, wanted)
 
 
@@ -584,8 +608,16 @@ class HunkStore:
 
     def open(self, path: str, start: int, match_level: int = 0) -> Hunk:
         """A new streaming hunk."""
-        hunk = self._new(path, start, None)
+        hunk = self._new(path, start)
         hunk.set_match_level(match_level)
+        return hunk
+
+    def add_external(self, path: str, start: int, old: Sequence[str], new: Sequence[str]) -> Hunk:
+        """A settled hunk whose new lines another program has written, at base line ``start``."""
+        hunk = self._new(path, start, external=True)
+        hunk.rewrite(old, new, own=False)
+        hunk.place(start, start + len(new), hunk.new)
+        hunk.set_state(HunkState.SETTLED)
         return hunk
 
     def add_line(self, hunk: Hunk, line: str) -> None:
@@ -668,8 +700,15 @@ class HunkStore:
         """Show the hunks of a path in this picture from now on."""
         self._pictures[path] = picture
 
-    def _new(self, path: str, start: int, rank: tuple[int, ...] | None) -> _Record:
-        hunk = _Record(self._next_id, path, start, rank)
+    def _new(
+        self,
+        path: str,
+        start: int,
+        rank: tuple[int, ...] | None = None,
+        *,
+        external: bool = False,
+    ) -> _Record:
+        hunk = _Record(self._next_id, path, start, rank, external=external)
         self._next_id += 1
         self._hunks[hunk.id] = hunk
         self._by_path.setdefault(path, []).append(hunk)
@@ -680,7 +719,7 @@ class HunkStore:
         hunk = self._hunks[hunk_id]
         if not hunk.decidable:
             raise UndecidableError(_why_undecidable(hunk))
-        if hunk.state is not HunkState.SETTLED or hunk.held != hunk.old:
+        if hunk.state is not HunkState.SETTLED or hunk.held != hunk.undecided_lines:
             raise UndecidableError(f"Hunk {hunk_id} is decided already; undo the decision first.")
         return hunk
 
@@ -694,9 +733,11 @@ class HunkStore:
         for (a, b), (c, d) in pairwise(points):
             if (a, b) == (c, d):
                 continue
-            child = self._new(hunk.path, hunk.start + a, (*hunk.rank, len(children)))
+            rank = (*hunk.rank, len(children))
+            child = self._new(hunk.path, hunk.start, rank, external=hunk.external)
             child.rewrite(hunk.old[a:c], hunk.new[b:d], own=hunk.own)
-            child.place(hunk.start + a, hunk.start + c)
+            first, last = (b, d) if hunk.external else (a, c)
+            child.place(hunk.start + first, hunk.start + last, child.undecided_lines)
             child.set_match_level(hunk.match_level)
             child.set_state(HunkState.SETTLED)
             # Undoing the split makes it as if it had been superseded all along.
@@ -790,11 +831,12 @@ class HunkStore:
             held = tuple(line for child in children for line in child.held)
             parent.place(children[0].start, children[-1].stop, held)
             return True
-        if parent.held != parent.old:
+        if parent.held != parent.undecided_lines:
             return False
         at = parent.start
         for child in children:
-            child.place(at, at + child.deleted)
+            lines = child.undecided_lines
+            child.place(at, at + len(lines), lines)
             at = child.stop
         return whole
 

@@ -6,12 +6,13 @@ the base with segments over it, and the disk text becomes the base by ``advance`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle
+from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks
+from midstream.edits.hunks import Hunk, HunkState, HunkStore, Move, Obstacle
 from midstream.edits.indent import IndentRepair
 from midstream.edits.rebase import CoveredHunks, Rebase
 from midstream.edits.segment import Segment
@@ -42,6 +43,7 @@ class FileProposal:
         self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
         self._covered = CoveredHunks()
         self._newlines = NewlineFolder()
+        self._former: SourceText | None = None  # before the file was deleted
         hunks.show_in(path, self)
 
     @property
@@ -231,7 +233,13 @@ class FileProposal:
 
     def composed(self) -> SourceText:
         """The base with the accepted hunks only: what belongs on disk."""
-        return self.base.replace(self.hunks.accepted_edits(self.path))
+        text = self.base.replace(self.hunks.accepted_edits(self.path), self._newline)
+        former = self._former
+        return former if former is not None and former.lines == text.lines else text
+
+    def without_lines(self) -> SourceText:
+        """The text of this file after it is deleted, which still has its encoding."""
+        return replace(self.base, lines=(), ends=())
 
     def without_accepted(self, counts: Callable[[Hunk], bool] | None = None) -> SourceText:
         """The base without what was accepted, as far as that is still there.
@@ -239,7 +247,11 @@ class FileProposal:
         Args:
             counts: Which accepted hunks to take out (default: all).
         """
-        live = [h for h in self.hunks.for_path(self.path) if h.decidable and h.held != h.old]
+        live = [
+            hunk
+            for hunk in self.hunks.for_path(self.path)
+            if hunk.decidable and hunk.held != _unaccepted(hunk)
+        ]
         taken: list[LineEdit] = []
         for hunk in sorted((*live, *self._covered.standing), key=lambda h: h.order):
             if counts is not None and not counts(hunk):
@@ -248,7 +260,7 @@ class FileProposal:
             covered = not hunk.anchored
             over = any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in live)
             if not (covered and over) and not (taken and hunk.start < taken[-1].stop):
-                taken.append(LineEdit(hunk.start, hunk.stop, hunk.old))
+                taken.append(LineEdit(hunk.start, hunk.stop, _unaccepted(hunk)))
         return self.base.replace(taken)
 
     def proposed_region(self, start: int, stop: int) -> str:
@@ -287,14 +299,90 @@ class FileProposal:
                 return wider
             start, stop = wider
 
-    def advance(self, new_base: SourceText) -> None:
+    def advance(self, new_base: SourceText, *, review: bool = False) -> tuple[Hunk, ...]:
         """Replace the base: accepted hunks were written, or the file was changed from outside.
 
         Undecided hunks move with their lines; where those changed, a hunk is in conflict, or
         accepted if the change is its own.  Accepted hunks that the new base contains stay accepted,
         and undoing one asks for its old lines back.  Works in the middle of a stream.
+
+        Args:
+            new_base: The text of the file.
+            review: Whether what another program changed waits for a decision, as external hunks.
+                Where it meets the rewrite that streams, or a hunk that it puts in conflict, it is
+                part of those.
+
+        Returns:
+            The external hunks that are new, by position.
         """
-        self._advance(new_base, 0, 0)
+        waits = waiting_hunks(self.hunks.for_path(self.path))
+        if not review and not waits:
+            self._advance(new_base, 0, 0)
+            return ()
+        if self.hunks.accepted_edits(self.path):
+            self._advance(self.composed(), 0, 0)
+        if new_base.lines == self.base.lines:
+            self.base = new_base
+            return ()
+        if not new_base.lines:
+            self._former = self.base
+        write = ExternalWrite.between(waits, self.base.lines, new_base.lines)
+        for hunk in write.gone:
+            self.hunks.supersede(hunk)
+        proposed = [h for h in self.hunks.for_path(self.path) if not (h.decided or h.external)]
+        self._advance(new_base, 0, 0, write.moves)
+        self._drop_empty_pieces()
+        added = [change for change in write.added if review and self._clear_for(change, proposed)]
+        return tuple(map(self._add_external, added))
+
+    def drop_external(self) -> tuple[Hunk, ...]:
+        """Take what other programs wrote as reviewed; returns the hunks that waited."""
+        waits = waiting_hunks(self.hunks.for_path(self.path))
+        for hunk in waits:
+            self.hunks.supersede(hunk)
+        if waits:
+            self.restructured()
+            self._drop_empty_pieces()
+        return tuple(waits)
+
+    def _drop_empty_pieces(self) -> None:
+        """Remove segments that were made for hunks which are gone."""
+        self.segments = [s for s in self.segments if s is self._current or s.hunk_ids or s.serial]
+
+    def _clear_for(self, change: ExternalChange, proposed: Sequence[Hunk]) -> bool:
+        """Make room for an external hunk: decided ones in its lines give way to it.
+
+        Args:
+            change: What it changes.
+            proposed: Hunks of a model that waited for a decision before the change; one that the
+                change meets shows it.
+
+        Returns:
+            False if it meets one of those, or the rewrite that streams.
+        """
+        current = self._current
+        if current is not None and current.start <= change.stop and change.start <= current.stop:
+            return False
+        met = [
+            hunk
+            for hunk in self.hunks.for_path(self.path)
+            if _overlaps(hunk, change.start, change.stop, tight=True)
+        ]
+        if any(hunk in proposed for hunk in met):
+            return False
+        for hunk in met:
+            self.hunks.detach(hunk)
+        return True
+
+    def _add_external(self, change: ExternalChange) -> Hunk:
+        hunk = self.hunks.add_external(self.path, change.start, change.old, change.new)
+        self._join(hunk)
+        return hunk
+
+    @property
+    def _newline(self) -> str | None:
+        """Terminator of new lines in a file that is gone; ``None`` to take their neighbours'."""
+        return None if self.base.lines or self._former is None else self._former.newline
 
     # Called by the hunk store, see ``hunks.Picture``.
 
@@ -363,7 +451,13 @@ class FileProposal:
         """Add a hunk that has a place but no rows to the segments there, or to a new one."""
         start, stop = hunk.start, hunk.stop
         there = [s for s in self.segments if s.start < stop and start < s.stop]
-        there = there or [s for s in self.segments if s.start <= start and stop <= s.stop][:1]
+        if not there:
+            around = [s for s in self.segments if s.start <= start and stop <= s.stop]
+            # Where segments meet, it follows the hunks that come before it.
+            before = [
+                s for s in around if any(self.hunks.get(i).order < hunk.order for i in s.hunk_ids)
+            ]
+            there = before[-1:] or around[:1]
         if len(there) == 1 and there[0].start <= start and stop <= there[0].stop:
             there[0].adopt((hunk,))
             self.version += 1
@@ -376,13 +470,23 @@ class FileProposal:
         segment.adopt((*map(self.hunks.get, sorted(ids)), hunk))
         self._insert(segment)
 
-    def _advance(self, new_base: SourceText, start: int, stop: int) -> tuple[int, int]:
-        """Do ``advance``; returns where the range ``[start, stop)`` went."""
+    def _advance(
+        self, new_base: SourceText, start: int, stop: int, placed: Sequence[Move] = ()
+    ) -> tuple[int, int]:
+        """Do ``advance``; returns where the range ``[start, stop)`` went.
+
+        Args:
+            new_base: The new base.
+            start: First line of a range.
+            stop: The line after its last.
+            placed: Where hunks go whose place in the new base is known.
+        """
         if new_base.lines == self.base.lines and not self.hunks.accepted_edits(self.path):
             self.base = new_base  # the same lines: nothing moves
             return start, stop
         self._superseded = []  # they do not move with the lines
-        live = self.hunks.for_path(self.path)
+        known = {move.hunk.id for move in placed}
+        live = [hunk for hunk in self.hunks.for_path(self.path) if hunk.id not in known]
         rebase = Rebase(live, self.base, new_base)
         ranges = [
             (rebase.start_of(s.start, s.hunk_ids), rebase.stop_of(s.stop, s.hunk_ids))
@@ -391,7 +495,8 @@ class FileProposal:
         moved = rebase.start_of(start), rebase.stop_of(stop)
         streaming = None if self._current is None else self._current.streaming_hunk
         moves = rebase.moves(streaming)
-        self.hunks.move([*self._covered.moves(live, rebase, new_base.lines), *moves])
+        covered = self._covered.moves(live, rebase, new_base.lines)
+        self.hunks.move([*covered, *moves, *placed])
         disturbed = {move.hunk.id for move in moves if move.disturbed}
         self.base = new_base
         floor = 0
@@ -462,6 +567,11 @@ def _kinship(hunk: Hunk, other: Hunk) -> int:
     if hunk is other:
         return len(hunk.rank) + 1
     return sum(takewhile(bool, (a == b for a, b in zip(hunk.rank, other.rank, strict=False))))
+
+
+def _unaccepted(hunk: Hunk) -> tuple[str, ...]:
+    """The lines that the file has in place of a decidable hunk if nothing was accepted."""
+    return hunk.undecided_lines if hunk.state is HunkState.SETTLED else hunk.old
 
 
 def _overlaps(hunk: Hunk, start: int, stop: int, *, tight: bool) -> bool:

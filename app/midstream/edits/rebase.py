@@ -145,7 +145,7 @@ class Rebase:
         low, high = self._before[start], self._after[stop]
         found = self._new[low:high]
         if hunk.decided:
-            if hunk.state is HunkState.ACCEPTED and found == hunk.old:
+            if hunk.state is HunkState.ACCEPTED and found == hunk.old and not hunk.external:
                 return Move(hunk, low, high, state=HunkState.SETTLED, note=_REVERTED)
             return Move(hunk, low, high, detached=True)
         if growing:
