@@ -148,6 +148,7 @@ ACTIONS: Final = (
     Action("failures", "exclamation_mark", "steer.failures", "what failed", "Edits that did not match the file, and why", _S),
     Action("context", "f3", "steer.context", "what is sent", "What is sent with the instruction, and what was cut", _S, _A),
     Action("continuous", "F", "steer.continuous", "follow-on", "Continuous mode: suggest follow-up edits whenever you save", _S),
+    Action("review.external", "V", "steer.review_external", "review", "Review what other programs write: keep it or put it back", _S),
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),
     Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open the file or fold the folder", _S),
     Action("model.stop", "ctrl+c", "steer.stop", "stop", "Stop the model and keep settled hunks; when idle, twice quits", _S, _A),

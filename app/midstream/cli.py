@@ -151,10 +151,14 @@ def screen_parser() -> CommandParser:
     parser.add_argument(
         "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
     )
-    parser.add_argument("--resume", action="store_true", help="continue the last session here")
     parser.add_argument("--version", action="version", version=f"midstream {__version__}")
+    _resume_argument(parser)
     _screen_arguments(parser)
     return parser
+
+
+def _resume_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--resume", action="store_true", help="continue the last session here")
 
 
 def _screen_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,6 +180,25 @@ def _run_screen(arguments: list[str]) -> int:
     settings, flags = _read_settings(opened_by(path)[0], options)
     journal = _last_journal(path) if options.resume else None
     return _open(path, settings, flags, options, resume=journal)
+
+
+def _review_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder to review")
+    _resume_argument(parser)
+    _screen_arguments(parser)
+
+
+def _run_review(options: argparse.Namespace) -> int:
+    """Review what agents and other programs write, hunk by hunk: keep it or put it back.
+
+    Begins with what is changed and not staged, and follows every write from then on.
+    """
+    from midstream.project import opened_by
+
+    path = Path(options.path)
+    settings, flags = _read_settings(opened_by(path)[0], options)
+    journal = _last_journal(path) if options.resume else None
+    return _open(path, settings, flags, options, resume=journal, review=True)
 
 
 def _run_demo(options: argparse.Namespace) -> int:
@@ -217,17 +240,21 @@ def _open(
     options: argparse.Namespace,
     *,
     resume: Path | None = None,
+    review: bool = False,
     demo: DemoInfo | None = None,
 ) -> int:
     """Open the screen, or plain mode, on a path."""
+    replay = options.replay
     if options.plain:
         from midstream.plain.loop import run_plain
 
-        return run_plain(path, settings, resume=resume, replay=options.replay)
+        return run_plain(path, settings, resume=resume, review=review, replay=replay)
     _check_terminal()
     from midstream.tui.app import run_app
 
-    return run_app(path, settings, demo=demo, resume=resume, replay=options.replay, flags=flags)
+    return run_app(
+        path, settings, demo=demo, resume=resume, review=review, replay=replay, flags=flags
+    )
 
 
 def _bench_arguments(parser: argparse.ArgumentParser) -> None:
@@ -297,6 +324,13 @@ def _last_journal(path: Path) -> Path:
 COMMANDS = (
     Command(
         "demo", "try it on a temporary copy of a small project", "", _screen_arguments, _run_demo
+    ),
+    Command(
+        "review",
+        "keep or put back what agents and other programs write",
+        "",
+        _review_arguments,
+        _run_review,
     ),
     Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),

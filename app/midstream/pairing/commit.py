@@ -18,7 +18,7 @@ from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.lcs import line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.errors import UserError
-from midstream.pairing.status import FileChangedOnDisk, FileOpened
+from midstream.pairing.status import ExternalHunksAdded, FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import CONTEXT
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class AcceptedChanges:
         """Remember the original text of files that only the session has changed."""
         if isinstance(event, FileOpened) and event.path not in self._origins:
             self._origins[event.path] = self._files[event.path].base
-        elif isinstance(event, FileChangedOnDisk):
+        elif isinstance(event, (FileChangedOnDisk, ExternalHunksAdded)):
             self._origins[event.path] = None
 
     def texts(self, path: str) -> tuple[SourceText, SourceText] | None:

@@ -1,4 +1,4 @@
-"""The open files of a session: proposals, decisions, and what other programs change in them.
+"""The open files of a session: proposals, and decisions about their hunks.
 
 One lock orders everything that reads or writes the disk: decisions, undo, external changes and the
 start of a turn.  Streaming does not take it, so text keeps arriving while a file is written.  Knows
@@ -11,7 +11,9 @@ A hunk action is one method of :class:`OpenFiles` that takes a step of the hunk 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import join_lines
@@ -24,6 +26,7 @@ from midstream.pairing.journal import (
     DecideLinesEntry,
     EditEntry,
     RedoEntry,
+    ReviewedEntry,
     SessionEntry,
     SessionJournal,
     SplitEntry,
@@ -33,13 +36,12 @@ from midstream.pairing.journal import (
 )
 from midstream.pairing.parsing import where_broken
 from midstream.pairing.status import (
+    ExternalHunksAdded,
     FileChangedOnDisk,
     FileOpened,
-    FilesTouched,
     FileWritten,
     HunkDecided,
-    RepoChanged,
-    SessionEvent,
+    HunkSettled,
     SessionStatus,
 )
 
@@ -50,13 +52,8 @@ if TYPE_CHECKING:
     from midstream.pairing.attention import Attention
     from midstream.pairing.guard import Guard
     from midstream.pairing.journal import Replay
-    from midstream.pairing.status import Spawn
     from midstream.workspace.files import Workspace
-    from midstream.workspace.repo import RepoStatus
-    from midstream.workspace.watch import Watcher
 
-REPO_DELAY_S = 0.15
-"""Changes within this time cause one look at the repository."""
 ATTEMPTS = 3
 """How often a write is tried when the file changes at the same time."""
 
@@ -79,6 +76,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         digests: What is on disk for each file, as last read or written; ``None``: no such file.
         absent: Files that a decision creates or deletes: an empty text means no file.
         lock: Held while a proposal is compared with the disk.
+        reviewing: Whether what other programs change waits for decisions.
     """
 
     def __init__(
@@ -93,6 +91,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.digests = resumed.digests
         self.absent = resumed.absent
         self.lock = asyncio.Lock()
+        self.reviewing = False
         self._proposals = resumed.files
         self.hunks = resumed.hunks
         self._refused: dict[str, SourceText] = {}
@@ -128,12 +127,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         async with self.lock:
             return await self.refreshed(rel, follow=False)
 
-    async def refreshed(self, rel: str, *, follow: bool = True) -> FileProposal:
+    async def refreshed(
+        self, rel: str, *, follow: bool = True, reviewed: bool = False
+    ) -> FileProposal:
         """The proposal of a file over what is on disk now; the caller holds ``lock``.
 
         Args:
             rel: The file, in any spelling.
             follow: Whether a file that is open already is compared with the disk.
+            reviewed: Whether what was changed needs no decision in a review either.
 
         Raises:
             UserError: As ``open``.
@@ -147,7 +149,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return self.adopt(path, text, data, digest)
         if digest != self.digests[path] or text != proposal.base:
             changed_outside = digest != self.digests[path]
-            self._rebase(proposal, text, data, digest)
+            review = self.reviewing and not reviewed
+            self._rebase(proposal, text, data, digest, review=review)
             if changed_outside:
                 self._status.emit(FileChangedOnDisk(path))
         return proposal
@@ -187,6 +190,85 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     # Following the disk
 
+    async def review(self, rel: str, before: Callable[[str], bytes | None]) -> tuple[Hunk, ...]:
+        """Make hunks of what another program has written to a file; they wait for decisions.
+
+        Args:
+            rel: The file; it is opened if it differs from what it was.
+            before: What a file held before, ``None`` if it did not exist.
+
+        Returns:
+            The new hunks.
+
+        Raises:
+            UserError: The file is or was not text, is too large, or outside the root.
+        """
+        from midstream.workspace.errors import MissingFileError
+
+        async with self.lock:
+            path = await asyncio.to_thread(self.workspace.relative, rel)
+            data, digest, text = b"", None, None
+            with contextlib.suppress(MissingFileError):
+                data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
+            proposal = self.get(path)
+            if proposal is None:
+                old = await asyncio.to_thread(before, path)
+                if old == (None if digest is None else data):
+                    return ()
+                proposal = self._adopt_former(path, old, text)
+            if digest == self.digests[path]:
+                return ()
+            if digest is None:
+                self.may_vanish(path)
+            self._make_journal()
+            added = self._rebase(proposal, text, data, digest, review=True)
+            for hunk in added:
+                self._status.emit(HunkSettled(path, hunk.id))
+            self._status.emit(ExternalHunksAdded(path))
+            return added
+
+    def _make_journal(self) -> None:
+        try:
+            self._journal.make()
+        except (UserError, OSError) as error:
+            reason = error if isinstance(error, UserError) else error.strerror
+            self._status.warn(f"This review cannot be resumed after a crash: {reason}.")
+
+    async def take_as_reviewed(self, paths: Iterable[str]) -> None:
+        """Follow files that are as a commit has them: nothing in them waits for a decision."""
+        for path in sorted(paths):
+            proposal = self.get(path)
+            if proposal is None:
+                continue
+            async with self.lock:
+                await self._follow(path, reviewed=True)
+                if gone := proposal.drop_external():
+                    self._journal.add(ReviewedEntry(path))
+                    self._announce(gone)
+
+    def _adopt_former(self, path: str, old: bytes | None, text: SourceText | None) -> FileProposal:
+        """Open a file as it was before another program changed it.
+
+        Args:
+            path: The file.
+            old: What it held, ``None`` if it did not exist.
+            text: What it holds.
+        """
+        from midstream.edits.documents import NotTextError, SourceText
+        from midstream.workspace.files import content_digest
+
+        if old is None:
+            empty = SourceText((), ()) if text is None else replace(text, lines=(), ends=())
+            proposal = self.adopt(path, empty, b"", None)
+            self.may_vanish(path)
+            return proposal
+        try:
+            return self.adopt(path, SourceText.from_bytes(old), old, content_digest(old))
+        except NotTextError as error:
+            raise NotTextFileError(
+                f"{path} was not a text file ({error})", "look at it with git"
+            ) from None
+
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""
         for path in sorted(paths):
@@ -194,10 +276,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 async with self.lock:
                     await self._follow(path)
 
-    async def _follow(self, path: str) -> None:
+    async def _follow(self, path: str, *, reviewed: bool = False) -> None:
         """Compare an open file with the disk; a notice says what could not be kept."""
         try:
-            await self.refreshed(path)
+            await self.refreshed(path, reviewed=reviewed)
         except UserError as error:
             if self.digests[path] is not None:
                 self.digests[path] = None
@@ -205,11 +287,28 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 kept = "its hunks are kept, but cannot be written until it is back"
                 self._status.warn(f"{error.problem.rstrip('.')}; {kept}.")
 
-    def _rebase(self, proposal: FileProposal, text: SourceText, data: bytes, digest: str) -> None:
+    def _rebase(
+        self,
+        proposal: FileProposal,
+        text: SourceText | None,
+        data: bytes,
+        digest: str | None,
+        *,
+        review: bool = False,
+    ) -> tuple[Hunk, ...]:
+        """Move a proposal onto what is on disk; returns the new hunks of a review.
+
+        Args:
+            proposal: The proposal.
+            text: The text on disk; ``None`` if the file is gone.
+            data: Its bytes.
+            digest: Their digest.
+            review: Whether what was changed waits for a decision.
+        """
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
-        proposal.advance(text)
+        added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
         self.digests[proposal.path] = digest
-        self._journal.add(BaseEntry(proposal.path, data, digest))
+        self._journal.add(BaseEntry(proposal.path, data, digest, review))
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
@@ -221,6 +320,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 f"{what} in conflict: {proposal.path} was changed where {they} would go; your text "
                 "is kept, ask for the edit again."
             )
+        return added
 
     def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
         """Take accepted hunks into the base; returns where base lines ``[start, stop)`` went."""
@@ -620,88 +720,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
         self._journal.add(WroteEntry(digests))
-
-
-class ExternalChanges:
-    """Follows the folder and its repository.
-
-    Args:
-        on_saved: Called with the files that another program has saved.
-
-    Attributes:
-        repo: Branch and dirty state, or ``None`` where there is no repository.
-    """
-
-    def __init__(
-        self,
-        files: OpenFiles,
-        status: SessionStatus,
-        spawn: Spawn,
-        on_saved: Callable[[frozenset[str]], Awaitable[None]],
-    ) -> None:
-        self.repo: RepoStatus | None = None
-        self._files = files
-        self._status = status
-        self._spawn = spawn
-        self._on_saved = on_saved
-        self._watcher: Watcher | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
-        status.subscribe(self._hear)
-
-    @property
-    def watching(self) -> str:
-        """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
-        return self._watcher.mode if self._watcher is not None else "off: not asked for"
-
-    def start(self) -> None:
-        """Follow changes from now on, and read the state of the repository."""
-        self._spawn(self._watch())
-        self._spawn(self._read_repo())
-
-    async def refresh(self) -> None:
-        """Compare every open file with the disk now, as when the terminal regains the focus."""
-        await self._files.changed(list(self._files))
-        self._read_repo_soon()
-
-    def close(self) -> None:
-        """Look at nothing any more."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-
-    async def _watch(self) -> None:
-        from midstream.workspace.watch import REPO_CHANGED, Watcher
-
-        watcher = self._watcher = Watcher(self._files.workspace)
-        async for paths in watcher.changes():
-            await self._files.changed(paths)
-            if files := paths - {REPO_CHANGED}:
-                self._status.emit(FilesTouched(files))
-            self._read_repo_soon()
-            await self._on_saved(paths)
-        if not self._closed:
-            self._status.warn(f"Changes by other programs are no longer noticed ({watcher.mode}).")
-
-    def _hear(self, event: SessionEvent) -> None:
-        if isinstance(event, FileWritten):
-            self._read_repo_soon()
-
-    def _read_repo_soon(self) -> None:
-        if self._timer is None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(REPO_DELAY_S, self._repo_due)
-
-    def _repo_due(self) -> None:
-        self._timer = None
-        self._spawn(self._read_repo())
-
-    async def _read_repo(self) -> None:
-        from midstream.workspace.repo import repo_status
-
-        status = await asyncio.to_thread(repo_status, self._files.workspace.root)
-        if status != self.repo:
-            self.repo = status
-            self._status.emit(RepoChanged())
 
 
 def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:

@@ -402,17 +402,25 @@ class Guard:
         self._journal.add(ReleaseEntry(hunk_id, mask(reason)))
         self._status.emit(HunkDecided(hunk.path, hunk_id))
 
-    async def look_again(self, files: Mapping[str, FileProposal], let_go: Set[int]) -> None:
-        """Judge the hunks of a session that is taken up by what their files hold now.
+    async def look_again(
+        self,
+        files: Mapping[str, FileProposal],
+        let_go: Set[int] = frozenset(),
+        *,
+        paths: Set[str] | None = None,
+    ) -> None:
+        """Judge hunks that did not stream in by what their files hold now.
 
         Dangerous hunks are quarantined unless the user released them; a quarantined hunk that is no
         longer dangerous is released.
 
         Args:
             files: Proposals by path.
-            let_go: Hunks that the user released.
+            let_go: Hunks that the user released in a session that is taken up.
+            paths: The files to look at (default: all).
         """
         waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
+        waiting &= waiting if paths is None else paths
         if not self.on or not waiting:
             return
         scanner = self._ready()
@@ -420,7 +428,11 @@ class Guard:
             found = await _findings_by_hunk(scanner, files[path])
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):
-                halting = [f for f in found.get(hunk.id, ()) if f.level is Level.HALT]
+                halting = [
+                    finding
+                    for finding in found.get(hunk.id, ())
+                    if finding.level is Level.HALT and (path, finding.key) not in self._released
+                ]
                 if hunk.id in let_go:
                     self._released |= {(path, finding.key) for finding in halting}
                 elif halting and hunk.state in _WAITING:
@@ -631,11 +643,12 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
     """Return the findings in the lines that hunks bring, by hunk.
 
     Undecided and quarantined hunks count as they are proposed, decided ones as they are decided.
-    What the base has already is not found again.
+    What the reviewed text has already is not found again.
     """
     from midstream.edits.hunks import HunkState
 
     lines: list[str] = []
+    reviewed: list[str] = []
     places: list[tuple[int, int, int]] = []
     at = 0
     base = proposal.base.lines
@@ -649,11 +662,14 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
         if hunk.start < at:
             continue
         lines += base[at : hunk.start]
+        reviewed += base[at : hunk.start]
         places.append((hunk.id, len(lines), len(lines) + len(wanted)))
         lines += wanted
+        reviewed += hunk.old if hunk.external and not hunk.decided else hunk.held
         at = hunk.stop
     lines += base[at:]
-    known = Counter(finding.key for finding in await scanner.scan(base, proposal.path))
+    reviewed += base[at:]
+    known = Counter(finding.key for finding in await scanner.scan(reviewed, proposal.path))
     found: dict[int, list[Finding]] = {}
     for finding in await scanner.scan(lines, proposal.path):
         if known[finding.key]:

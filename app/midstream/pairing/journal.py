@@ -73,16 +73,25 @@ class SessionEntry(ABC):
 
 @dataclass(eq=False, repr=False)
 class BaseEntry(SessionEntry):
-    """A file was opened, or its base replaced by what is on disk; no digest means no file."""
+    """A file was opened, or its base replaced by what is on disk; no digest means no file.
+
+    Attributes:
+        path: The file.
+        data: Its bytes.
+        digest: Their digest.
+        review: Whether what another program changed waits for a decision.
+    """
 
     kind = "base"
     path: str
     data: bytes
     digest: str | None
+    review: bool = False
 
     def write(self, journal: SessionJournal) -> None:
         packed = base64.b64encode(zlib.compress(self.data, 6)).decode("ascii")
-        journal.append(self.kind, {"path": self.path, "data": packed, "digest": self.digest})
+        fields = {"path": self.path, "data": packed, "digest": self.digest}
+        journal.append(self.kind, fields | ({"review": True} if self.review else {}))
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
@@ -90,15 +99,18 @@ class BaseEntry(SessionEntry):
             content = zlib.decompress(base64.b64decode(data["data"], validate=True))
         except zlib.error as error:
             raise ValueError(str(error)) from None
-        return cls(data["path"], content, data["digest"])
+        return cls(data["path"], content, data["digest"], data.get("review", False))
 
     def replay(self, state: Replay) -> None:
         from midstream.edits.documents import SourceText
         from midstream.edits.proposal import FileProposal
 
         text = SourceText.from_bytes(self.data)
-        if self.path in state.files:
-            state.files[self.path].advance(text)
+        proposal = state.files.get(self.path)
+        if proposal is not None:
+            gone = self.digest is None and not self.data
+            text = proposal.without_lines() if gone else text
+            proposal.advance(text, review=self.review)
         else:
             state.files[self.path] = FileProposal(self.path, text, state.hunks)
         state.digests[self.path] = self.digest
@@ -113,6 +125,17 @@ class AbsentEntry(SessionEntry):
 
     def replay(self, state: Replay) -> None:
         state.absent.add(self.path)
+
+
+@dataclass(eq=False, repr=False)
+class ReviewedEntry(SessionEntry):
+    """What other programs wrote to a file needs no decision any more: a commit contains it."""
+
+    kind = "reviewed"
+    path: str
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].drop_external()
 
 
 @dataclass(eq=False, repr=False)
@@ -407,7 +430,7 @@ class WroteEntry(SessionEntry):
 
 
 class SessionJournal:
-    """Writes entries from the first turn on: a session without a turn leaves no journal.
+    """Writes entries from the first turn or reviewed change on; without one it leaves no journal.
 
     Args:
         create: Makes the journal when it is needed; ``None`` to keep none.
@@ -429,7 +452,7 @@ class SessionJournal:
         return None if self._journal is None else self._journal.path
 
     def add(self, entry: SessionEntry) -> None:
-        """Write an entry; base and absent entries wait for the first turn."""
+        """Write an entry; before the journal is begun, base and absent entries wait for that."""
         if self._journal is not None:
             entry.write(self)
         elif self._create is not None and isinstance(entry, (BaseEntry, AbsentEntry)):
@@ -447,12 +470,16 @@ class SessionJournal:
             OSError: As the system says.
         """
         self._known[entry.turn.path] = known
+        self.make()
+        self.add(entry)
+
+    def make(self) -> None:
+        """Make the journal, unless it is there or none is kept; raises as ``begin``."""
         if self._journal is None and self._create is not None:
             self._journal = self._create()
             for early in self._early.values():
                 self.add(early)
             self._early.clear()
-        self.add(entry)
 
     def segment(self, entry: SegmentEntry, known: frozenset[str]) -> None:
         """Write the start of a segment; ``known`` as for ``begin``."""

@@ -20,7 +20,8 @@ from midstream.errors import UserError
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.commit import AcceptedChanges
-from midstream.pairing.files import ExternalChanges, OpenFiles
+from midstream.pairing.external import ExternalChanges, ExternalReview
+from midstream.pairing.files import OpenFiles
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal import Replay, ResumeError, SessionJournal
 from midstream.pairing.server import ServerLink
@@ -61,6 +62,7 @@ class PairingSession:
         guard: Watches what streams in; reports what it found and what it does not see.
         attention: How long hunks were on screen, as reported by the screen.
         background: ``AI!`` comments, follow-on edits, "the same elsewhere".
+        review: Has what other programs write reviewed, once it is switched on.
         external: What other programs change, and the state of the repository.
         commit: Staging and committing what was accepted.
         drafts: What was typed here in earlier sessions, kept up to date by the screen and written
@@ -109,7 +111,10 @@ class PairingSession:
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
-        self.external = ExternalChanges(files, self.status, spawn, self.background.changed)
+        self.review = ExternalReview(files, self.guard, self.status)
+        self.external = ExternalChanges(
+            files, self.review, self.status, spawn, self.background.changed
+        )
         self.commit = AcceptedChanges(files, self.attention, self.status)
         UndefinedNames(files, self.status, spawn)
 
@@ -124,6 +129,7 @@ class PairingSession:
         journal: bool = True,
         resume: Path | None = None,
         watch: bool = True,
+        review: bool = False,
     ) -> PairingSession:
         """Open a session on a folder and return at once; the server starts in the background.
 
@@ -135,6 +141,7 @@ class PairingSession:
             journal: Whether to keep a journal; ``settings.journal`` must allow it as well.
             resume: The journal of an earlier session of this root to continue.
             watch: Whether to follow changes by other programs and the state of the repository.
+            review: Whether those changes, and what is not staged yet, wait for decisions.
 
         Raises:
             UserError: ``root`` cannot be opened, or the journal to resume is in use.
@@ -178,6 +185,8 @@ class PairingSession:
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
             session.external.start()
+        if review:
+            session._tasks.spawn(session.review.start(since_commit=True))
         return session
 
     @property

@@ -259,6 +259,10 @@ class FileChangedOnDisk(_FileEvent):
     """Another program changed a file; the proposal has been moved onto the new text."""
 
 
+class ExternalHunksAdded(_FileEvent):
+    """Another program changed a file, and hunks of that wait for decisions."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilesTouched:
     """Another program created, changed or deleted files of the folder, open or not."""
@@ -312,6 +316,7 @@ SessionEvent = (
     | HunkDecided
     | FileWritten
     | FileChangedOnDisk
+    | ExternalHunksAdded
     | FilesTouched
     | TurnFinished
     | NoticePosted

@@ -38,7 +38,7 @@ def numbered_hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:
 def headline(number: int, hunk: Hunk) -> str:
     """A hunk in one line: its number, place, size, and how it stands."""
     size = f"{hunk.deleted} out, {hunk.added} in"
-    state = _WORDS.get(hunk.state, hunk.state.value)
+    state = _WORDS.get(hunk.state, hunk.outcome)
     note = f" ({hunk.note})" if hunk.note else ""
     return f"Hunk {number}, {hunk.path} line {hunk.start + 1}, {size}, {state}{note}"
 
@@ -71,10 +71,12 @@ def patch(proposal: FileProposal, hunks: HunkStore) -> Iterator[str]:
     """What the undecided hunks of a file would change in it, as a unified diff."""
     from midstream.edits.documents import LineEdit
 
-    accepted = hunks.accepted_edits(proposal.path)
-    waiting = [LineEdit(h.start, h.stop, h.new) for h in hunks.undecided(proposal.path)]
-    before = proposal.base.replace(accepted)
-    after = proposal.base.replace(sorted([*accepted, *waiting], key=lambda e: (e.start, e.stop)))
+    decided = hunks.accepted_edits(proposal.path)
+    waiting = hunks.undecided(proposal.path)
+    without = [LineEdit(h.start, h.stop, h.old) for h in waiting if h.external]
+    wanted = [LineEdit(h.start, h.stop, h.new) for h in waiting if not h.external]
+    before = proposal.base.replace(sorted([*decided, *without], key=lambda e: (e.start, e.stop)))
+    after = proposal.base.replace(sorted([*decided, *wanted], key=lambda e: (e.start, e.stop)))
     yield from difflib.unified_diff(
         before.lines, after.lines, f"a/{proposal.path}", f"b/{proposal.path}", lineterm=""
     )

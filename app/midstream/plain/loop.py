@@ -301,7 +301,12 @@ class PlainLoop:
 
 
 def run_plain(
-    path: Path, settings: Settings, *, resume: Path | None = None, replay: Path | None = None
+    path: Path,
+    settings: Settings,
+    *,
+    resume: Path | None = None,
+    review: bool = False,
+    replay: Path | None = None,
 ) -> int:
     """Run the linear mode on a folder, or on a file of a project.
 
@@ -316,7 +321,7 @@ def run_plain(
     root, file = opened_by(path)
     put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
     try:
-        return asyncio.run(_run(root, file, settings, resume, replay))
+        return asyncio.run(_run(root, file, settings, resume=resume, review=review, replay=replay))
     except (UserError, OSError):
         raise
     except Exception as error:
@@ -332,7 +337,13 @@ def put(text: str) -> None:
 
 
 async def _run(
-    root: Path, file: str | None, settings: Settings, resume: Path | None, replay: Path | None
+    root: Path,
+    file: str | None,
+    settings: Settings,
+    *,
+    resume: Path | None,
+    review: bool,
+    replay: Path | None,
 ) -> int:
     from midstream.pairing.session import PairingSession
 
@@ -340,7 +351,7 @@ async def _run(
     # What was on screen long enough to be read is not known here.
     settings = replace(settings, attention=False)
     async with await PairingSession.open(
-        root, settings=settings, replay=replay, resume=resume
+        root, settings=settings, replay=replay, resume=resume, review=review
     ) as session:
         loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
         if file is not None:

@@ -66,6 +66,7 @@ class MidstreamApp(App[None]):
 
     Args:
         resume: The journal of an earlier session to take up again.
+        review: Whether what other programs write waits for decisions.
         open_file: A file to show at once, relative to the folder.
         endpoint: A model server to use instead of the configured one.
         replay: A script for the built-in server to play instead of running a model.
@@ -87,6 +88,7 @@ class MidstreamApp(App[None]):
         *,
         demo: DemoInfo | None = None,
         resume: Path | None = None,
+        review: bool = False,
         open_file: str | None = None,
         endpoint: Endpoint | None = None,
         replay: Path | None = None,
@@ -113,6 +115,7 @@ class MidstreamApp(App[None]):
         self._terminal = asyncio.Lock()
         """Held while an editor has the terminal."""
         self._resume = resume
+        self._review = review
         self._open_file = open_file
         self._endpoint = endpoint
         self._replay = replay
@@ -208,6 +211,7 @@ class MidstreamApp(App[None]):
             endpoint=self._endpoint,
             replay=self._replay,
             resume=journal,
+            review=self._review,
         )
 
     async def _open_session(self) -> None:
@@ -440,6 +444,7 @@ def run_app(
     *,
     demo: DemoInfo | None = None,
     resume: Path | None = None,
+    review: bool = False,
     replay: Path | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> int:
@@ -459,6 +464,7 @@ def run_app(
         settings,
         demo=demo,
         resume=resume,
+        review=review,
         open_file=open_file,
         replay=replay,
         flags=flags,

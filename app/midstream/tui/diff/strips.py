@@ -114,8 +114,9 @@ class RowStrips:
         if hunk.state is HunkState.QUARANTINED:
             return f"quarantined: {hunk.note}"
         if hunk.state is HunkState.REJECTED:
-            return f"rejected: {hunk.note}" if hunk.note else ""
-        return self.note_of(hunk)
+            return f"{hunk.outcome}: {hunk.note}" if hunk.note else ""
+        written = "on disk" if hunk.external and hunk.state is HunkState.SETTLED else ""
+        return self.note_of(hunk) or written
 
     def _paint(
         self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks

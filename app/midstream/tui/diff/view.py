@@ -626,7 +626,7 @@ class FileView:
 
 def _folded(hunk: Hunk) -> str:
     note = f": {hunk.note}" if hunk.note else ""
-    return f"{counted(hunk.added, 'line')} rejected{note}"
+    return f"{counted(hunk.added, 'line')} {hunk.outcome}{note}"
 
 
 class MatchFinder:

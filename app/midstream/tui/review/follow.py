@@ -77,6 +77,19 @@ class Follow(Controller):
             self.end()
         state.refresh()
 
+    def external(self, path: str) -> None:
+        """Show what another program wrote, unless the user looks at something."""
+        if self._state.path or self._state.running:
+            return
+
+        async def work() -> None:
+            if not self._state.path and await self._navigate.open_path(path, focus=False):
+                self._panes.screen.call_after_refresh(
+                    self._navigate.to_hunk, forward=True, undecided=True
+                )
+
+        self._work.run(work)
+
     def hunk_settled(self) -> None:
         """While following, put the cursor on the first hunk that can be decided."""
         self.settled = False

@@ -22,6 +22,7 @@ from textual.timer import Timer
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
 from midstream.pairing.status import (
+    ExternalHunksAdded,
     FileChangedOnDisk,
     FileOpened,
     FilesTouched,
@@ -295,6 +296,8 @@ class ReviewScreen(EagerScreen):
             self.follow.hunk_settled()
         elif isinstance(event, FileChangedOnDisk) and self.state.session is not None:
             self.notices.say("info", self.state.session.files.change_message(event.path))
+        elif isinstance(event, ExternalHunksAdded):
+            self.follow.external(event.path)
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.state.files:
             self._folder.update()
         elif isinstance(event, FilesTouched):

@@ -35,6 +35,7 @@ class Moment:
         folder: What Enter does with the folder under the rail's cursor, ``""`` at a file.
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
+        external: Another program wrote that hunk, so it is kept or put back.
         undecided: Undecided hunks in all files.
         together: Several hunks of this file are undecided, and some may be accepted together.
         partly: Some of the marked lines belong to an undecided hunk.
@@ -53,6 +54,7 @@ class Moment:
     following: bool = False
     file: bool = False
     hunk: HunkState | None = None
+    external: bool = False
     undecided: int = 0
     together: bool = False
     decided: bool = False
@@ -98,22 +100,23 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "pane.next"
         yield "close:back"
         return
+    accept, reject = ("keep", "put back") if moment.external else ("accept", "reject")
     if moment.hunk is HunkState.SETTLED and not moment.marked:
-        yield "hunk.accept"
-        yield "hunk.reject"
+        yield f"hunk.accept:{accept}"
+        yield f"hunk.reject:{reject}"
     if moment.hunk is HunkState.QUARANTINED:
         yield "hunk.release"
-        yield "hunk.reject"
+        yield f"hunk.reject:{reject}"
     if moment.hunk is HunkState.CONFLICT:
         yield "hunk.reject:dismiss"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:fold"
-        yield "hunk.accept:accept after all"
+        yield f"hunk.accept:{accept} after all"
     if moment.hunk is HunkState.ACCEPTED and not moment.marked:
-        yield "hunk.reject:reject after all"
+        yield f"hunk.reject:{reject} after all"
     if moment.partly:
-        yield "hunk.accept:accept lines"
-        yield "hunk.reject:reject lines"
+        yield f"hunk.accept:{accept} lines"
+        yield f"hunk.reject:{reject} lines"
         yield "hunk.split"
     if moment.undecided and not moment.marked:
         yield (
@@ -129,7 +132,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.failed and not moment.marked:
         yield "failures"
     if moment.together and not moment.marked:
-        yield "hunk.accept_rest:accept all"
+        yield f"hunk.accept_rest:{accept} all"
     if moment.undoable:
         yield "decision.undo"
     if moment.decided and not moment.undecided and not moment.running:
@@ -325,6 +328,7 @@ class Status(Controller):
             following=pane.following,
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
+            external=hunk is not None and hunk.external,
             undecided=len(state.undecided),
             together=session is not None
             and len(here := session.hunks.undecided(state.path)) > 1
@@ -391,5 +395,6 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         begun="" if repo is None else repo.begun,
         dirty=0 if repo is None else repo.dirty + repo.untracked,
         watching=session.external.watching,
+        reviewing=session.review.on,
         guard=session.guard.light(path).words,
     )

@@ -418,6 +418,31 @@ class Steer(Controller):
 
         self._work.run(work)
 
+    def review_external(self) -> None:
+        """Review what other programs write, open what was set aside, or stop."""
+        session = self._state.session
+        if session is None:
+            return
+        review, key = session.review, self._services.key_for("review.external")
+
+        async def work() -> None:
+            if review.aside:
+                count = await review.look()
+                text = f"Opened {counted(count, 'file')} that another program wrote."
+            elif review.on:
+                review.stop()
+                text = "What other programs write is taken as it is from now on."
+            else:
+                await review.start(since_commit=False)
+                text = (
+                    "What other programs write from now on waits for your decisions; "
+                    f"{key} ends that."
+                )
+            self._notices.say("info", text)
+            self._state.refresh()
+
+        self._work.run(work)
+
     def effort(self) -> None:
         from midstream.pairing.choosing import efforts_of
 

@@ -57,6 +57,7 @@ class StatusFacts:
         begun: What git is in the middle of, such as a merge.
         dirty: Changed files in the working tree.
         watching: How files are watched, empty while unknown.
+        reviewing: What other programs write waits for decisions.
         guard: What the guard does for the open file, and why if it does nothing.
     """
 
@@ -76,6 +77,7 @@ class StatusFacts:
     begun: str = ""
     dirty: int = 0
     watching: str = ""
+    reviewing: bool = False
     guard: str = ""
 
 
@@ -189,7 +191,8 @@ class StatusRow(TextLine):
             native = facts.watching == "native"
             why = facts.watching.removeprefix("off: ")
             off = "" if why == facts.watching else f"not watching: {why}"
-            words = "watching" if native else off or facts.watching
+            seen = "reviewing" if facts.reviewing else "watching"
+            words = seen if native else off or facts.watching
             role = "muted" if native else "warning"
             text = Text(f"{visible(words)}   ", palette.style(role))
             pieces.append(_Piece(text, 0 if native else 3))

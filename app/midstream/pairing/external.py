@@ -1,0 +1,212 @@
+"""What other programs change: following the folder, and reviewing what they write.
+
+In a review, every change of an agent, a formatter, a script or your own editor becomes hunks that
+are in the file already and wait for a decision: accepting one keeps its lines, rejecting one puts
+the old lines back.  The watcher is all that this needs, so it works for any program in any
+terminal.  What a file held before comes from the workspace's ``Baseline``; from then on the hunks
+say what is reviewed and what is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.pairing.status import FilesTouched, FileWritten, RepoChanged, SessionEvent
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.workspace.baseline import Baseline
+    from midstream.workspace.repo import RepoStatus
+    from midstream.workspace.watch import Watcher
+
+REPO_DELAY_S: Final = 0.15
+"""Changes within this time cause one look at the repository."""
+MOST_FILES: Final = 40
+"""A write of more files at once is a checkout or a formatter: it is not opened by itself."""
+
+
+class ExternalReview:
+    """Has what other programs write reviewed, once it is switched on.
+
+    Attributes:
+        on: Whether it is.
+        aside: Files that were written many at once and are not open.
+    """
+
+    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus) -> None:
+        self.aside: frozenset[str] = frozenset()
+        self._files = files
+        self._guard = guard
+        self._status = status
+        self._baseline: Baseline | None = None
+
+    @property
+    def on(self) -> bool:
+        """Whether external changes wait for decisions."""
+        return self._baseline is not None
+
+    async def start(self, *, since_commit: bool) -> None:
+        """Review from now on.
+
+        Args:
+            since_commit: Whether what is changed and not staged already waits for a decision, too.
+        """
+        from midstream.workspace.baseline import Baseline
+
+        workspace = self._files.workspace
+        self._baseline = await asyncio.to_thread(Baseline, workspace, since_commit=since_commit)
+        self._files.reviewing = True
+        if not self._baseline.complete:
+            self._status.warn(
+                "This folder is too large to remember all of it: some files are reviewed only from "
+                "their second change on. Review a folder below it, or commit first."
+            )
+        if self._baseline.changed:
+            await self._review(sorted(self._baseline.changed))
+
+    def stop(self) -> None:
+        """Review nothing new; hunks that wait stay."""
+        self._baseline = None
+        self._files.reviewing = False
+        self.aside = frozenset()
+
+    async def changed(self, paths: Collection[str]) -> None:
+        """Follow what other programs have written: files that changed, appeared or went."""
+        baseline = self._baseline
+        if baseline is None:
+            await self._files.changed(paths)
+            return
+        # Git writes files first, so some of them may have been looked at before HEAD was moved.
+        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
+        await self._files.take_as_reviewed(clean)
+        paths = frozenset(paths) - clean
+        known = [path for path in paths if path in self._files]
+        new = [path for path in paths if path not in self._files]
+        if len(new) > MOST_FILES:
+            self.aside |= frozenset(new)
+            self._status.warn(
+                f"Another program wrote {counted(len(new), 'file')} at once; they stay as they are "
+                "unless you open them for review",
+                "review.external",
+            )
+            new = []
+        await self._review(sorted([*known, *new]))
+
+    async def look(self) -> int:
+        """Open what was set aside; how many files there were."""
+        paths, self.aside = self.aside, frozenset()
+        await self._review(sorted(paths))
+        return len(paths)
+
+    async def _review(self, paths: Iterable[str]) -> None:
+        """Make hunks of what differs from the reviewed text."""
+        baseline = self._baseline
+        if baseline is None:
+            return
+        added: list[Hunk] = []
+        for path in paths:
+            try:
+                added += await self._files.review(path, baseline.read)
+            except UserError as error:
+                self._status.inform(f"Not reviewed: {error}", passing=True)
+        if not added:
+            return
+        places = dict.fromkeys(hunk.path for hunk in added)
+        await self._guard.look_again(self._files, paths=places.keys())
+        where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")
+        self._status.inform(
+            f"Another program changed {where}: {counted(len(added), 'hunk')} to keep or put back.",
+            passing=True,
+        )
+
+
+class ExternalChanges:
+    """Follows the folder and its repository.
+
+    Args:
+        on_saved: Called with the files that another program has saved.
+
+    Attributes:
+        repo: Branch and dirty state, or ``None`` where there is no repository.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        review: ExternalReview,
+        status: SessionStatus,
+        spawn: Spawn,
+        on_saved: Callable[[frozenset[str]], Awaitable[None]],
+    ) -> None:
+        self.repo: RepoStatus | None = None
+        self._files = files
+        self._review = review
+        self._status = status
+        self._spawn = spawn
+        self._on_saved = on_saved
+        self._watcher: Watcher | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        status.subscribe(self._hear)
+
+    @property
+    def watching(self) -> str:
+        """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
+        return self._watcher.mode if self._watcher is not None else "off: not asked for"
+
+    def start(self) -> None:
+        """Follow changes from now on, and read the state of the repository."""
+        self._spawn(self._watch())
+        self._spawn(self._read_repo())
+
+    async def refresh(self) -> None:
+        """Compare every open file with the disk now, as when the terminal regains the focus."""
+        await self._review.changed(list(self._files))
+        self._read_repo_soon()
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _watch(self) -> None:
+        from midstream.workspace.watch import REPO_CHANGED, Watcher
+
+        watcher = self._watcher = Watcher(self._files.workspace)
+        async for paths in watcher.changes():
+            files = paths - {REPO_CHANGED}
+            await self._review.changed(files)
+            if files:
+                self._status.emit(FilesTouched(files))
+            self._read_repo_soon()
+            await self._on_saved(paths)
+        if not self._closed:
+            self._status.warn(f"Changes by other programs are no longer noticed ({watcher.mode}).")
+
+    def _hear(self, event: SessionEvent) -> None:
+        if isinstance(event, FileWritten):
+            self._read_repo_soon()
+
+    def _read_repo_soon(self) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(REPO_DELAY_S, self._repo_due)
+
+    def _repo_due(self) -> None:
+        self._timer = None
+        self._spawn(self._read_repo())
+
+    async def _read_repo(self) -> None:
+        from midstream.workspace.repo import repo_status
+
+        status = await asyncio.to_thread(repo_status, self._files.workspace.root)
+        if status != self.repo:
+            self.repo = status
+            self._status.emit(RepoChanged())

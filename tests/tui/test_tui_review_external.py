@@ -1,0 +1,47 @@
+"""Keeping and putting back what other programs write, by keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.stage import Stage, on_stage
+
+BILL = "".join(f"def bill_{n}(row):\n    return row.cost + {n}\n\n\n" for n in range(12))
+AFTER = BILL.replace("cost + 2", "price + 2").replace("cost + 9", "price + 9")
+
+
+def status(stage: Stage) -> str:
+    return stage.screen.query_one(StatusRow).render().plain
+
+
+async def test_what_another_program_writes_is_decided_by_keys(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        assert "V ends that" in stage.notice
+        bill.write_text(AFTER)
+        store = stage.session.hunks
+        await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
+        await stage.press("]")
+        await stage.until(lambda: "r put back" in stage.keys, "the words for such a hunk")
+        await stage.press("a")
+        await stage.until(lambda: len(store.undecided()) == 1, "one is kept")
+        assert bill.read_text() == AFTER
+        await stage.press("r")
+        await stage.until(lambda: not store.undecided(), "the other is put back")
+        await stage.until(
+            lambda: bill.read_text() == AFTER.replace("price + 9", "cost + 9"), "on disk"
+        )
+        await stage.press("u")
+        await stage.until(lambda: bill.read_text() == AFTER, "undone on disk")
+        await stage.press("V")
+        await stage.until(lambda: "watching" in status(stage), "no review any more")
+        bill.write_text(AFTER.replace("cost + 5", "price + 5"))
+        files = stage.session.files
+        await stage.until(lambda: "price + 5" in files["pkg/bill.py"].base.text(), "followed")
+        assert len(store.undecided()) == 1
