@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import inspect
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,11 @@ class Package:
         return cls(folder)
 
     def symbols(self, count: int) -> list[Symbol]:
-        """Names defined once, which neither builtins nor imported modules have, in chance order."""
-        foreign = self._foreign()
+        """Names defined once, which neither builtins nor imported modules have, in chance order.
+
+        What stands in bytes is left out: pickles of earlier releases have the earlier name.
+        """
+        foreign = self._foreign() | self._in_bytes()
         found = [
             places[0]
             for name, places in sorted(self.defined.items())
@@ -86,6 +90,14 @@ class Package:
                         names |= {alias.asname or "", *f"{module}.{alias.name}".split(".")}
                         names |= _members(module or alias.name)
         return names
+
+    def _in_bytes(self) -> set[str]:
+        found: set[str] = set()
+        for text in self.texts.values():
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+                    found.update(re.findall(r"\w+", node.value.decode("latin-1")))
+        return found
 
     @property
     def _tops(self) -> set[str]:

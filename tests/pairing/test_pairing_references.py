@@ -99,6 +99,37 @@ async def test_attributes_constants_classes_and_parameters(root: Path) -> None:
     assert "{helper(number=2)}" in after["shop/util.py"]
 
 
+async def test_strings_that_name_it_next_to_its_module(tmp_path: Path) -> None:
+    files = {
+        "src/shop/util.py": "_limit = 3\n\n\ndef total():\n    return _limit\n",
+        "src/shop/other.py": "_limit = 4\n",
+        "tests/test_util.py": (
+            "from unittest import mock\n"
+            "import shop.util\n"
+            "from shop import other, util\n\n"
+            "def test(monkeypatch):\n"
+            '    monkeypatch.setattr(util, "_limit", 1)\n'
+            '    monkeypatch.setattr("shop.util._limit", 1)\n'
+            '    monkeypatch.setattr(other, "_limit", 1)\n'
+            '    with mock.patch.object(shop.util, "_limit", 2), mock.patch("shop.other._limit"):\n'
+            '        assert getattr(util, "_limit") == 2\n'
+            '    names = ["_limit", "the _limit"]\n'
+        ),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    uses = await find_uses(tmp_path, list(files), "_limit", Use("src/shop/util.py", 0, 0))
+    lines = files["tests/test_util.py"].split("\n")
+    for use in uses:
+        if use.path.startswith("tests"):
+            assert lines[use.line][use.column :].startswith("_limit")
+    sure = [use.line for use in uses if use.certain and use.path.startswith("tests")]
+    assert sure == [5, 6, 8, 9]
+    assert [use.line for use in uses if not use.certain] == [10]
+    assert not any(use.path.endswith("other.py") for use in uses)
+
+
 async def test_a_text_that_is_not_on_disk_is_what_others_import(root: Path) -> None:
     lines = FILES["shop/util.py"].split("\n")
     gone = FILES["shop/util.py"].replace("helper", "add_one")

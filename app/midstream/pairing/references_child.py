@@ -6,7 +6,9 @@ its own because jedi holds the interpreter for seconds; killing it cancels the s
 
 Every token with the name is a candidate: code, f-strings and ``__all__``.  Candidates that jedi
 leads to the same definition belong together, as do definitions in one scope, attributes set in one
-class, and methods that override one another.  The group of the definition is the answer.
+class, and methods that override one another.  The group of the definition is the answer.  So are
+strings that name it next to its module, as in ``monkeypatch.setattr(module, "name", ...)`` and
+``mock.patch("package.module.name")``; of other strings none is certain.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 _MODEST: Final = 10
-_LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr"})
+_LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr", "object"})
+"""Functions and methods that take an object and the name of one of its attributes; ``object`` is
+that of ``mock.patch``."""
 _DEFINITIONS: Final = ("funcdef", "classdef")
 
 # jedi and parso have no types for what is used here.
@@ -103,6 +107,22 @@ class Project:
             spots.append(Spot(path, each.line - 1, each.column))
         return spots or None
 
+    def module_at(self, path: str, line: int, column: int) -> str | None:
+        """The file, as in ``texts``, of the module that a 0-based place names."""
+        try:
+            found = self.script(path).goto(line + 1, column, follow_imports=True)
+        except Exception:  # See above.
+            return None
+        for each in found:
+            if each.type == "module" and each.module_path is not None:
+                file = Path(each.module_path)
+                return (
+                    file.relative_to(self.root).as_posix()
+                    if file.is_relative_to(self.root)
+                    else None
+                )
+        return None
+
 
 def _stands_at(found: Any) -> bool:
     """Whether a definition is where jedi says; members of an enum get the wrong file."""
@@ -169,10 +189,12 @@ def search(
     if not others and any(_defines(leaves[spot]) for spot in certain):
         certain |= open_
         open_ = set[Spot]()
-    exported = _exported(project, certain, leaves)
     defining = {spot for spot in certain if _defines(leaves[spot])}
-    uses = [[*spot, True, spot in defining] for spot in sorted(certain | exported)]
-    uses += [[*spot, False, False] for spot in sorted(open_ | _looked_up(project, attribute))]
+    tops = _tops(certain, leaves)
+    named, open_names = _named_in_strings(project, tops, attribute)
+    certain |= _exported(project, tops) | named
+    uses = [[*spot, True, spot in defining] for spot in sorted(certain)]
+    uses += [[*spot, False, False] for spot in sorted((open_ | open_names) - certain)]
     yield {"uses": uses}
 
 
@@ -283,11 +305,15 @@ def _classes(node: _Node) -> Iterator[_Node]:
         yield from _classes(child)
 
 
-def _exported(project: Project, certain: set[Spot], leaves: Mapping[Spot, _Leaf]) -> set[Spot]:
-    """The name in ``__all__`` of the modules that have it at their top."""
+def _tops(certain: set[Spot], leaves: Mapping[Spot, _Leaf]) -> set[str]:
+    """The files of the modules that have the name at their top."""
     tops = {s.path for s in certain if leaves[s].is_definition(include_setitem=True)
             and _scope(leaves[s]).type == "file_input"}  # fmt: skip
-    tops |= {s.path for s in certain if _is_imported(leaves[s])}
+    return tops | {s.path for s in certain if _is_imported(leaves[s])}
+
+
+def _exported(project: Project, tops: set[str]) -> set[Spot]:
+    """The name in ``__all__`` of the modules that have it at their top."""
     found: set[Spot] = set()
     for path in tops:
         for node in ast.walk(_parsed(project.texts[path])):
@@ -300,21 +326,83 @@ def _exported(project: Project, certain: set[Spot], leaves: Mapping[Spot, _Leaf]
     return found
 
 
-def _looked_up(project: Project, attribute: bool) -> set[Spot]:
-    """The name as a string in ``getattr`` and its like."""
-    found: set[Spot] = set()
-    for path, text in project.texts.items() if attribute else ():
-        for node in ast.walk(_parsed(text)):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in _LOOKUPS
-                and len(node.args) > 1
-                and isinstance(node.args[1], ast.Constant)
-                and node.args[1].value == project.name
-            ):
-                found.add(_inside(path, node.args[1], text, project.name))
-    return found
+def _named_in_strings(
+    project: Project, tops: set[str], attribute: bool
+) -> tuple[set[Spot], set[Spot]]:
+    """Strings that are the name, or a dotted path to it.
+
+    Args:
+        project: The files.
+        tops: Files of the modules that have the name at their top.
+        attribute: Whether it is an attribute of objects.
+
+    Returns:
+        Those that mean it for sure, and those of which nothing says that: in ``getattr`` and its
+        like for an attribute, and anywhere for a private name, which is no word otherwise.
+    """
+    name = project.name
+    certain, open_, others = set[Spot](), set[Spot](), set[Spot]()
+    modules = {path: _dotted(path) for path in tops}
+    for path, text in project.texts.items():
+        nodes = list(ast.walk(_parsed(text)))
+        # Python 3.11 gives parts of an f-string the place of the whole.
+        parts = {
+            id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values
+        }
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                looked_up, owner = _looked_up(node, name)
+                if looked_up is None or owner is None:
+                    continue
+                spot = _inside(path, looked_up, text, name)
+                module = _module_of(project, path, text, owner)
+                if module in tops:
+                    certain.add(spot)
+                elif module is not None:
+                    others.add(spot)
+                elif attribute:
+                    open_.add(spot)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                home, dot, last = node.value.replace(":", ".").rpartition(".")
+                if last != name or node.lineno != node.end_lineno or id(node) in parts:
+                    continue
+                spot = _inside(path, node, text, name, last=True)
+                if dot and any(_is_module(home, module) for module in modules.values()):
+                    certain.add(spot)
+                elif not dot and name.startswith("_"):
+                    open_.add(spot)
+    return certain, open_ - others
+
+
+def _looked_up(call: ast.Call, name: str) -> tuple[ast.Constant | None, ast.expr | None]:
+    """The name as a string in ``getattr`` and its like, and the object that it is looked up in."""
+    function = call.func
+    called = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    if called not in _LOOKUPS or len(call.args) < 2:
+        return None, None
+    owner, said = call.args[:2]
+    if isinstance(said, ast.Constant) and said.value == name:
+        return said, owner
+    return None, None
+
+
+def _module_of(project: Project, path: str, text: str, owner: ast.expr) -> str | None:
+    """The file of the module that an expression such as ``package.module`` is."""
+    if not isinstance(owner, (ast.Name, ast.Attribute)):
+        return None
+    line, stop = (owner.end_lineno or 1) - 1, owner.end_col_offset or 0
+    column = len(text.split("\n")[line].encode()[:stop].decode("utf-8", "replace"))
+    return project.module_at(path, line, column - 1)
+
+
+def _dotted(path: str) -> str:
+    """The module of a file, with the folders above its package."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _is_module(dotted: str, module: str) -> bool:
+    """Whether a dotted path names a module, perhaps without the folders above its package."""
+    return module == dotted or module.endswith(f".{dotted}")
 
 
 def _is_all(node: ast.AST) -> bool:
@@ -329,11 +417,14 @@ def _is_all(node: ast.AST) -> bool:
     return any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
 
 
-def _inside(path: str, node: ast.Constant, text: str, name: str) -> Spot:
-    """Where the name begins in a string."""
-    line = text.split("\n")[node.lineno - 1]
-    column = len(line.encode()[: node.col_offset].decode("utf-8", "replace"))
-    return Spot(path, node.lineno - 1, line.find(name, column))
+def _inside(path: str, node: ast.Constant, text: str, name: str, *, last: bool = False) -> Spot:
+    """Where the name begins in a string of one line; its last place if there are several."""
+    line = text.split("\n")[node.lineno - 1].encode()
+    column = len(line[: node.col_offset].decode("utf-8", "replace"))
+    stop = len(line[: node.end_col_offset].decode("utf-8", "replace"))
+    shown = line.decode("utf-8", "replace")
+    find = shown.rfind if last else shown.find
+    return Spot(path, node.lineno - 1, find(name, column, stop))
 
 
 def _parsed(text: str) -> ast.Module:
