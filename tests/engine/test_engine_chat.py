@@ -45,6 +45,28 @@ def test_special_tokens_are_known_to_the_template(tmp_path: Path) -> None:
     assert prompt.render(HELLO) == "<pad>Be brief.Hello!"
 
 
+def test_templates_have_what_transformers_offers(tmp_path: Path) -> None:
+    template = (
+        "{% for m in messages %}{% if m.role == 'user' %}{% break %}{% endif %}"
+        "{% generation %}{{ m | tojson }}{% endgeneration %}{% endfor %}"
+        "{{ strftime_now('%Y')[:2] }}"
+    )
+    request = GenerateRequest(messages=HELLO.messages, instructions="<ä & 'b'>")
+    said = prompt_of(tmp_path, template).render(request)
+    assert said == '{"role": "system", "content": "<ä & \'b\'>"}20'
+
+
+def test_the_tokenizers_end_token_ends_a_text_as_well(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    texts = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    texts["eos_token"] = {"content": "<user>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(texts))
+    folder = read_folder(tmp_path)
+    tokenizer = load_tokenizer(folder)
+    ends = {tokenizer.token_to_id(token) for token in ("<eos>", "<user>")}
+    assert ChatPrompt(folder, tokenizer).plan(HELLO).stop_ids == ends
+
+
 def test_a_template_may_refuse(tmp_path: Path) -> None:
     prompt = prompt_of(tmp_path, "{{ raise_exception('no system role') }}")
     with pytest.raises(PromptError, match="no system role"):

@@ -7,7 +7,6 @@ them, the unchanged part of the region is verified instead of generated.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -179,18 +178,16 @@ class ChatPrompt:
             ModelFolderError: there is none, or it is no valid template.
         """
         from jinja2 import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        from midstream.engine.chat_template import chat_environment
 
         if folder.chat_template is None:
             raise ModelFolderError(
                 f"{folder.path / 'tokenizer_config.json'} has no chat template and "
                 "there is no chat_template.jinja; add the model's own template."
             )
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        # What transformers offers to templates beyond jinja2 itself.
-        offered: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": time.strftime}
         try:
-            self._template: Any = environment.from_string(folder.chat_template, globals=offered)
+            self._template: Any = chat_environment().from_string(folder.chat_template)
         except TemplateError as error:
             raise ModelFolderError(
                 f"The chat template of {folder.path} is not valid jinja2: {error}; copy "
@@ -199,7 +196,9 @@ class ChatPrompt:
         self._tokenizer = tokenizer
         self.vocab_size = tokenizer.get_vocab_size()
         self._special = dict(folder.special_tokens)
-        self._stop_ids = folder.eos_ids
+        # Configurations of exports often name the base model's end and not the conversation's.
+        end = tokenizer.token_to_id(self._special.get("eos_token", ""))
+        self._stop_ids = folder.eos_ids | ({end} if end is not None else frozenset[int]())
 
     def plan(self, request: GenerateRequest) -> EncodedRequest:
         """Encode a conversation.
@@ -239,12 +238,6 @@ class ChatPrompt:
             raise PromptError(
                 f"The model's chat template refuses the conversation: {error}."
             ) from error
-
-
-def _refuse(message: str) -> None:
-    from jinja2 import TemplateError
-
-    raise TemplateError(message)
 
 
 class ChatDecoder:
