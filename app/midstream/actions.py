@@ -229,6 +229,7 @@ PAGE_ACTIONS: Final = (
     Action("models.keep", "s", "keep", "use, keep", "Use it and save it in your settings", place=_MO),
     Action("models.effort", "e", "effort", "effort", "The next effort level of this model", place=_MO),
     Action("models.ask", "f", "ask", "ask servers", "Ask endpoints and local engines for their models", place=_MO),
+    Action("models.get", "d", "get", "download", "Download a published model from the catalogue", place=_MO),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
     Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),

@@ -13,6 +13,9 @@ from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
 from midstream.tui.pages import models as models_page
 from midstream.tui.pages.models import ModelsScreen
+from midstream.tui.pages.picker import PickerScreen
+from tests.helpers.folders import write_folder
+from tests.helpers.model_hub import HubRepository, ModelHub, serving_hub
 from tests.helpers.pages import accepted, answered, hints, page, rows, shown
 from tests.helpers.stage import Stage, on_stage
 from tests.helpers.stepped import SteppedModel, served
@@ -227,3 +230,42 @@ async def test_rows_fit(project: Path, size: tuple[int, int]) -> None:
         assert type(stage.app.screen).__name__ == "PageHelp"
         await stage.press("escape", "escape")
         assert stage.app.screen is stage.screen
+
+
+async def test_a_model_of_the_catalogue_is_downloaded(
+    project: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "made", prompt="chat")
+    published = {
+        path.name: path.read_bytes()
+        for path in (tmp_path / "made").iterdir()
+        if path.name != "midstream.toml"
+    }
+    graph = published.pop("model.onnx")
+    del published["genai_config.json"]
+    config = json.dumps({"max_position_embeddings": 256, "eos_token_id": 1}).encode()
+    name = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    files = {**published, "config.json": config, "onnx/model_q4.onnx": graph}
+    hub = ModelHub({name: HubRepository(files)}, held={"onnx/model_q4.onnx"})
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with serving_hub(hub):
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        async with on_stage(project, settings=PLAIN) as stage:
+            screen = await opened(stage)
+            await stage.press("d")
+            await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "the catalogue")
+            await stage.press("enter")
+            await stage.until(lambda: screen.notices.asking, "the question")
+            assert "200 MB from HuggingFaceTB" in screen.notice.text
+            assert not hub.requests
+            await stage.press("1")
+            await stage.until(hub.waiting.is_set, "the download")
+            await stage.press("d", "1")
+            await stage.until(lambda: "has stopped" in screen.notice.text, "its end")
+            hub.held.clear()
+            await stage.press("d", "enter")
+            await stage.until(lambda: screen.notices.asking, "the question")
+            await stage.press("1")
+            await stage.until(lambda: "installed and works" in screen.notice.text, "the model")
+            assert screen.choice is not None
+            assert screen.choice.name == "smollm2-135m"

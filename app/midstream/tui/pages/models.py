@@ -23,6 +23,7 @@ from midstream.pairing.choosing import (
 )
 from midstream.pairing.model_lists import Lists, ask_everybody, kept_lists
 from midstream.tui.keymap import page_bindings
+from midstream.tui.pages.model_downloads import ModelDownloads
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
@@ -45,6 +46,7 @@ class ModelsScreen(PageScreen):
         self.choices: list[ModelChoice] = []
         self.read = False
         self.asking = False
+        self.downloads = ModelDownloads(self, self._installed)
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -94,6 +96,7 @@ class ModelsScreen(PageScreen):
         self.title_row.show(
             (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
             ("asking the endpoints" if self.asking else "", "muted"),
+            (self.downloads.words, "muted"),
             (f"effort {self.effort}" if name else "", "muted"),
         )
         wide = self.list.size.width >= _NARROW_LIST
@@ -224,6 +227,15 @@ class ModelsScreen(PageScreen):
         session.turns.effort = levels[(here + 1) % len(levels)]
         self.show_all()
         self.notices.say("info", f"Effort {self.effort} from the next instruction on.")
+
+    def action_get(self) -> None:
+        self.downloads.choose()
+
+    async def _installed(self, name: str) -> None:
+        await self._find(await asyncio.to_thread(kept_lists))
+        found = (c.id for c in self.choices if c.here and c.name == name)
+        self.list.show(self.list.rows, select=next(found, None))
+        self.show_all()
 
     def action_use(self) -> None:
         self._use(keep=False)
