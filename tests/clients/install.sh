@@ -10,7 +10,7 @@ folder=${1:?name the folder to install into}
 mkdir -p "$folder"
 
 python3 -m venv "$folder/clients"
-"$folder/clients/bin/pip" install 'openai>=3.52' openai-agents 'litellm[proxy]' websockets
+"$folder/clients/bin/pip" install 'openai>=3.52' anthropic openai-agents 'litellm[proxy]' websockets
 
 python3 -m venv "$folder/engines"
 "$folder/engines/bin/pip" install torch transformers accelerate gguf fastapi pydantic rich \

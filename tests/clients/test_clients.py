@@ -16,6 +16,7 @@ import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,15 +26,20 @@ import pytest
 from midstream.engine.types import GenerateRequest
 from midstream.resources import default_model
 from midstream.responses.client import Client
+from midstream.responses.conversation import ToolCall, ToolOutput
+from midstream.responses.dialect import DIALECTS
 from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.events import Delta, Failed, Finished
 from midstream.serving.replay import ReplayModel
 from midstream.serving.source import ModelSource
+from tests.helpers.scripted_endpoint import expected
+from tests.helpers.scripted_http import ScriptedHttp
 from tests.helpers.wire import TOKEN, running
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
+GRAMMAR: Final = {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}
 SECONDS: Final = 300
 """How long a program of others may take to start or to answer, on a busy machine."""
 
@@ -130,6 +136,44 @@ async def test_openai_for_node() -> None:
         await output(node, str(SCRIPTS / "openai_node.mjs"), str(folder), url, TOKEN, "chat")
 
 
+# What our client sends and the scripted servers answer, in the words of their clients.
+
+
+async def test_requests_and_the_scripted_servers_fit_their_types(tmp_path: Path) -> None:
+    """The requests of every kind of endpoint, and streams of `tests/helpers/scripted_http.py`."""
+    python = await python_with("anthropic")
+    lines: list[str] = []
+    call = ToolCall("call_1", "apply_patch", "*** Begin Patch\n")
+    tool = {"type": "custom", "name": "apply_patch", "description": "Edit.", "format": GRAMMAR}
+    for kind, dialect in DIALECTS.items():
+        for api in dialect.apis if not dialect.midstream else ():
+            scripted = ScriptedHttp(apis=(api,))
+            transport: Transport = "sse" if api == "responses" else api
+            async with scripted.running() as url:
+                client = Client(Endpoint(url, "k", "m", kind, transport))
+                stream = await client.create(
+                    messages=[("user", "a"), call, ToolOutput("call_1", "Done."), ("user", "b")],
+                    instructions="Be short.",
+                    max_output_tokens=9,
+                    effort=dialect.efforts[-1] if dialect.efforts else None,
+                    tools=[tool],
+                    tool_choice={"type": "custom", "name": "apply_patch"},
+                    temperature=0.5,
+                )
+                assert [e async for e in stream][-1].status == "completed"  # type: ignore[union-attr]
+                await client.close()
+            (body,) = scripted.bodies
+            if kind == "openrouter":
+                body.pop("reasoning")  # OpenRouter's own field.
+            lines.append(json.dumps((api, body)))
+    requests = tmp_path / "requests"
+    requests.write_text("\n".join(lines))
+    async with ScriptedHttp(reasoning="reasoning").running() as url:
+        script = str(SCRIPTS / "three_apis.py")
+        texts = await output(str(python), script, url, str(requests))
+    assert [json.loads(line) for line in texts.splitlines()[-4:]] == [expected([("user", "a")])] * 4
+
+
 # Our client on their servers.
 
 
@@ -139,9 +183,17 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server of others: the address of its API, and its process id."""
+
+    url: str
+    process: int
+
+
 @asynccontextmanager
-async def started(*command: str, port: int, path: str, log: Path) -> AsyncGenerator[str]:
-    """Start a server and wait until it answers; yields the address of its API."""
+async def started(*command: str, port: int, path: str, log: Path) -> AsyncGenerator[Server]:
+    """Start a server and wait until it answers."""
     root = f"http://127.0.0.1:{port}"
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
@@ -155,7 +207,7 @@ async def started(*command: str, port: int, path: str, log: Path) -> AsyncGenera
                         break
                 assert process.returncode is None, await asyncio.to_thread(log.read_text)
                 await asyncio.sleep(0.2)
-        yield f"{root}/v1"
+        yield Server(f"{root}/v1", process.pid)
     finally:
         await ended(process)
 
@@ -185,17 +237,24 @@ async def ask(
     return text, found, end
 
 
+@asynccontextmanager
+async def litellm_proxy(python: Path, options: str, folder: Path) -> AsyncGenerator[str]:
+    """The address of a proxy in front of another server, which it calls "bridged"."""
+    config, port = folder / "litellm.yaml", free_port()
+    config.write_text(f"model_list: [{{model_name: bridged, litellm_params: {options}}}]\n")
+    command = (str(python.parent / "litellm"), "--config", str(config), "--host", "127.0.0.1")
+    log = folder / "litellm.log"
+    async with started(
+        *command, "--port", str(port), port=port, path="/health/readiness", log=log
+    ) as server:
+        yield server.url
+
+
 async def test_litellm_proxy_in_front_of_our_server(tmp_path: Path) -> None:
-    python, port = await python_with("litellm"), free_port()
+    python = await python_with("litellm")
     async with midstream() as ours:
-        config = tmp_path / "litellm.yaml"
         options = f"{{model: openai/chat, api_base: '{ours}', api_key: {TOKEN}}}"
-        config.write_text(f"model_list: [{{model_name: bridged, litellm_params: {options}}}]\n")
-        command = (str(python.parent / "litellm"), "--config", str(config), "--host", "127.0.0.1")
-        async with started(
-            *command, "--port", str(port), port=port, path="/health/readiness",
-            log=tmp_path / "log",
-        ) as url:  # fmt: skip
+        async with litellm_proxy(python, options, tmp_path) as url:
             # Their SDK through their proxy: every event passes their types on the way.
             await output(str(python), str(SCRIPTS / "litellm_sdk.py"), url, "sk-any", "bridged")
             # Its WebSockets open and close without a word.
@@ -220,7 +279,8 @@ async def test_transformers_serve(tmp_path: Path, websockets: bool) -> None:
         hidden = "import sys; sys.modules['websockets'] = sys.modules['wsproto'] = None; "
         command = (command[0], "-c", hidden + command[2], *command[3:])
     log = tmp_path / "log"
-    async with started(*command, port=port, path="/health", log=log) as url:
+    async with started(*command, port=port, path="/health", log=log) as server:
+        url = server.url
         text, transport, end = await ask(url, model)
         assert isinstance(end, Finished), end
         assert transport == "sse"
@@ -236,14 +296,117 @@ async def test_transformers_serve(tmp_path: Path, websockets: bool) -> None:
         assert f"try {url}." in forced.message
 
 
-async def test_mlx_lm_server(tmp_path: Path) -> None:
-    """Chat Completions only, in HTTP/1.0: the sentence names the way out."""
+@dataclass(frozen=True)
+class Figures:
+    """One way to a real model, measured.
+
+    Attributes:
+        first_text_s: From the request to the first text.
+        rate: Tokens per second after that.
+        still: Tokens that the engine generated after the stop, by its CPU time; the prompt of the
+            next answer and the end of the connection are in it.
+    """
+
+    first_text_s: float
+    rate: float
+    still: float
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU time of a process so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def settled(process: int) -> float:
+    """CPU time of a process once it rests."""
+    async with asyncio.timeout(SECONDS):
+        spent, rests = cpu_seconds(process), 0
+        while rests < 3:
+            await asyncio.sleep(0.5)
+            now = cpu_seconds(process)
+            rests, spent = (rests + 1 if now - spent <= 0.02 else 0), now
+    return spent
+
+
+async def measured(url: str, model: str, transport: Transport, engine: int) -> Figures:
+    """An answer, a stop, and a redirect that goes on from what was written."""
+    client = Client(Endpoint(url, None, model, "custom", transport))
+    story = [("user", "Write a long story about a dog.")]
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(SECONDS):
+            before, began, first, text = await settled(engine), loop.time(), 0.0, ""
+            stream = await client.create(messages=story, max_output_tokens=24)
+            async for event in stream:
+                if isinstance(event, Delta):
+                    first = first or loop.time()
+                    text += event.text
+            last, busy = loop.time(), await settled(engine) - before
+            assert text
+            before, begun = await settled(engine), ""
+            stream = await client.create(messages=story, max_output_tokens=400)
+            async for event in stream:
+                if isinstance(event, Delta):
+                    begun += event.text
+                    await stream.interrupt()
+                elif isinstance(event, Finished):
+                    assert (event.status, event.reason) == ("incomplete", "interrupted")
+            after = await settled(engine) - before
+            more = [*story, ("assistant", begun), ("user", "Now a cat.")]
+            stream = await client.create(messages=more, max_output_tokens=8)
+            assert [event async for event in stream if isinstance(event, Delta)]
+            assert isinstance((await ended_of(client, more)), Finished)
+    finally:
+        await client.close()
+    assert after < busy * 400 / 24 / 2, "the engine goes on for nobody"
+    # Both answers read the same prompt, so the difference is what was generated.
+    still = max(0.0, 24 * after / busy)
+    return Figures(first - began, 23 / (last - first) if last > first else 0.0, still)
+
+
+async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished | Failed | None:
+    stream = await client.create(messages=messages, max_output_tokens=4)
+    return next((e for e in [e async for e in stream] if isinstance(e, Finished | Failed)), None)
+
+
+def report(engine: str, transport: str, figures: Figures) -> None:
+    print(
+        f"| {engine} | {transport} | {figures.first_text_s * 1000:.0f} ms "
+        f"| {figures.rate:.1f} | at most {figures.still:.0f} |"
+    )
+
+
+async def test_a_real_model_in_transformers(tmp_path: Path) -> None:
+    python, port = await python_with("transformers", "engines"), free_port()
+    model, log = str(installed() / "model"), tmp_path / "log"
+    command = transformers_serve(python, port)
+    async with started(*command, port=port, path="/health", log=log) as server:
+        for transport in ("sse", "chat"):
+            await ask(server.url, model, transport=transport)  # Loads the model.
+            figures = await measured(server.url, model, transport, server.process)
+            report("transformers serve", transport, figures)
+
+
+async def test_a_real_model_in_mlx_lm(tmp_path: Path) -> None:
+    """Chat Completions only, in HTTP/1.0; with LiteLLM's proxy in front also the other two."""
     python, port = await python_with("mlx-lm", "engines"), free_port()
     model = str(installed() / "model")
     command = (str(python.parent / "mlx_lm.server"), "--model", model, "--port", str(port))
-    async with started(*command, port=port, path="/health", log=tmp_path / "log") as url:
-        for transport in ("auto", "sse"):
-            _, _, end = await ask(url, model, transport=transport)
-            assert isinstance(end, Failed)
-            assert f"has no Responses API at {url}/responses (HTTP 404" in end.message
-            assert f"--api_base {url}`" in end.message
+    async with started(*command, port=port, path="/health", log=tmp_path / "log") as server:
+        client = Client(Endpoint(server.url, None, model))
+        assert isinstance(await ended_of(client, [("user", "Name a colour.")]), Finished)
+        assert client.transport == "chat"
+        assert client.remark == "127.0.0.1 has no Responses API; its Chat Completions API is used."
+        await client.close()
+        report("mlx_lm.server", "chat", await measured(server.url, model, "chat", server.process))
+        _, _, end = await ask(server.url, model, transport="sse")
+        assert isinstance(end, Failed)
+        assert "has no Responses API below" in end.message
+        assert "try `--transport auto`" in end.message
+        litellm = await python_with("litellm")
+        options = f"{{model: 'openai/{model}', api_base: '{server.url}', api_key: any}}"
+        async with litellm_proxy(litellm, options, tmp_path) as url:
+            for transport in ("sse", "chat", "messages"):
+                figures = await measured(url, "bridged", transport, server.process)
+                report("LiteLLM proxy on mlx_lm.server", transport, figures)

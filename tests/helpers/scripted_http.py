@@ -212,7 +212,8 @@ class ScriptedHttp:
 def said(api: str, request: dict[str, Any]) -> Said:
     """The conversation of a request, without its instructions."""
     if api == "responses":
-        return [(item["role"], item["content"][0]["text"]) for item in request["input"]]
+        messages = [item for item in request["input"] if item["type"] == "message"]
+        return [(item["role"], item["content"][0]["text"]) for item in messages]
     found: Said = []
     for message in request["messages"]:
         if message["role"] in ("system", "developer"):
@@ -241,10 +242,12 @@ def _responses(request: dict[str, Any], words: list[str], reasoning: str) -> Ite
     item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
     opened = {**item, "status": "in_progress", "content": []}
     yield event("response.output_item.added", output_index=0, item=opened)
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    part = {"type": "output_text", "text": "", "annotations": []}
+    yield event("response.content_part.added", part=part, **place)
     for word in words:
-        yield event("response.output_text.delta", delta=word, **place)
-    part = {"type": "output_text", "text": "".join(words), "annotations": []}
+        yield event("response.output_text.delta", delta=word, logprobs=[], **place)
+    part = {**part, "text": "".join(words)}
     usage = {"input_tokens": 9, "output_tokens": len(words), "total_tokens": 9 + len(words)}
     usage |= {"input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0}}
     usage |= {"output_tokens_details": {"reasoning_tokens": 0}}

@@ -1,7 +1,7 @@
 """Anthropic's Messages API.
 
-Written against https://platform.claude.com/docs and the types of the package ``anthropic``; several
-engines and gateways have it as well.
+Written against https://platform.claude.com/docs and the types of the package ``anthropic`` 2.12,
+which have no temperature any more; several engines and gateways have this API as well.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
         body["cache_control"] = {"type": "ephemeral"}
     if system:
         body["system"] = "\n\n".join(system)
-    if (temperature := frame.get("temperature")) is not None:
-        body["temperature"] = temperature
     if (reasoning := frame.get("reasoning")) and reasoning["effort"] in _EFFORTS:
         body["output_config"] = {"effort": reasoning["effort"]}
     if tools := frame.get("tools"):
