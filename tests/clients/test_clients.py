@@ -40,6 +40,8 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
 GRAMMAR: Final = {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}
+ANSWER: Final = 16
+"""Tokens of the answers whose speed is measured."""
 SECONDS: Final = 300
 """How long a program of others may take to start or to answer, on a busy machine."""
 
@@ -90,6 +92,7 @@ def environment() -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "NO_COLOR": "1",
+        "OMP_NUM_THREADS": "1",  # Several would wait for each other on a busy machine.
     }
 
 
@@ -337,7 +340,7 @@ async def measured(url: str, model: str, transport: Transport, engine: int) -> F
     try:
         async with asyncio.timeout(SECONDS):
             before, began, first, text = await settled(engine), loop.time(), 0.0, ""
-            stream = await client.create(messages=story, max_output_tokens=24)
+            stream = await client.create(messages=story, max_output_tokens=ANSWER)
             async for event in stream:
                 if isinstance(event, Delta):
                     first = first or loop.time()
@@ -359,10 +362,10 @@ async def measured(url: str, model: str, transport: Transport, engine: int) -> F
             assert isinstance((await ended_of(client, more)), Finished)
     finally:
         await client.close()
-    assert after < busy * 400 / 24 / 2, "the engine goes on for nobody"
+    assert after < busy * 400 / ANSWER / 2, "the engine goes on for nobody"
     # Both answers read the same prompt, so the difference is what was generated.
-    still = max(0.0, 24 * after / busy)
-    return Figures(first - began, 23 / (last - first) if last > first else 0.0, still)
+    still = max(0.0, ANSWER * after / busy)
+    return Figures(first - began, (ANSWER - 1) / (last - first) if last > first else 0.0, still)
 
 
 async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished | Failed | None:

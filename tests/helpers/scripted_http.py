@@ -280,7 +280,8 @@ def _chat(request: dict[str, Any], words: list[str], reasoning: str) -> Iterator
     if request.get("stream_options", {}).get("include_usage"):
         usage = {"prompt_tokens": 9, "completion_tokens": len(words), "total_tokens": 9}
         usage |= {"prompt_tokens_details": {"cached_tokens": 4}}
-        yield _sse({**base, "choices": [], "usage": usage})
+        times = {"queue_time": 0.0001, "prompt_time": 0.001, "completion_time": 0.02}
+        yield _sse({**base, "choices": [], "usage": usage, "time_info": times})
     yield b"data: [DONE]\n\n"
 
 

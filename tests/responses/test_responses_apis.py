@@ -64,6 +64,9 @@ async def test_an_answer_and_what_it_took(transport: Transport) -> None:
     assert isinstance(end, Finished)
     assert (end.status, end.kept, end.output) == ("completed", text, (("assistant", text),))
     assert end.usage == TokenUsage(input_tokens=9, cached_tokens=4, output_tokens=40)
+    if transport == "chat":
+        times = {"midstream.prefill_ms": "1.000", "midstream.decode_ms": "20.000"}
+        assert end.metadata == times
     body = server.bodies[0]
     told = {
         "sse": ("instructions", "max_output_tokens"),
@@ -136,10 +139,12 @@ async def test_a_custom_tool_streams_its_input(transport: Transport, kind: Endpo
 async def test_reasoning_is_no_part_of_the_answer(transport: Transport, reasoning: str) -> None:
     async with ScriptedHttp(reasoning=reasoning).running() as url:
         client = Client(endpoint(url, transport))
-        text, end = await read(await client.create(messages=[("user", "a")]))
+        stream = await client.create(messages=[("user", "a")])
+        text, end = await read(stream)
         await client.close()
     assert isinstance(end, Finished)
     assert text == expected([("user", "a")])
+    assert stream.reasons
 
 
 @pytest.mark.parametrize("pieces", [

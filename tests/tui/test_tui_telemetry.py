@@ -18,9 +18,11 @@ from midstream.pairing.simulating import (
     SimulationError,
     pace_sentence,
     pacing_words,
+    preset_of,
     simulate_model,
 )
 from midstream.pairing.status import Cost
+from midstream.resources import themes_dir
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import TokenUsage
 from midstream.responses.model_info import Pacing
@@ -32,8 +34,16 @@ from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.pages.sheet import PageHelp
-from midstream.tui.telemetry.figures import FactLines, band_bar, bar, graph
-from midstream.tui.telemetry.page import TelemetryScreen, WaferPane
+from midstream.tui.telemetry.figures import (
+    FactLines,
+    Lines,
+    Measured,
+    band_bar,
+    bar,
+    graph,
+    pace_lines,
+)
+from midstream.tui.telemetry.page import TelemetryScreen, WaferPane, first_model
 from midstream.tui.telemetry.wafer_map import (
     Sweep,
     WaferMap,
@@ -43,6 +53,7 @@ from midstream.tui.telemetry.wafer_map import (
     paint_grid,
     used_window,
 )
+from midstream.tui.themes import load_themes
 from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import filtered
 from midstream.tui.widgets.status_row import StatusRow
@@ -515,6 +526,33 @@ def test_pace_names_who_is_slower_and_says_simulated() -> None:
     assert pace_sentence("wafer", 1000.0, 100.0).startswith("10.0x slower than the wafer")
     assert pace_sentence("wafer", 1000.0, 2000.0).startswith("2.0x faster than the wafer")
     assert "simulated" in pace_sentence("wafer", 1000.0, 1000.0)
+
+
+def test_a_real_wafer_stands_beside_the_simulated_one() -> None:
+    simulated = simulate_model("gpt-oss-120b", 1024)
+    rate = simulated.report.rate.mid
+    counted = Cost(output_tokens=1_000, decode_s=0.5)
+    lines = Lines(load_themes(themes_dir())[0]["daylight"], UNICODE)
+
+    def told(same_model: bool, cost: Cost = counted) -> str:
+        now = Measured(mean=900.0, wafers="cerebras", cost=cost)
+        return "\n".join(line.plain for line in pace_lines(lines, now, simulated, same_model))
+
+    assert "2,000 tok/s  measured by the server" in told(True)
+    assert f"{rate:,.0f} tok/s  simulated, " in told(True)
+    assert f"the simulation is at {rate / 2_000:.0%} of the real rate" in told(True)
+    assert "another model is simulated" in told(False)
+    assert "900 tok/s  measured here" in told(True, Cost(output_tokens=1_000))
+
+
+@pytest.mark.parametrize(("name", "preset"), [
+    ("gpt-oss-120b", "gpt-oss-120b"), ("llama-3.3-70b", "llama3.3-70b"), ("brook-4m", None),
+    ("openai/gpt-oss-120b", "gpt-oss-120b"), ("qwen-3-coder-480b", "qwen3-coder-480b"),
+])  # fmt: skip
+def test_a_hosted_model_is_found_among_the_presets(name: str, preset: str | None) -> None:
+    assert preset_of(name) == preset
+    first = first_model(Settings(endpoint_url="https://api.cerebras.ai/v1", endpoint_model=name))
+    assert first == (preset or "")
 
 
 def test_a_paced_server_is_named_with_whether_it_keeps_up() -> None:

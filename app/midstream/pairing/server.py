@@ -107,6 +107,7 @@ class ServerLink:
         self._watcher: asyncio.Task[None] | None = None
         self._switched = False
         self._closed = False
+        self._told = ""
 
     @property
     def profile(self) -> Profile | None:
@@ -154,10 +155,22 @@ class ServerLink:
         return given is not None and given.dialect.patch_tool
 
     @property
+    def on_wafers(self) -> bool:
+        """Whether its model runs on wafers."""
+        given = self._endpoint or self.profile
+        return given is not None and given.dialect.wafers
+
+    @property
     def own(self) -> bool:
         """Whether it is a Midstream server, so that effort is up to the session."""
         given = self._endpoint or self.profile
         return given is None or given.dialect.midstream
+
+    def remark(self) -> str:
+        """What was found out about the server and not told yet, as a sentence, or ""."""
+        said = self._client.remark if self._client is not None else ""
+        told, self._told = self._told, said or self._told
+        return said if said != told else ""
 
     @property
     def server(self) -> EmbeddedServer | None:

@@ -33,6 +33,15 @@ CONTEXT_STEP: Final = 64
 """Contexts are rounded up to a multiple of this, so that a growing one often hits the cache."""
 
 
+def preset_of(model: str) -> str | None:
+    """The preset of a model that an endpoint names, however it writes the name."""
+    return next((preset for preset in PRESETS if _bare(preset) == _bare(model)), None)
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name.rpartition("/")[2].lower()))
+
+
 class SimulationError(UnavailableError):
     """A model cannot be simulated."""
 

@@ -20,6 +20,7 @@ from midstream.responses.events import (
     WireUsage,
 )
 from midstream.responses.http_api import EventComposer, HttpApi
+from midstream.responses.model_info import METADATA_PREFIX
 from midstream.responses.tool_arguments import SCHEMA, ArgumentReader, as_arguments
 
 _EARLY_ENDS: Final = {
@@ -137,6 +138,13 @@ class _Details(msgspec.Struct, frozen=True):
     reasoning_tokens: int | None = None
 
 
+class _Times(msgspec.Struct, frozen=True):
+    """Seconds, as Cerebras (``time_info``) and Groq (``usage``) count them."""
+
+    prompt_time: float | None = None
+    completion_time: float | None = None
+
+
 class _Usage(msgspec.Struct, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -162,6 +170,7 @@ class _Chunk(msgspec.Struct, frozen=True):
     id: str | None = None
     choices: list[_Choice] | None = None
     usage: Any = None
+    time_info: Any = None
     error: Any = None
 
 
@@ -175,6 +184,7 @@ class _ChatReader:
         self._think = ThinkSplitter()
         self._finish: str | None = None
         self._usage: WireUsage | None = None
+        self._times: dict[str, str] = {}
 
     def take(self, name: str, data: bytes) -> list[ServerEvent]:
         if data == b"[DONE]":
@@ -189,6 +199,7 @@ class _ChatReader:
         events = self._composer.begin(chunk.id or "")
         if chunk.usage:
             self._usage = _usage(chunk.usage) or self._usage
+        self._times |= _times(chunk.time_info) or _times(chunk.usage)
         for choice in (chunk.choices or ())[:1]:
             if choice.delta is not None:
                 events += self._delta(choice.delta)
@@ -203,7 +214,8 @@ class _ChatReader:
         events = self._composer.text(self._think.end())
         for number, arguments in self._calls.values():
             events += self._composer.call_input(number, arguments.end())
-        return [*events, *self._composer.finish(_EARLY_ENDS.get(self._finish), self._usage)]
+        early = _EARLY_ENDS.get(self._finish)
+        return [*events, *self._composer.finish(early, self._usage, self._times)]
 
     def _delta(self, delta: _Delta) -> list[ServerEvent]:
         composer = self._composer
@@ -254,6 +266,20 @@ def _usage(value: object) -> WireUsage | None:
         return msgspec.convert(value, _Usage).as_wire
     except msgspec.ValidationError:
         return None
+
+
+def _times(value: object) -> dict[str, str]:
+    """Times as metadata of a response, in the words of `midstream.responses.model_info`."""
+    try:
+        times = msgspec.convert(value, _Times)
+    except msgspec.ValidationError:
+        return {}
+    told = {"prefill_ms": times.prompt_time, "decode_ms": times.completion_time}
+    return {
+        f"{METADATA_PREFIX}{name}": f"{seconds * 1000:.3f}"
+        for name, seconds in told.items()
+        if seconds is not None
+    }
 
 
 def _error(value: object) -> WireError:

@@ -77,6 +77,7 @@ class Dialect:
             reads ahead, and leaves effort to the session.
         patch_tool: It streams the input of custom tools with a grammar.
         lists_models: `GET /models/NAME` is worth asking: it may be a Midstream server.
+        wafers: It runs on wafers, so that its rate can be held against the simulated one.
         hosted: A company's service: it needs a model name, and its key needs an encrypted way.
         domains: Hosts that are of this kind; one that begins with a dot covers subdomains.
         url: Its address; "" where every account or machine has its own.
@@ -96,6 +97,7 @@ class Dialect:
     midstream: bool = False
     patch_tool: bool = False
     lists_models: bool = False
+    wafers: bool = False
     hosted: bool = False
     domains: tuple[str, ...] = ()
     url: str = ""
@@ -203,6 +205,7 @@ DIALECTS: Final[Mapping[EndpointKind, Dialect]] = {
     "cerebras": Dialect(
         apis=("chat",),
         chat=_NEW_LIMIT,
+        wafers=True,
         hosted=True,
         domains=("api.cerebras.ai",),
         url="https://api.cerebras.ai/v1",

@@ -271,6 +271,11 @@ _any_decoder = msgspec.json.Decoder(dict[str, Any])
 TEXT_DELTAS = frozenset({"response.output_text.delta", "response.custom_tool_call_input.delta"})
 """Events whose ``delta`` is text of the edit, in a message or in a custom tool call."""
 
+REASONING_DELTAS = frozenset(
+    {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
+)
+"""Events that show that the model reasons."""
+
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 """Events that end a response."""
 

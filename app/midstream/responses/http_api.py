@@ -99,7 +99,12 @@ class EventComposer:
         kind = "response.custom_tool_call_input.delta"
         return [self._delta(kind, number, text)] if text else []
 
-    def finish(self, reason: str | None, usage: WireUsage | None) -> list[ServerEvent]:
+    def finish(
+        self,
+        reason: str | None,
+        usage: WireUsage | None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> list[ServerEvent]:
         """The answer is over; ``reason`` says why it is not complete."""
         if self.ended or not self.begun:
             return []
@@ -109,6 +114,7 @@ class EventComposer:
             id=self._id,
             status=status,
             usage=usage,
+            metadata=dict(metadata or {}),
             incomplete_details=IncompleteDetails(reason) if reason is not None else None,
             output=[_whole(item, "".join(pieces)) for item, pieces in self._items],
         )

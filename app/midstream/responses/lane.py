@@ -17,6 +17,7 @@ import msgspec
 
 from midstream.responses.conversation import Entry
 from midstream.responses.events import (
+    REASONING_DELTAS,
     TERMINALS,
     TEXT_DELTAS,
     ErrorCode,
@@ -102,6 +103,9 @@ class Lane:
         kind = event.type
         if kind in TEXT_DELTAS:
             self._text(event)
+        elif kind in REASONING_DELTAS:
+            if self.running is not None:
+                self.running.stream.reasons = True
         elif kind == "response.output_item.added":
             if self.running is not None and event.item is not None and event.item.id:
                 self.running.items.add(event.item.id)

@@ -38,11 +38,13 @@ class Stream:
     Attributes:
         id: Response id once `Started` was received from the server, else "".
         queue_ahead: Responses that the server serves before this one; 0 once it is being served.
+        reasons: Whether the model has begun to reason.
     """
 
     def __init__(self, control: Control) -> None:
         self.id = ""
         self.queue_ahead = 0
+        self.reasons = False
         self._control = control
         self._wake = asyncio.Event()
         self._started: Started | None = None

@@ -84,7 +84,9 @@ class ResponseReader:
             return
         stream = answer.stream
         reason = "it may be loading the model or reading the prompt"
-        if stream is not None and (ahead := stream.queue_ahead):
+        if stream is not None and stream.reasons:
+            reason = "it is reasoning"
+        elif stream is not None and (ahead := stream.queue_ahead):
             reason = f"{counted(ahead, 'request')} before it"
         self._log.status.inform(
             f"Still waiting for {self._server.place}: no text after {WAITING_S:.0f} s ({reason}).",
@@ -131,6 +133,8 @@ class ResponseReader:
                 case Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
+                    if said := self._server.remark():
+                        self._log.status.inform(said)
                     if self._server.own:  # Others say that they have begun and then load a model.
                         waiting.cancel()
                 case Progress():

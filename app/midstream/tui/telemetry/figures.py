@@ -60,6 +60,7 @@ class Measured:
         tokens: Tokens of the running or last answer so far.
         cost: What the server counted for the last answer; all unknown while it runs.
         pacing: The simulated machine the server imitates, or ``""``.
+        wafers: The endpoint, if its model runs on real wafers, or ``""``.
     """
 
     model: str = ""
@@ -74,6 +75,7 @@ class Measured:
     cost: Cost = field(default_factory=Cost)
     total: Cost = field(default_factory=Cost)
     pacing: str = ""
+    wafers: str = ""
 
     @classmethod
     def of(cls, session: PairingSession | None) -> Measured:
@@ -94,6 +96,7 @@ class Measured:
             meter.cost,
             meter.total,
             pacing_words(session.server.model_info.pacing, meter.cost),
+            session.server.place if session.server.on_wafers else "",
         )
 
     @property
@@ -254,6 +257,8 @@ def pace_lines(
     if simulated is None or now.mean is None:
         return [*lines, make.text(("after the first answer", "muted"))]
     report = simulated.report
+    if now.wafers:
+        return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]
     sentence = pace_sentence("wafer", report.rate.mid, now.mean)
     verdict, _, rest = sentence.partition(" (")
     lines.append(make.text((verdict, "foreground!")))
@@ -261,6 +266,28 @@ def pace_lines(
     if not same_model:
         here, there = visible(now.model), report.plan.shape.name
         lines.append(make.text((f"{here} here, {there} there", "warning")))
+    return lines
+
+
+def _wafer_lines(
+    make: Lines, now: Measured, seen: float, rate: Band, same_model: bool
+) -> list[Text]:
+    """A real wafer beside the simulated one."""
+    cost = now.cost
+    measured, where = seen, "measured here"
+    if cost.decode_s and cost.output_tokens:  # Without the network, and with what it reasoned.
+        measured, where = cost.output_tokens / cost.decode_s, "measured by the server"
+    band = f"simulated, {_compact(rate.low)} to {_compact(rate.high)}"
+    lines = [
+        make.fact("real", f"{measured:,.0f} tok/s", where, "foreground!"),
+        make.fact("", "", visible(now.wafers)),
+        make.fact("wafer", f"{rate.mid:,.0f} tok/s", band, "foreground!"),
+    ]
+    if same_model:
+        share = rate.mid / measured if measured else 0.0
+        lines.append(make.text((f"the simulation is at {share:.0%} of the real rate", "muted")))
+    else:
+        lines.append(make.text(("another model is simulated: press m", "warning")))
     return lines
 
 

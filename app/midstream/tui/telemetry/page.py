@@ -25,7 +25,13 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
-from midstream.pairing.simulating import PRESETS, Simulated, rounded_context, simulate_model
+from midstream.pairing.simulating import (
+    PRESETS,
+    Simulated,
+    preset_of,
+    rounded_context,
+    simulate_model,
+)
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
 from midstream.tui.pages.sheet import PageHelp
@@ -166,7 +172,8 @@ class TelemetryScreen(EagerScreen):
     """Full screen; dismissed with Escape.
 
     Args:
-        model: Path of the model folder that is simulated first; ``""`` begins with a preset.
+        model: What is simulated first: the path of a model folder, or a preset; ``""`` begins with
+            the first preset.
     """
 
     CSS_PATH = "telemetry.tcss"
@@ -182,7 +189,8 @@ class TelemetryScreen(EagerScreen):
         self.services = services
         self._palette = services.palette
         self._make = Lines(services.palette, services.glyphs)
-        self.models: tuple[str, ...] = (*((model,) if model else ()), *PRESETS)
+        others = tuple(preset for preset in PRESETS if preset != model)
+        self.models: tuple[str, ...] = (*((model,) if model else ()), *others)
         self.model = self.models[0]
         self.fixed_context: int | None = None
         self.map_view: MapView = "layers"
@@ -330,7 +338,7 @@ class TelemetryScreen(EagerScreen):
         wall, make = self._lines("wall"), self._make
         width, height = wall.content_size
         if wall.display and width:
-            same = Path(self.model).name == now.model
+            same = Path(self.model).name == now.model or self.model == preset_of(now.model)
             pace = pace_lines(make, now, self.simulation.result, same)
             wall.show(measured_lines(make, now, pace, width, height))
         self._show_head(now)
@@ -555,11 +563,14 @@ class WaferPane(Vertical):
 
 
 def first_model(settings: Settings) -> str:
-    """The model folder to simulate first: the built-in server's, ``""`` where it has none."""
-    if settings.profile is None:
-        with contextlib.suppress(UserError):
-            chosen = settings.model
-            return str(default_model() if chosen is None else find_model(chosen))
+    """The model to simulate first: the folder of the built-in server's, or the preset of an
+    endpoint's; ``""`` where it has none.
+    """
+    if settings.profile is not None:
+        return preset_of(settings.profile.model) or ""
+    with contextlib.suppress(UserError):
+        chosen = settings.model
+        return str(default_model() if chosen is None else find_model(chosen))
     return ""
 
 
