@@ -178,6 +178,32 @@ async def test_what_a_rename_or_a_deletion_leaves_behind(root: Path) -> None:
     assert await uses_left(root, list(FILES), {path: before}, {path: changed}) == ()
 
 
+async def test_an_attribute_of_self_that_is_renamed_only_where_it_is_set(root: Path) -> None:
+    path = "shop/util.py"
+    before = FILES[path].split("\n")
+    after = FILES[path].replace("self.last", "self.latest").split("\n")
+    left = await uses_left(root, list(FILES), {path: before}, {path: after})
+    assert [(use.name, use.new, use.path, use.line) for use in left] == [
+        ("last", "latest", "main.py", 11)
+    ]
+    after = FILES[path].replace("self.last", "self.helper").split("\n")
+    left = await uses_left(root, list(FILES), {path: before}, {path: after})
+    assert [(use.path, use.line) for use in left] == [("main.py", 11)], "a namesake of a function"
+
+
+async def test_a_parameter_of_the_attributes_name_is_no_use_of_it(tmp_path: Path) -> None:
+    text = (
+        "class Square:\n    def __init__(self, size):\n        self.size = size\n\n"
+        "    def area(self):\n        return self.size * 2\n"
+    )
+    (tmp_path / "a.py").write_text(text)
+    before, after = text.split("\n"), text.replace("self.size", "self.side").split("\n")
+    assert await uses_left(tmp_path, ["a.py"], {"a.py": before}, {"a.py": after}) == ()
+    after[5] = before[5]
+    (left,) = await uses_left(tmp_path, ["a.py"], {"a.py": before}, {"a.py": after})
+    assert left.line == 5
+
+
 def where(use: UseLeft) -> tuple[str, int, str]:
     return use.path, use.line, use.text
 

@@ -207,10 +207,12 @@ async def uses_left(
         for each, old, new in _renamed_uses(before[path], after[path]):
             if not await asyncio.to_thread(_occurs, root, files, each.old, after):
                 continue
-            # What stands elsewhere may be used instead.
+            # What is defined elsewhere may be used instead.
             if await asyncio.to_thread(_occurs, root, files, each.new, before):
                 uses = await find_uses(root, files, each.new, Use(path, *new), texts=after)
-                if any(use.certain and use.defines for use in uses):
+                _, come = _changed(before[path], after[path])
+                there = (use for use in uses if use.path != path or use.line not in come)
+                if any(use.certain and use.defines for use in there):
                     continue
             await look(each.old, each.new, Use(path, *old), defined_elsewhere=True)
     return tuple(dict.fromkeys(found))
@@ -221,9 +223,7 @@ def _renamed_uses(
 ) -> Iterator[tuple[Substitution, tuple[int, int], tuple[int, int]]]:
     """Names of elsewhere that a change exchanges, each with a use before and one after."""
     outlined = outline(before)
-    pairs = matching_pairs(before, after)
-    gone = set(range(len(before))) - {old for old, _ in pairs}
-    come = set(range(len(after))) - {new for _, new in pairs}
+    gone, come = _changed(before, after)
     for each in substitutions(before, after):
         if each.kind == "literal" or each.scope or outlined.named(each.old):
             continue
@@ -231,6 +231,13 @@ def _renamed_uses(
         new = _first_on(after, each.new, come)
         if old is not None and new is not None:
             yield each, old, new
+
+
+def _changed(before: Sequence[str], after: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The lines that a change takes away, and those that it brings."""
+    pairs = matching_pairs(before, after)
+    gone = set(range(len(before))) - {old for old, _ in pairs}
+    return gone, set(range(len(after))) - {new for _, new in pairs}
 
 
 def _first_on(lines: Sequence[str], name: str, among: Container[int]) -> tuple[int, int] | None:
@@ -313,12 +320,19 @@ def _still_there(
     if before is after:
         return sorted(lines)
     found = {kept[line] for line in lines if line in kept}
-    changed = {line for line in lines if line not in kept}
-    if changed:
+    # On a changed line `self.total = total` an attribute is no parameter of that name.
+    forms = {_is_member(before, u.line, u.column) for u in uses if u.line not in kept}
+    if forms:
         new = set(range(len(after))) - set(kept.values())
-        named = {t.start[0] - 1 for t in tokens(after) if t.string == name}
-        found |= new & named
+        spots = ((t.start[0] - 1, t.start[1]) for t in tokens(after) if t.string == name)
+        found |= {
+            line for line, at in spots if line in new and _is_member(after, line, at) in forms
+        }
     return sorted(found)
+
+
+def _is_member(lines: Sequence[str], line: int, column: int) -> bool:
+    return lines[line][:column].rstrip().endswith(".")
 
 
 def _read(root: Path, path: str) -> list[str]:
