@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.pairing.status import FilesTouched, FileWritten, RepoChanged, SessionEvent
+from midstream.pairing.status import (
+    ExternalHunksAdded,
+    FilesTouched,
+    FileWritten,
+    RepoChanged,
+    SessionEvent,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -29,7 +35,11 @@ if TYPE_CHECKING:
 REPO_DELAY_S: Final = 0.15
 """Changes within this time cause one look at the repository."""
 MOST_FILES: Final = 40
-"""A write of more files at once is a checkout or a formatter: it is not opened by itself."""
+"""More files that change at once are not opened by themselves."""
+BURST_S: Final = 1.0
+"""Files that change within this time after that belong to the same write."""
+MOST_AT_START: Final = 200
+"""The same for files that are changed when a review begins."""
 
 
 class ExternalReview:
@@ -40,12 +50,18 @@ class ExternalReview:
         aside: Files that were written many at once and are not open.
     """
 
-    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus) -> None:
+    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus, spawn: Spawn) -> None:
         self.aside: frozenset[str] = frozenset()
         self._files = files
         self._guard = guard
         self._status = status
+        self._spawn = spawn
         self._baseline: Baseline | None = None
+        self._unjudged: set[str] = set()
+        """Files with new hunks that the guard has not seen."""
+        self._judging = False
+        self._burst_until = 0.0
+        status.subscribe(self._hear)
 
     @property
     def on(self) -> bool:
@@ -68,8 +84,7 @@ class ExternalReview:
                 "This folder is too large to remember all of it: some files are reviewed only from "
                 "their second change on. Review a folder below it, or commit first."
             )
-        if self._baseline.changed:
-            await self._review(sorted(self._baseline.changed))
+        await self._take_up(self._baseline.changed, MOST_AT_START)
 
     def stop(self) -> None:
         """Review nothing new; hunks that wait stay."""
@@ -87,23 +102,28 @@ class ExternalReview:
         clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
         await self._files.take_as_reviewed(clean)
         paths = frozenset(paths) - clean
-        known = [path for path in paths if path in self._files]
-        new = [path for path in paths if path not in self._files]
-        if len(new) > MOST_FILES:
-            self.aside |= frozenset(new)
-            self._status.warn(
-                f"Another program wrote {counted(len(new), 'file')} at once; they stay as they are "
-                "unless you open them for review",
-                "review.external",
-            )
-            new = []
-        await self._review(sorted([*known, *new]))
+        await self._take_up(paths, MOST_FILES)
 
     async def look(self) -> int:
         """Open what was set aside; how many files there were."""
         paths, self.aside = self.aside, frozenset()
         await self._review(sorted(paths))
         return len(paths)
+
+    async def _take_up(self, paths: Collection[str], most: int) -> None:
+        """Review files; set aside those that are not open, if there are more than ``most``."""
+        closed = frozenset(path for path in paths if path not in self._files) - self.aside
+        now = asyncio.get_running_loop().time()
+        if len(closed) > most or (closed and now < self._burst_until):
+            self._burst_until = now + BURST_S
+            self.aside |= closed
+            self._status.warn(
+                f"{counted(len(self.aside), 'file')} changed at once; they stay as they are unless "
+                "you open them for review.",
+                "review.external",
+            )
+            paths = frozenset(paths).difference(closed)
+        await self._review(sorted(paths))
 
     async def _review(self, paths: Iterable[str]) -> None:
         """Make hunks of what differs from the reviewed text."""
@@ -119,12 +139,27 @@ class ExternalReview:
         if not added:
             return
         places = dict.fromkeys(hunk.path for hunk in added)
-        await self._guard.look_again(self._files, paths=places.keys())
         where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")
         self._status.inform(
             f"Another program changed {where}: {counted(len(added), 'hunk')} to keep or put back.",
             passing=True,
         )
+
+    def _hear(self, event: SessionEvent) -> None:
+        if isinstance(event, ExternalHunksAdded):
+            self._unjudged.add(event.path)
+            if not self._judging:
+                self._judging = True
+                self._spawn(self._judge())
+
+    async def _judge(self) -> None:
+        """Have the guard look at new hunks; writes that come meanwhile do not wait for it."""
+        try:
+            while self._unjudged:
+                paths, self._unjudged = self._unjudged, set()
+                await self._guard.look_again(self._files, paths=paths)
+        finally:
+            self._judging = False
 
 
 class ExternalChanges:

@@ -150,8 +150,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         if digest != self.digests[path] or text != proposal.base:
             changed_outside = digest != self.digests[path]
             review = self.reviewing and not reviewed
-            self._rebase(proposal, text, data, digest, review=review)
-            if changed_outside:
+            added = self._rebase(proposal, text, data, digest, review=review)
+            if added:
+                self._announce_external(path, added)
+            elif changed_outside:
                 self._status.emit(FileChangedOnDisk(path))
         return proposal
 
@@ -222,10 +224,13 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 self.may_vanish(path)
             self._make_journal()
             added = self._rebase(proposal, text, data, digest, review=True)
-            for hunk in added:
-                self._status.emit(HunkSettled(path, hunk.id))
-            self._status.emit(ExternalHunksAdded(path))
+            self._announce_external(path, added)
             return added
+
+    def _announce_external(self, path: str, added: Sequence[Hunk]) -> None:
+        for hunk in added:
+            self._status.emit(HunkSettled(path, hunk.id))
+        self._status.emit(ExternalHunksAdded(path))
 
     def _make_journal(self) -> None:
         try:

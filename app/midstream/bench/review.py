@@ -1,0 +1,124 @@
+"""``midstream bench review``: how fast a review follows what other programs write, on a real pty.
+
+The repository has ten thousand committed files.  Times run from the last byte that another process
+has written until the change, or the sentence about it, has come out of the pseudo-terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from midstream.arguments import CommandParser
+from midstream.bench.figures import Figure, at_most, percentile, print_figures
+from midstream.bench.terminal import TerminalProgram
+from midstream.workspace.repo import run_git
+
+_FILES: Final = 10_000
+_FOLDERS: Final = 100
+_BURST: Final = 500
+_IDLE_S: Final = 5.0
+_LINES: Final = 40
+
+
+def run(argv: Sequence[str]) -> int:
+    """Measure and print; 1 if a target is missed.
+
+    Args:
+        argv: Options, see ``--help``.
+    """
+    parser = CommandParser(prog="midstream bench review", description=__doc__)
+    parser.add_argument("--writes", type=int, default=30, help="single writes to measure")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    options = parser.parse_args(list(argv))
+    with _repository() as folder:
+        return print_figures(_measure(folder, options.writes), as_json=options.json)
+
+
+def _measure(folder: Path, writes: int) -> list[Figure]:
+    with _review(folder) as program:
+        program.wait_for("reviewing", 60)
+        opened = time.perf_counter() - program.started
+        painted = program.first_paint_s or opened
+        program.wait_for("ready", 60)
+        program.settle(1.0)
+        memory = _megabytes(program.pid)
+        before = program.cpu_seconds()
+        program.drain(_IDLE_S)
+        idle = 100 * (program.cpu_seconds() - before) / _IDLE_S
+        single = percentile([_write(program, folder, number) for number in range(writes)], 95)
+        return [
+            at_most("first paint to review, 10,000 files", 1000 * (opened - painted), "ms", 500),
+            at_most("memory of the screen's process", memory, "MB", 150),
+            at_most("idle", idle, "% of a core", 0.5),
+            at_most("change on disk to hunk on screen, p95", single, "ms", 80),
+            at_most("500 files written, until it is said", _burst(program, folder), "ms", 300),
+        ]
+
+
+@contextmanager
+def _repository() -> Generator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "work"
+        for number in range(_FILES):
+            path = folder / f"part_{number % _FOLDERS:02}" / f"module_{number:05}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_text(number))
+        identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
+        run_git(folder, ["init", "-q"])
+        run_git(folder, ["add", "."])
+        run_git(folder, [*identity, "commit", "-q", "-m", "start"])
+        yield folder
+
+
+def _text(number: int) -> str:
+    return "".join(f"value_{line} = {number + line}\n" for line in range(_LINES))
+
+
+def _review(folder: Path) -> TerminalProgram:
+    state = folder.parent / "state"
+    environment = {
+        "MIDSTREAM_STATE_DIR": str(state),
+        "MIDSTREAM_CONFIG": str(state / "config.toml"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    command = [sys.executable, "-m", "midstream", "review", "."]
+    return TerminalProgram(command, environment=environment, folder=folder)
+
+
+def _write(program: TerminalProgram, folder: Path, number: int) -> float:
+    """Milliseconds until a line that another program writes stands on screen."""
+    path = folder / "part_00" / "module_00000.py"
+    beside = path.with_suffix(".tmp")
+    beside.write_text(f"written_{number:04} = 1\n{_text(0)}")
+    since = len(program.output)
+    beside.replace(path)
+    written = time.perf_counter()
+    shown = program.wait_for(f"written_{number:04}", 10, since=since)
+    program.drain(0.35)
+    return 1000 * (shown - written)
+
+
+def _burst(program: TerminalProgram, folder: Path) -> float:
+    """Milliseconds until many written files are mentioned."""
+    since = len(program.output)
+    for number in range(1, _BURST + 1):
+        path = folder / f"part_{number % _FOLDERS:02}" / f"module_{number:05}.py"
+        path.write_text(_text(number).replace("value_7 ", "changed_7 "))
+    written = time.perf_counter()
+    return 1000 * (program.wait_for(f"{_BURST} files changed", 30, since=since) - written)
+
+
+def _megabytes(pid: int) -> float:
+    """Resident memory of a process; 0 where there is no /proc."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
