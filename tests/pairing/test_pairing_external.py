@@ -171,15 +171,26 @@ async def test_a_commit_by_the_other_program_decides_nothing(watched: Reviewed, 
     assert all(hunk.external for hunk in hunks)
 
 
-async def test_many_files_at_once_are_opened_when_asked(watched: Reviewed, root: Path) -> None:
-    review = watched.session.review
-    for number in range(MOST_FILES + 10):
-        (root / f"many_{number}.py").write_text(f"x = {number}\n")
-    await watched.until(lambda: len(review.aside) + len(watched.session.files) == MOST_FILES + 10)
-    opened = len(watched.session.files)
-    assert review.aside
-    assert await review.look() == MOST_FILES + 10 - opened
-    assert len(watched.session.hunks.undecided()) == MOST_FILES + 10
+async def test_many_files_at_once_are_opened_when_asked(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        many = [f"many_{number}.py" for number in range(MOST_FILES + 10)]
+        for name in many:
+            (root / name).write_text("x = 1\n")
+        await session.review.changed({*many[:-5], "run.py"})
+        await session.review.changed(many[-5:])  # The watcher may tell of one write in parts.
+        assert session.review.aside == set(many)
+        assert f"{len(many)} files" in session.status.notices[-1].text
+        assert list(session.files) == ["run.py"]
+        assert await session.review.look() == len(many)
+        assert len(session.hunks.undecided()) == 2 + len(many)
+        assert not session.review.aside
 
 
 async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path) -> None:
