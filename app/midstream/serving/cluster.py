@@ -57,6 +57,7 @@ class ClusterOptions:
 
     Attributes:
         source: The model; its folder must be at the same place on every machine.
+        names: Names that it answers to; none for its own.
         token: Bearer token every request needs, or None.
         origins: Values of ``Origin`` that browser pages may come from.
         limits: Bounds of each replica.
@@ -76,6 +77,7 @@ class ClusterOptions:
     """
 
     source: ModelSource
+    names: tuple[str, ...] = ()
     token: str | None = None
     origins: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -105,7 +107,7 @@ def application(options: ClusterOptions) -> Any:
 
         model = options.source.load()
         return create_app(
-            {model.name: model},
+            dict.fromkeys(options.names or (model.name,), model),
             token=options.token,
             limits=options.limits,
             origins=options.origins,

@@ -265,7 +265,7 @@ class ServerConnection:
                     own = history[len(parent.messages) :]
                     steered = tuple(message for steer in steers for message in steer.messages)
                     history = (*parent.messages, *steered, *own)
-            turn = self._service.turn(request, history, self._send)
+            turn = self._service.turn(request, history, parent, self._send)
         except RequestError as error:
             await self._refuse(error, request.stream_id)
             return None

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from midstream.engine.types import Message
 
 
@@ -22,17 +24,20 @@ class StoredConversation:
         messages: All messages, oldest first; instructions are not inherited and not among them.
         required: Stubs of the tool results that the model waits for.
         stream_id: Lane of that response.
+        additional_tools: Tools that its input items offer.
     """
 
     response_id: str
     messages: tuple[Message, ...]
     required: tuple[dict[str, Any], ...] = ()
     stream_id: str | None = None
+    additional_tools: tuple[dict[str, Any], ...] = ()
 
     @property
     def characters(self) -> int:
-        """Its size; an upper bound, because long conversations share messages."""
-        return sum(len(message.text) for message in self.messages)
+        """Its size; an upper bound, because long conversations share messages and tools."""
+        tools = len(msgspec.json.encode(self.additional_tools)) if self.additional_tools else 0
+        return tools + sum(len(message.text) for message in self.messages)
 
 
 class Kept(Protocol):

@@ -52,13 +52,13 @@ async def post_response(request: Request, service: Service) -> Response:
         ) from None
     create = read_create(read_frame(body))
     service.admit()
-    history, _ = service.history(create, None)
+    history, parent = service.history(create, None)
     if create.background:
-        turn = service.turn(create, history, _Unread())
+        turn = service.turn(create, history, parent, _Unread())
         service.stored.run(turn, service.run(turn))
         return JSONResponse(turn.wire())
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
-    turn = service.turn(create, history, events.put)
+    turn = service.turn(create, history, parent, events.put)
     if create.stream:
         return EventStream(_server_sent(turn, events, service), service.limits.unread_seconds)
     async with _left(request, turn):

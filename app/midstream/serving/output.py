@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any
 
 from midstream.serving.forced_calls import ForcedCall
-from midstream.serving.tools import CallEnd, CallInput, CallSplitter, CallStart, Step, TextStep
+from midstream.serving.tools import (
+    CallEnd,
+    CallInput,
+    CallSplitter,
+    CallStart,
+    Step,
+    TextStep,
+    ToolUse,
+)
 
 Event = dict[str, Any]
 """A server event without its sequence number."""
@@ -111,9 +118,12 @@ class MessageItem(OutputItem):
 class CallItem(OutputItem):
     """A call of a tool: the input of a custom tool, or the arguments of a function."""
 
-    def __init__(self, name: str, index: int = 0, *, custom: bool = True) -> None:
+    def __init__(
+        self, name: str, index: int = 0, *, custom: bool = True, namespace: str | None = None
+    ) -> None:
         super().__init__("ctc" if custom else "fc", index)
         self.name = name
+        self._namespace = {} if namespace is None else {"namespace": namespace}
         self.call_id = f"call_{secrets.token_hex(12)}"
         self._type = "custom_tool_call" if custom else "function_call"
         self._events = (
@@ -140,6 +150,7 @@ class CallItem(OutputItem):
             "status": status,
             "call_id": self.call_id,
             "name": self.name,
+            **self._namespace,
             self._field: self.text,
         }
 
@@ -152,7 +163,7 @@ class Output:
     """The items of one response, in the order they are written.
 
     Args:
-        tools: Types of the tools that the model may call, by name.
+        use: The tools that the model may call.
         forced: The call whose input everything is; None for no such call.
         single: Leave out what comes after the first call.
 
@@ -162,13 +173,14 @@ class Output:
     """
 
     def __init__(
-        self, tools: Mapping[str, str], forced: ForcedCall | None = None, *, single: bool = False
+        self, use: ToolUse, forced: ForcedCall | None = None, *, single: bool = False
     ) -> None:
         self._single = single
+        self._namespaces = use.namespaces
         self.text = ""
         self.called = False
         self._forced = forced
-        self._splitter = CallSplitter(tools) if tools and forced is None else None
+        self._splitter = CallSplitter(use.offered) if use.offered and forced is None else None
         self._whole: list[tuple[OutputItem, str]] = []
         self._whole_text = 0
         self._open: OutputItem | None = None
@@ -218,6 +230,11 @@ class Output:
                 events.append(self._open.delta(self._blank))
         return events + self._end(status)
 
+    def say_instead(self, text: str) -> list[Event]:
+        """Answer in words in place of the forced call, whose input was held back."""
+        self._forced, self.text = None, text
+        return self._apply([TextStep(text)])
+
     def discard(self) -> list[Event]:
         """Drop the open item and say so; complete ones stay."""
         item, self._open = self._open, None
@@ -238,7 +255,11 @@ class Output:
 
     def _first(self) -> OutputItem:
         forced = self._forced
-        return MessageItem() if forced is None else CallItem(forced.name, custom=forced.custom)
+        return MessageItem() if forced is None else self._call(forced.name, forced.custom)
+
+    def _call(self, name: str, custom: bool) -> CallItem:
+        namespace = self._namespaces.get(name)
+        return CallItem(name, len(self._whole), custom=custom, namespace=namespace)
 
     def _apply(self, steps: list[Step]) -> list[Event]:
         events: list[Event] = []
@@ -250,7 +271,7 @@ class Output:
                     events += self._text(text)
                 case CallStart(name=name, custom=custom):
                     events += self._end("completed")
-                    events += self._begin(CallItem(name, len(self._whole), custom=custom))
+                    events += self._begin(self._call(name, custom))
                 case CallInput(text=text):
                     assert self._open is not None
                     events.append(self._open.delta(text))

@@ -7,6 +7,7 @@ because other clients send many. Says nothing about whether the request can be s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -129,6 +130,13 @@ class CreateRequest(msgspec.Struct, frozen=True):
         """The requested effort; unknown values count as none."""
         given = self.reasoning.effort if self.reasoning is not None else None
         return given if given in EFFORTS else None
+
+    @property
+    def additional_tools(self) -> tuple[dict[str, Any], ...]:
+        """The tools of `additional_tools` items, which are on offer from there on."""
+        items = self.input if isinstance(self.input, list) else []
+        found = (item.get("tools") for item in items if item.get("type") == "additional_tools")
+        return tuple(tool for tools in found for tool in _objects(tools))
 
     @property
     def keep(self) -> bool:
@@ -292,8 +300,8 @@ def _read_item(item: dict[str, Any], where: str) -> Message | None:
     if kind in ("function_call", "custom_tool_call"):
         field = "arguments" if kind == "function_call" else "input"
         return _answer(item, _read_content(item.get(field), f"{where}.{field}"))
-    if kind == "reasoning":
-        return None
+    if kind in ("reasoning", "additional_tools"):
+        return None  # The tools are read by `CreateRequest.additional_tools`.
     raise RequestError(
         f"{where} has the type {kind!r}, which this server does not accept; send messages and tool "
         "results as text.",
@@ -321,6 +329,23 @@ def _read_content(content: Any, where: str) -> str:
             )
         texts.append(text)
     return "".join(texts)
+
+
+def without_namespaces(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tools, those of a namespace by themselves, with its name as their ``namespace``."""
+    found: list[dict[str, Any]] = []
+    for tool in tools:
+        if tool.get("type") == "namespace":
+            inner = _objects(tool.get("tools"))
+            found += ({**each, "namespace": tool.get("name")} for each in inner)
+        else:
+            found.append(tool)
+    return found
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
 def _part_text(part: Any) -> str | None:

@@ -116,12 +116,22 @@ def tool_report(messages: Sequence[Message]) -> str:
     return f"The tool answered: {first or 'nothing'}"
 
 
-def rewrite_patch(request: RegionRequest, answer: str) -> str:
+def rewrite_patch(request: RegionRequest, answer: str, *, gave_up: bool = False) -> str:
     """A rewrite as the input of ``apply_patch``.
 
+    Args:
+        request: What was asked.
+        answer: The region's new text.
+        gave_up: Whether the model has said that it cannot do it.
+
     Raises:
-        NoPatchError: The request names no file, or nothing changed.
+        NoPatchError: The request names no file, nothing changed, or the model gave up.
     """
+    if gave_up:
+        raise NoPatchError(
+            "This request is beyond the model; ask for one small, exact change, or use a larger "
+            "model."
+        )
     if not request.path:
         raise NoPatchError(
             'The region does not say which file it is from; write <region path="FILE">, or ask '

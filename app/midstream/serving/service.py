@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from midstream.engine.types import Message, TextModel
 from midstream.responses.events import ErrorCode
 from midstream.serving.conversations import ResponseCache, StoredConversation
@@ -32,7 +34,7 @@ class Service:
     """Everything of the server that outlives a connection.
 
     Args:
-        models: Models by the name that requests use; the first is the default.
+        models: Models by the name that requests use, some by several; the first is the default.
         limits: Bounds.
 
     Attributes:
@@ -55,7 +57,8 @@ class Service:
         self.news = asyncio.Event()
         self.leaving = asyncio.Event()
         self.started = time.time()
-        self._workers = {name: ModelWorker(model) for name, model in models.items()}
+        one_each = {id(model): ModelWorker(model) for model in models.values()}
+        self._workers = {name: one_each[id(model)] for name, model in models.items()}
         self.stored = StoredResponses(limits)
 
     async def leave(self) -> None:
@@ -79,7 +82,7 @@ class Service:
 
     def close(self) -> None:
         """Stop all generations and free the models."""
-        for worker in self._workers.values():
+        for worker in set(self._workers.values()):
             worker.close()
 
     def worker(self, name: str) -> ModelWorker:
@@ -89,7 +92,7 @@ class Service:
             RequestError: No such model.
         """
         if not name:
-            return next(iter(self._workers.values()))
+            return self._workers[self._default]
         found = self._workers.get(name)
         if found is None:
             known = ", ".join(sorted(self._workers))
@@ -100,6 +103,10 @@ class Service:
                 status=404,
             )
         return found
+
+    @property
+    def _default(self) -> str:
+        return next(iter(self._workers))
 
     def model_objects(self) -> list[dict[str, Any]]:
         return [self.model_object(name) for name in self._workers]
@@ -112,7 +119,7 @@ class Service:
         """
         worker = self.worker(name)
         return {
-            "id": name or next(iter(self._workers)),
+            "id": name or self._default,
             "object": "model",
             "created": int(self.started),
             "owned_by": "midstream",
@@ -122,7 +129,7 @@ class Service:
     @property
     def load(self) -> int:
         """Generations running or waiting, over all models."""
-        return sum(worker.load for worker in self._workers.values())
+        return sum(worker.load for worker in set(self._workers.values()))
 
     def history(
         self, request: CreateRequest, own: ResponseCache[StoredConversation] | None
@@ -151,11 +158,27 @@ class Service:
         return (*parent.messages, *messages), parent
 
     def turn(
-        self, request: CreateRequest, history: tuple[Message, ...], emit: Emit
+        self,
+        request: CreateRequest,
+        history: tuple[Message, ...],
+        parent: StoredConversation | None,
+        emit: Emit,
     ) -> ServedResponse:
+        """Make a response of a request and what `history` has found.
+
+        Raises:
+            RequestError: No such model, or it cannot do what is asked with tools.
+        """
         worker = self.worker(request.model)
+        named = replace(request, model=request.model or self._default)
         return ServedResponse(
-            request, history, worker, emit, limits=self.limits, metrics=self.metrics
+            named,
+            history,
+            worker,
+            emit,
+            limits=self.limits,
+            metrics=self.metrics,
+            inherited_tools=() if parent is None else parent.additional_tools,
         )
 
     async def run(self, turn: ServedResponse) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import msgspec
@@ -68,11 +68,13 @@ class ToolUse:
         offered: Their types ("function" or "custom"), by name.
         required: Whether one of them has to be called.
         named: The one that has to be called; "" if the model may choose.
+        namespaces: The namespaces of those that are in one, by name.
     """
 
     offered: Mapping[str, str]
     required: bool = False
     named: str = ""
+    namespaces: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def forced(self) -> str:
@@ -90,15 +92,18 @@ def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
         RequestError: ``tool_choice`` is not valid, or asks for a tool that is not there.
     """
     offered: dict[str, str] = {}
+    spaces: dict[str, str] = {}
     for tool in tools:
-        name, kind = tool.get("name"), tool.get("type")
+        name, kind, space = tool.get("name"), tool.get("type"), tool.get("namespace")
         if isinstance(name, str) and name and kind in ("function", "custom"):
             offered[name] = kind
+            if isinstance(space, str) and space:
+                spaces[name] = space
     mode = "auto" if choice is None else choice
     if isinstance(mode, dict):
         if mode.get("type") != "allowed_tools":
             name = _named(mode, offered)
-            return ToolUse({name: offered[name]}, required=True, named=name)
+            return ToolUse({name: offered[name]}, required=True, named=name, namespaces=spaces)
         allowed: Any = mode.get("tools")
         if not isinstance(allowed, list):
             raise RequestError("tool_choice.tools must be a list.", param="tool_choice")
@@ -116,7 +121,7 @@ def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
             "tool_choice wants a call, but the request has no function and no custom tool.",
             param="tool_choice",
         )
-    return ToolUse(offered, required=mode == "required")
+    return ToolUse(offered, required=mode == "required", namespaces=spaces)
 
 
 def _named(choice: Any, offered: Mapping[str, str]) -> str:

@@ -24,15 +24,16 @@ from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from midstream.responses.events import ErrorCode
 from midstream.responses.model_info import METADATA_PREFIX, ModelInfo
+from midstream.serving.client_tools import client_step
 from midstream.serving.conversations import StoredConversation
 from midstream.serving.forced_calls import NotCalledError, forced_call
 from midstream.serving.limits import Limits
 from midstream.serving.logs import fault
 from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
-from midstream.serving.requests import CreateRequest, FinishedAnswer
+from midstream.serving.requests import CreateRequest, FinishedAnswer, without_namespaces
 from midstream.serving.rewrites import as_edits, tool_report
-from midstream.serving.tools import read_tools, tool_instructions
+from midstream.serving.tools import ToolUse, read_tools, tool_instructions
 from midstream.serving.worker import GenerationJob, ModelWorker
 
 _log = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class ServedResponse:
             method of a connection is.
         limits: Bounds of the server.
         metrics: Where the turn is counted.
+        inherited_tools: Tools that earlier input items offer.
 
     Raises:
         RequestError: The model cannot do what is asked with tools.
@@ -109,6 +111,7 @@ class ServedResponse:
         *,
         limits: Limits,
         metrics: Metrics,
+        inherited_tools: tuple[dict[str, Any], ...] = (),
     ) -> None:
         self.id = f"resp_{secrets.token_hex(16)}"
         self.request = request
@@ -125,15 +128,22 @@ class ServedResponse:
         self._interrupt: Interrupt | None = None
         self._ending = False
         self._record = _ResponseState()
-        tools, model = request.tools or [], ModelInfo().updated(worker.model.facts)
+        model = ModelInfo().updated(worker.model.facts)
+        self._additional_tools = (*inherited_tools, *request.additional_tools)
+        tools = without_namespaces((*(request.tools or ()), *self._additional_tools))
         use = read_tools(tools, request.tool_choice)
-        messages = as_edits(history) if model.is_edit_model else history
-        self._report = tool_report(messages) if model.is_edit_model and request.generate else ""
-        may_force = request.generate and not self._report
-        forced = forced_call(use, model, messages) if may_force else None
-        self._must_call = use.required and forced is None and may_force
+        works = model.is_edit_model and request.generate
+        self._step = client_step(history, tools, use, model) if works else None
+        if self._step is not None:
+            messages, self._said, forced = self._step.messages, self._step.said, self._step.call
+        else:
+            messages = as_edits(history) if model.is_edit_model else history
+            self._said = tool_report(messages) if works else ""
+            may_force = request.generate and not self._said
+            forced = forced_call(use, model, messages) if may_force else None
+        self._must_call = use.required and forced is None and request.generate and not self._said
         self._single_call = request.parallel_tool_calls is False
-        self._output = Output(use.offered, forced, single=self._single_call)
+        self._output = Output(use, forced, single=self._single_call)
         instructions = request.instructions or ""
         if model.is_chat:
             told = tool_instructions(tools, use)
@@ -188,7 +198,7 @@ class ServedResponse:
         self.history = ()
         self.request = replace(self.request, input="", instructions=None, tools=None)
         self._job.request = GenerateRequest(())
-        self._output = Output({})
+        self._output = Output(ToolUse({}))
         self._record.output = []
 
     def abandon(self) -> None:
@@ -212,7 +222,7 @@ class ServedResponse:
         """
         try:
             await self.emit({"type": "response.created", "response": self.wire()})
-            if self._report:
+            if self._said:
                 await self._tell()
             else:
                 self._worker.submit(self._job)
@@ -226,7 +236,7 @@ class ServedResponse:
         """Answer without the model, which has nothing to write."""
         self._job.finished = self._ending = True
         await self.emit({"type": "response.in_progress", "response": self.wire()})
-        await self._write(self._report, 0)
+        await self._write(self._said, 0)
 
     async def _start(self) -> None:
         began = time.perf_counter()
@@ -304,7 +314,8 @@ class ServedResponse:
             elif not steered:
                 status, reason = "completed", None
             try:
-                events = self._output.close(status)
+                events = self._object() if status == "completed" else []
+                events += self._output.close(status)
                 if self._must_call and status == "completed" and not self._output.called:
                     raise NotCalledError("a tool")
             except UserError as error:
@@ -315,6 +326,15 @@ class ServedResponse:
                 self._end(status, reason)
         self._metrics.responses[record.status, record.reason or ""] += 1
         await self.emit({"type": f"response.{record.status}", "response": self.wire()})
+
+    def _object(self) -> list[Event]:
+        """Words in place of a call that the client should not run unseen."""
+        usage, facts = self._job.usage, self._worker.model.facts
+        threshold = usage.threshold or float(facts.get("confidence_threshold", 0.0))
+        objection = (
+            "" if self._step is None else self._step.objection(self._output.text, usage, threshold)
+        )
+        return self._output.say_instead(objection) if objection else []
 
     async def _close_interrupted(self, mode: Interrupt) -> None:
         keep = mode is Interrupt.KEEP and self._output.begun
@@ -332,7 +352,9 @@ class ServedResponse:
             kind = FinishedAnswer if status == "completed" else Message
             messages = (*messages, kind("assistant", output.text))
         required = output.required if status == "completed" else ()
-        self.conversation = StoredConversation(self.id, messages, required, self.request.stream_id)
+        self.conversation = StoredConversation(
+            self.id, messages, required, self.request.stream_id, self._additional_tools
+        )
 
     def _fail(self, error: Exception) -> None:
         record = self._record
@@ -438,7 +460,7 @@ class ServedResponse:
                 **self._told,
                 **record.measured,
             },
-            "model": self._worker.model.name,
+            "model": request.model or self._worker.model.name,
             "output": record.output,
             "parallel_tool_calls": request.parallel_tool_calls is not False,
             "previous_response_id": request.previous_response_id,
