@@ -134,9 +134,33 @@ def test_unchanged_lines_come_out_as_soon_as_the_number_is_known() -> None:
     applier = ScriptApplier(ScriptRegion.of(ROWS[:3]))
     assert applier.feed("3") == ""
     assert applier.feed("|") == "def f(a):\n    b = a\n"
-    assert applier.feed("    return a") == ""
-    assert applier.feed("\n") == "    return a\n"
+    assert applier.feed("    ") == ""
+    assert applier.feed("return a") == "    return a"
+    assert applier.feed("\n") == "\n"
     assert applier.finish() == ""
+
+
+def test_a_line_comes_out_as_it_is_written_with_its_margin() -> None:
+    applier = ScriptApplier(ScriptRegion.of(["    a", "    b"]))
+    assert [
+        applier.feed(piece) for piece in ("1", "+|", "  ", "c(", ")\n1", "+|", " ", "\n2|")
+    ] == [
+        *("", "    a\n", "", "      c(", ")\n", "", "", " \n"),
+    ]
+    assert applier.feed("d") == "    d"
+    assert applier.finish() == "\n"
+
+
+@given(regions, st.lists(script_lines, max_size=8))
+def test_what_came_out_of_a_script_that_is_cut_begins_its_answer(
+    rows: list[str], lines: list[str]
+) -> None:
+    region = ScriptRegion.of(rows)
+    whole = streamed(region, "\n".join(lines), [])
+    applier, out = ScriptApplier(region), ""
+    for char in "\n".join(lines):
+        out += applier.feed(char)
+        assert whole.startswith(out)
 
 
 def test_declining_leaves_the_region_as_it_was() -> None:

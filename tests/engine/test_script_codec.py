@@ -207,6 +207,26 @@ def test_drafts_repeat_the_old_line_and_go_on_behind_a_change(folder: Path) -> N
     assert plan.drafter.propose(99)[-3:] == [*line[-2:], vocab.end]
 
 
+def test_drafts_expect_one_line_behind_the_other_where_lines_are_put_in(folder: Path) -> None:
+    codec = ScriptCodec.load(folder)
+    vocab = codec._vocab  # pyright: ignore[reportPrivateUsage]
+    plan = codec.encode(EditRequest("say so", REGION))
+    assert plan.drafter is not None
+
+    def drafted(written: str) -> str:
+        assert plan.drafter is not None
+        plan.drafter.learn(vocab.encode(written))
+        return b"".join(map(vocab.bytes_of, plan.drafter.propose(99))).decode()
+
+    # Of the indentation, the last space is part of the next word's token.
+    assert drafted("3+").rstrip(" ") == "|"
+    assert drafted("|    if tax:").startswith("\n3+|    ")
+    assert drafted("\n").startswith("3+|    ")
+    assert drafted("3").startswith("+|    ")
+    assert drafted("+|        raise ValueError\n").startswith("3+|    ")
+    assert not drafted("5|x\n").startswith("3")
+
+
 def test_declining_and_confidence_are_told(folder: Path) -> None:
     weights = {"opening": 1.0, "mean": 0.5, "least": 0.1, "places": 0.1, "text": 0.1}
     judged = replace(read_folder(folder), confidence=Calibration(0.5, 0.0, weights))

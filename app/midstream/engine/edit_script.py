@@ -100,8 +100,8 @@ def _word(name: str) -> re.Pattern[str]:
 class ScriptApplier:
     """Turns the text of a script, in pieces of any size, into the text of the region.
 
-    Lines in front of the one that is being changed come out as soon as its number is known, the
-    changed line when it ends. A line of the script that is malformed, or whose number has been
+    Lines in front of the one that is being changed come out as soon as its number is known, and the
+    changed line as it is written. A line of the script that is malformed, or whose number has been
     passed, changes nothing.
 
     Attributes:
@@ -115,6 +115,7 @@ class ScriptApplier:
         self._region = region
         self._passed = used
         self._line = ""
+        self._given = 0  # characters of the line that the open one writes
         self._begun = False
 
     def feed(self, text: str) -> str:
@@ -124,7 +125,7 @@ class ScriptApplier:
         while "\n" in self._line:
             line, self._line = self._line.split("\n", 1)
             out += self._apply(line)
-        return out + self._up_to(self._line)
+        return out + self._so_far(self._line)
 
     def finish(self) -> str:
         """End the script; return the rest of the region."""
@@ -133,13 +134,23 @@ class ScriptApplier:
             self.gave_up = True
         return self._apply(line) + self._copy(len(self._region.lines))
 
-    def _up_to(self, line: str) -> str:
-        """Return the lines in front of the one that an open line of the script is about."""
+    def _so_far(self, line: str) -> str:
+        """Return what an open line of the script makes certain: the lines in front of the one that
+        it is about, and the start of that one.
+        """
         found = self._read(line)
         if found is None:
             return ""
-        number, action, _ = found
-        return self._copy(number if action == "+|" else number - 1)
+        number, action, text = found
+        out = self._copy(number if action == "+|" else number - 1)
+        # Spaces alone may yet become a blank line, which has no margin.
+        return out + self._written(text) if action[-1] == "|" and text.strip() else out
+
+    def _written(self, text: str) -> str:
+        """Return what is new of a line that is written in place of another, or behind it."""
+        line, given = self._region.placed(text), self._given
+        self._given = len(line)
+        return line[given:]
 
     def _read(self, line: str) -> tuple[int, str, str] | None:
         found = _LINE.fullmatch(line)
@@ -160,16 +171,19 @@ class ScriptApplier:
         number, action, text = found
         self._begun = True
         if action == "+|":
-            return self._copy(number) + self._region.placed(text) + "\n"
-        out, row = self._copy(number - 1), self._region.rows[number - 1]
-        self._passed = number
-        if action == "-":
-            return out
-        if action == ">":
-            text = STEP + row
-        elif action == "<":
-            text = row.removeprefix(STEP)
-        return out + self._region.placed(text) + "\n"
+            out = self._copy(number)
+        else:
+            out, row = self._copy(number - 1), self._region.rows[number - 1]
+            self._passed = number
+            if action == "-":
+                return out
+            if action == ">":
+                text = STEP + row
+            elif action == "<":
+                text = row.removeprefix(STEP)
+        out += self._written(text) + "\n"
+        self._given = 0
+        return out
 
     def _renamed(self, old: str, new: str) -> str:
         rest = self._region.lines[self._passed :]

@@ -25,6 +25,7 @@ from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.drafting import Drafter
 from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.engine.edit_script import (
+    STEP,
     ScriptApplier,
     ScriptGrammar,
     ScriptRegion,
@@ -242,7 +243,8 @@ class ScriptDrafter:
     """Guesses the tokens of a script; a `plan.Proposer`.
 
     Behind a line's number comes the old line, from the place up to which the new one has followed
-    it. What is in neither, text that is put in, is looked up in the prompt.
+    it. Behind a line that is put in comes another one at the same place, indented as code is. What
+    is in neither, text that is put in, is looked up in the prompt.
     """
 
     def __init__(
@@ -262,6 +264,8 @@ class ScriptDrafter:
         self._at = 0
         self._strange = 0
         self._moved = ""
+        self._inserted: tuple[int, str] | None = None
+        """The line that was put in last, behind the row with this number."""
 
     def propose(self, most: int) -> list[int]:
         return list(islice(self._ahead(), max(0, most)))
@@ -283,6 +287,18 @@ class ScriptDrafter:
                 yield from self._lookup.propose(RESYNC)
         elif state.at == "start" and self._first is not None:
             yield from self._line(self._first)
+        elif state.at == "plus":
+            number = int(state.number)
+            above = self._grammar.region.rows[number - 1] if number else ""
+            if self._inserted is not None and self._inserted[0] == number:
+                above = self._inserted[1]
+            yield from self._insertion(number, above, len(state.number) + 1)
+        elif (
+            state.at in ("line", "number")
+            and self._inserted is not None
+            and str(self._inserted[0]).startswith(state.number)
+        ):
+            yield from self._insertion(*self._inserted, len(state.number))
         elif state.at == "number":
             yield from self._rows[int(state.number) - 1] if int(state.number) else ()
             yield self._vocab.end
@@ -291,6 +307,9 @@ class ScriptDrafter:
                 yield from self._marks(f"{number}{self._moved}\n")
         elif state.at == "closed" and self._moved in (">", "<"):
             yield from self._marks("\n")
+        elif state.at == "content" and state.text.endswith(":"):
+            yield from self._marks("\n")
+            yield from self._insertion(int(state.number), state.text)
         elif state.at in ("content", "closed"):
             yield from self._lookup.propose(RESYNC) or [self._vocab.end]
         elif state.at in ("old", "new"):
@@ -300,6 +319,17 @@ class ScriptDrafter:
         yield from self._marks(str(number))
         yield from self._rows[number - 1]
         yield self._vocab.end
+
+    def _insertion(self, behind: int, above: str, given: int = 0) -> Iterator[int]:
+        """A line put in behind a row up to its first word; some characters of it are given.
+
+        Its indentation is that of the line above, or deeper where a block begins there.
+        """
+        yield from self._marks(f"{behind}+|"[given:])
+        deeper = len(STEP) if above.rstrip().endswith(":") else 0
+        spaces = len(above) - len(above.lstrip(" ")) + deeper
+        # The last space belongs to the word behind it.
+        yield from self._vocab.encode(" " * spaces + "x")[:-1]
 
     def _marks(self, text: str) -> Iterator[int]:
         return (self._vocab.marks[char] for char in text)
@@ -312,6 +342,9 @@ class ScriptDrafter:
             self._row = None
             return
         self._grammar.state = state
+        if state.at == "line" and before.at == "content":
+            inserted = self._row is None and not before.replaces
+            self._inserted = (state.passed, before.text) if inserted else None
         if state.at == "closed":
             self._moved = text
         elif state.at in ("content", "plus"):
