@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from midstream.engine.types import FinishReason, GenerateRequest
+from midstream.engine.types import FinishReason, GenerateRequest, Piece
 from midstream.errors import UserError
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayGeneration, ReplayModel
@@ -296,6 +297,24 @@ async def test_the_output_limit_ends_as_incomplete() -> None:
     assert terminal["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
     assert client.text() == "a b"
     assert terminal["response"]["output"][0]["status"] == "incomplete"
+
+
+async def test_an_answer_that_goes_round_in_circles_ends_as_incomplete() -> None:
+    class Circles(ReplayGeneration):
+        def __iter__(self) -> Iterator[Piece]:
+            yield from super().__iter__()
+            self.finish_reason = FinishReason.REPETITION
+
+    class Circling(ReplayModel):
+        def start(self, request: GenerateRequest) -> ReplayGeneration:
+            return Circles("a a a a", 0.0, 0.0, request)
+
+    async with running(Circling("", 0.0)) as port, peer(port) as client:
+        await client.create()
+        terminal = await client.terminal()
+    assert terminal["response"]["status"] == "incomplete"
+    assert terminal["response"]["incomplete_details"] == {"reason": "repetition"}
+    assert client.text() == "a a a a"
 
 
 async def test_trouble_of_the_model_ends_the_response_and_not_the_connection() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -124,6 +125,7 @@ def measure(
         UserError: the folder cannot be used.
     """
     folder = read_folder(path)
+    _tell(f"{folder.name}: loading")
     size = sum(file.stat().st_size for file in graph_files(folder)) / 2**20
     before = resident_bytes()
     started = time.perf_counter()
@@ -131,7 +133,9 @@ def measure(
     loaded = 1000 * (time.perf_counter() - started)
     report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
+    _tell(f"{folder.name}: edits")
     _measure_edits(report, model, repeat, found)
+    _tell(f"{folder.name}: prefill and single steps")
     for context, speeds in timing.steps(model, found).items():
         report.plain_tokens_per_second[context] = speeds.plain
         report.prefill_tokens_per_second[context] = speeds.prefill
@@ -139,8 +143,11 @@ def measure(
             for kind, figure in figures.items():
                 report.peers[name][f"{kind} at {context}, tokens/s"] = figure
     found.clear()
+    _tell(f"{folder.name}: first tokens and redirects")
     report.first_token_ms, report.redirect_share = timing.first_tokens(model, repeat)
+    _tell(f"{folder.name}: edits of 24 lines")
     report.change_ms = timing.changes(model, screenful_requests() * repeat, model.cache.clear)
+    _tell(f"{folder.name}: stops, an event loop beside it, memory")
     report.stop_ms, report.stop_forwards = timing.stops(model)
     report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
     report.memory_mib = {
@@ -171,9 +178,15 @@ def measure_pair(
         larger.cache.clear()
 
     requests = [*screenful_requests(), *free_requests()] * repeat
+    _tell(f"{model.name} after {model.first.name}: edits of 24 lines")
     report.pair_ms = timing.changes(model, requests, forget)
     report.pair_mib = resident_bytes() / 2**20
     model.close()
+
+
+def _tell(what: str) -> None:
+    """Say what is being measured: with a large model, each part takes minutes."""
+    print(f"{what} ...", file=sys.stderr, flush=True)
 
 
 def _peers(

@@ -23,6 +23,7 @@ from midstream.engine.drafting import Drafter, DraftLength
 from midstream.engine.folder import Drafting
 from midstream.engine.plan import EncodedRequest, Judge, Proposer, StopStrings
 from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.repetition import RepetitionWatch
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Piece, Usage
 
@@ -90,6 +91,8 @@ class ModelGeneration:
         self.usage = Usage(input_tokens=len(plan.prompt_ids))
         self._plan = plan
         self._text = StopStrings(plan.decoder, stop)
+        # Answers of edit models have a length that is known.
+        self._watch = RepetitionWatch(plan.prompt_ids) if plan.most is None else None
         self._decoder = runtime.decoder
         self._cache = runtime.cache
         self._rows = runtime.cache.tokens
@@ -219,7 +222,8 @@ class ModelGeneration:
             self.usage.drafted_tokens += len(draft)
             self.usage.accepted_tokens += min(piece.tokens, len(tokens) - 1)
             if ended:
-                self._finish = FinishReason.STOP
+                circles = self._watch is not None and self._watch.found
+                self._finish = FinishReason.REPETITION if circles else FinishReason.STOP
             yield piece
             # The rest is done after the text is out, so it delays nothing.
             if ended:
@@ -289,13 +293,15 @@ class ModelGeneration:
     def _piece(self, tokens: Sequence[int]) -> tuple[Piece, bool]:
         """Return the text of new tokens, and whether the answer ends with it.
 
-        Tokens behind a stop string do not count: without a draft they would not have been written.
+        Tokens behind a stop string, or behind the point where the answer only repeats itself, do
+        not count: without a draft they would not have been written.
         """
         text, read = "", 0
         for token in tokens:
             text += self._text.feed(token)
             read += 1
-            if self._text.hit:
+            if self._text.hit or (self._watch is not None and self._watch.feed(token)):
                 break
         self.usage.output_tokens += read
-        return Piece(text, read), self._text.hit or tokens[-1] in self._plan.stop_ids
+        ended = self._text.hit or (self._watch is not None and self._watch.found)
+        return Piece(text, read), ended or tokens[-1] in self._plan.stop_ids

@@ -137,6 +137,7 @@ class FinishReason(StrEnum):
 
     STOP = "stop"
     LENGTH = "length"
+    REPETITION = "repetition"
     STOPPED = "stopped"
 
 

@@ -81,7 +81,8 @@ class Finished:
 
     Attributes:
         status: "completed" or "incomplete".
-        reason: None when completed, else "interrupted", "max_output_tokens", "steered", …
+        reason: None when completed, else "interrupted", "max_output_tokens", "repetition",
+            "steered", …
         usage: Counted tokens; all zero if the server sent none.
         text: All text that was delivered as `Delta`, joined.
         kept: The text that the server keeps as this response's output, which a continuation by

@@ -44,6 +44,12 @@ Emit = Callable[[Event], Awaitable[None]]
 TERMINAL_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 """Events that end a response."""
 
+_EARLY_ENDS = {
+    FinishReason.LENGTH: "max_output_tokens",
+    FinishReason.REPETITION: "repetition",
+}
+"""The wire's reasons for answers that the model did not end itself."""
+
 _FACT_LENGTH = 512
 
 _QUEUE_SECONDS = 1.0
@@ -309,8 +315,8 @@ class ServedResponse:
         else:
             steered = bool(self.steers) and job.finish_reason is FinishReason.STOPPED
             status, reason = "incomplete", "steered"
-            if job.finish_reason is FinishReason.LENGTH:
-                reason = "max_output_tokens"
+            if job.finish_reason in _EARLY_ENDS:
+                reason = _EARLY_ENDS[job.finish_reason]
             elif not steered:
                 status, reason = "completed", None
             try:

@@ -30,6 +30,7 @@ WAITING_S: Final = 2.0
 """Seconds after which a request without an answer is mentioned."""
 _EARLY_ENDS: Final = {
     "max_output_tokens": "the answer reached its length limit",
+    "repetition": "it wrote the same again and again",
     "content_filter": "the endpoint's filter ended it",
 }
 """The wire's reasons for an early end, in words."""
