@@ -36,6 +36,11 @@ def marked(old: str, new: str) -> tuple[str, str] | None:
         ("aaaa bbbb cc dd(x)", "aaaa yyyy zz dd(x)",
          ("aaaa [bbbb cc] dd(x)", "aaaa [yyyy zz] dd(x)")),
         ("import os", "def totally_different():", None),
+        ("    limit = 30", "    limit = read_settings(path).limit_of(name)",
+         ("    limit = [30]", "    limit = [read_settings(path).limit_of(name)]")),
+        ('"size": 1,', '"size": count_of_all_the_things(there),',
+         ('"size": [1],', '"size": [count_of_all_the_things(there)],')),
+        ("size = 1", "found == read_settings(path).limit_of(name)", None),
     ],
 )  # fmt: skip
 def test_word_difference(old: str, new: str, expected: tuple[str, str] | None) -> None:
@@ -62,6 +67,8 @@ def test_pairs_follow_similarity_and_order() -> None:
     old = ["total = price * 2", "print(total)", "return None"]
     new = ["# compute", "total = price * count", "return total or None"]
     assert pair_lines(old, new) == [(0, 1), (2, 2)]
+    value = "limit = read_settings(path).limit_of(name)"
+    assert pair_lines(["limit = 30"], ["import logging", value]) == [(0, 1)]
     assert pair_lines(["x"] * 100, ["x"] * 50) == [(n, n) for n in range(50)]
 
 

@@ -12,7 +12,12 @@ from midstream.edits.lcs import equal_blocks
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _SIMILAR: Final = 50.0
-"""Lines less similar than this (of 100) are different lines; marking words would be noise."""
+"""Lines less similar than this (of 100) are different lines; marking words would be noise.
+
+Lines that give the same name another value are not, however little the values have in common.
+"""
+_NAMED: Final = re.compile(r"\s*([\w\"'][^=:#]*?)\s*[=:](?!=)")
+"""What a line gives a value: the target of an assignment, the key of a dictionary's entry."""
 _LONGEST: Final = 2_000
 """Longer lines are not compared word by word."""
 
@@ -36,7 +41,7 @@ def word_difference(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
     """
     if max(len(old), len(new)) > _LONGEST:
         return None
-    if fuzz.ratio(old, new, score_cutoff=_SIMILAR) == 0:
+    if _similarity(old, new) == 0:
         return None
     old_words, new_words = _WORD.findall(old), _WORD.findall(new)
     blocks = equal_blocks(old_words, new_words)
@@ -52,7 +57,7 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """
     if len(old) * len(new) > 4_096:
         return [(i, i) for i in range(min(len(old), len(new)))]
-    scores = [[fuzz.ratio(a.strip(), b.strip(), score_cutoff=_SIMILAR) for b in new] for a in old]
+    scores = [[_similarity(a.strip(), b.strip()) for b in new] for a in old]
     # Needleman-Wunsch over similarity, gaps free.
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
@@ -72,6 +77,15 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
         else:
             j += 1
     return pairs
+
+
+def _similarity(old: str, new: str) -> float:
+    """How similar two lines are (of 100), 0 where they are different lines."""
+    if score := fuzz.ratio(old, new, score_cutoff=_SIMILAR):
+        return score
+    named, again = _NAMED.match(old), _NAMED.match(new)
+    same = named is not None and again is not None and named[1] == again[1]
+    return _SIMILAR if same else 0.0
 
 
 def _gaps(words: Sequence[str], blocks: Sequence[tuple[int, int]]) -> list[Span]:
