@@ -130,6 +130,27 @@ async def test_strings_that_name_it_next_to_its_module(tmp_path: Path) -> None:
     assert not any(use.path.endswith("other.py") for use in uses)
 
 
+async def test_strings_in_annotations_and_names_of_types(tmp_path: Path) -> None:
+    text = (
+        "from typing import Iterator, Literal, TypeVar\n\n"
+        'Entry = TypeVar("Entry")\n'
+        "def walk(first: 'Entry', kind: Literal['Entry']) -> Iterator['Entry | list[Entry]']:\n"
+        "    seen: 'other.Entry' = 'Entry'\n"
+        "    return [first, seen, kind]\n"
+    )
+    (tmp_path / "tree.py").write_text(text)
+    uses = await find_uses(tmp_path, ["tree.py"], "Entry", Use("tree.py", 2, 0))
+    assert all(use.certain for use in uses)
+    after = "\n".join(with_name(text.split("\n"), uses, "Entry", "Node"))
+    assert after == (
+        "from typing import Iterator, Literal, TypeVar\n\n"
+        'Node = TypeVar("Node")\n'
+        "def walk(first: 'Node', kind: Literal['Entry']) -> Iterator['Node | list[Node]']:\n"
+        "    seen: 'other.Entry' = 'Entry'\n"
+        "    return [first, seen, kind]\n"
+    )
+
+
 async def test_a_text_that_is_not_on_disk_is_what_others_import(root: Path) -> None:
     lines = FILES["shop/util.py"].split("\n")
     gone = FILES["shop/util.py"].replace("helper", "add_one")

@@ -7,8 +7,9 @@ its own because jedi holds the interpreter for seconds; killing it cancels the s
 Every token with the name is a candidate: code, f-strings and ``__all__``.  Candidates that jedi
 leads to the same definition belong together, as do definitions in one scope, attributes set in one
 class, and methods that override one another.  The group of the definition is the answer.  So are
-strings that name it next to its module, as in ``monkeypatch.setattr(module, "name", ...)`` and
-``mock.patch("package.module.name")``; of other strings none is certain.
+strings in annotations, and those that name it next to its module, as in
+``monkeypatch.setattr(module, "name", ...)`` and ``mock.patch("package.module.name")``; of other
+strings none is certain.
 """
 
 from __future__ import annotations
@@ -349,6 +350,13 @@ def _named_in_strings(
         parts = {
             id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values
         }
+        if path in tops:
+            certain |= {
+                Spot(path, said.lineno - 1, column)
+                for node in nodes
+                for said in (*_annotating(node), *_naming(node, name))
+                for column in _columns(said, text, name)
+            }
         for node in nodes:
             if isinstance(node, ast.Call):
                 looked_up, owner = _looked_up(node, name)
@@ -372,6 +380,52 @@ def _named_in_strings(
                 elif not dot and name.startswith("_"):
                     open_.add(spot)
     return certain, open_ - others
+
+
+def _annotating(node: ast.AST) -> Iterator[ast.Constant]:
+    """The strings in the annotations of a definition: names that are defined further down."""
+    found: list[ast.expr | None] = []
+    if isinstance(node, (ast.AnnAssign, ast.arg)):
+        found = [node.annotation]
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        found = [node.returns]
+    while found:
+        each = found.pop()
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            yield each
+        elif each is not None and not _is_literal(each):
+            found += [child for child in ast.iter_child_nodes(each) if isinstance(child, ast.expr)]
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Whether it is ``Literal[...]``, whose strings are values."""
+    kind = node.value if isinstance(node, ast.Subscript) else None
+    return "Literal" in (getattr(kind, "id", ""), getattr(kind, "attr", ""))
+
+
+def _naming(node: ast.AST, name: str) -> Iterator[ast.Constant]:
+    """The string in which a call such as ``TypeVar("T")`` gets the name of its own result."""
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ):
+        for said in node.value.args[:1]:
+            if isinstance(said, ast.Constant) and said.value == name:
+                yield said
+
+
+def _columns(node: ast.Constant, text: str, name: str) -> Iterator[int]:
+    """Where the name stands in a string of one line, and not as an attribute."""
+    if node.lineno == node.end_lineno:
+        line = text.split("\n")[node.lineno - 1]
+        start, stop = (
+            len(line.encode()[:at].decode("utf-8", "replace"))
+            for at in (node.col_offset, node.end_col_offset)
+        )
+        for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\b", line[:stop]):
+            if found.start() >= start:
+                yield found.start()
 
 
 def _looked_up(call: ast.Call, name: str) -> tuple[ast.Constant | None, ast.expr | None]:
