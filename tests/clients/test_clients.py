@@ -357,12 +357,16 @@ class Figures:
     Attributes:
         first_text_s: From the request to the first text.
         rate: Tokens per second after that.
-        still: Tokens that the engine generated after the stop, by its CPU time; the prompt of the
-            next answer and the end of the connection are in it.
+        first_text_cpu_s: The same in CPU time of the engine, which other programs do not change.
+        cpu_rate: Tokens per second of CPU time.
+        still: At most so many tokens were generated for an answer that was stopped at its first
+            text, by the engine's CPU time, in which reading the prompt is counted as tokens too.
     """
 
     first_text_s: float
     rate: float
+    first_text_cpu_s: float
+    cpu_rate: float
     still: float
 
 
@@ -391,13 +395,15 @@ async def measured(url: str, model: str, transport: Transport, engine: int) -> F
     try:
         async with asyncio.timeout(SECONDS):
             before, began, first, text = await settled(engine), loop.time(), 0.0, ""
+            reading = 0.0
             stream = await client.create(messages=story, max_output_tokens=ANSWER)
             async for event in stream:
                 if isinstance(event, Delta):
-                    first = first or loop.time()
+                    if not text:
+                        first, reading = loop.time(), cpu_seconds(engine) - before
                     text += event.text
             last, busy = loop.time(), await settled(engine) - before
-            assert text
+            assert text, event
             before, begun = await settled(engine), ""
             stream = await client.create(messages=story, max_output_tokens=400)
             async for event in stream:
@@ -408,15 +414,12 @@ async def measured(url: str, model: str, transport: Transport, engine: int) -> F
                     assert (event.status, event.reason) == ("incomplete", "interrupted")
             after = await settled(engine) - before
             more = [*story, ("assistant", begun), ("user", "Now a cat.")]
-            stream = await client.create(messages=more, max_output_tokens=8)
-            assert [event async for event in stream if isinstance(event, Delta)]
-            assert isinstance((await ended_of(client, more)), Finished)
+            assert isinstance(await ended_of(client, more), Finished)
     finally:
         await client.close()
     assert after < busy * 400 / ANSWER / 2, "the engine goes on for nobody"
-    # Both answers read the same prompt, so the difference is what was generated.
-    still = max(0.0, ANSWER * after / busy)
-    return Figures(first - began, (ANSWER - 1) / (last - first) if last > first else 0.0, still)
+    writing, cpu_rate = ANSWER - 1, (ANSWER - 1) / (busy - reading)
+    return Figures(first - began, writing / (last - first), reading, cpu_rate, after * cpu_rate)
 
 
 async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished | Failed | None:
@@ -426,8 +429,10 @@ async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished 
 
 def report(engine: str, transport: str, figures: Figures) -> None:
     print(
-        f"| {engine} | {transport} | {figures.first_text_s * 1000:.0f} ms "
-        f"| {figures.rate:.1f} | at most {figures.still:.0f} |"
+        f"| {engine} | {transport} | {figures.first_text_s:.1f} s | {figures.rate:.1f} "
+        f"| {figures.first_text_cpu_s:.2f} s | {figures.cpu_rate:.1f} "
+        f"| at most {figures.still:.0f} |",
+        flush=True,
     )
 
 
@@ -443,7 +448,7 @@ async def test_a_real_model_in_transformers(tmp_path: Path) -> None:
 
 
 async def test_a_real_model_in_mlx_lm(tmp_path: Path) -> None:
-    """Chat Completions only, in HTTP/1.0; with LiteLLM's proxy in front also the other two."""
+    """Chat Completions only, in HTTP/1.0."""
     python, port = await python_with("mlx-lm", "engines"), free_port()
     model = str(installed() / "model")
     command = (str(python.parent / "mlx_lm.server"), "--model", model, "--port", str(port))
@@ -458,9 +463,29 @@ async def test_a_real_model_in_mlx_lm(tmp_path: Path) -> None:
         assert isinstance(end, Failed)
         assert "has no Responses API below" in end.message
         assert "try `--transport auto`" in end.message
-        litellm = await python_with("litellm")
-        options = f"{{model: 'openai/{model}', api_base: '{server.url}', api_key: any}}"
+
+
+async def test_a_real_model_behind_a_gateway(tmp_path: Path) -> None:
+    """LiteLLM's proxy has all three APIs in front of an engine that has Chat Completions only."""
+    python, port = await python_with("mlx-lm", "engines"), free_port()
+    litellm = await python_with("litellm")
+    model = str(installed() / "model")
+    command = (str(python.parent / "mlx_lm.server"), "--model", model, "--port", str(port))
+    async with started(*command, port=port, path="/health", log=tmp_path / "log") as server:
+        # As a server of OpenAI's it would be asked for a Responses API of its own.
+        options = f"{{model: 'lm_studio/{model}', api_base: '{server.url}', api_key: any}}"
         async with litellm_proxy(litellm, options, tmp_path) as url:
             for transport in ("sse", "chat", "messages"):
                 figures = await measured(url, "bridged", transport, server.process)
                 report("LiteLLM proxy on mlx_lm.server", transport, figures)
+
+
+async def test_a_real_model_in_llama_cpp(tmp_path: Path) -> None:
+    """llama.cpp's own server, as the package xllamacpp has it, with all three APIs."""
+    python, port = await python_with("xllamacpp", "engines"), free_port()
+    (weights,) = (installed() / "smollm2").glob("**/*.gguf")
+    command = (str(python), str(SCRIPTS / "llama_cpp_server.py"), str(weights), str(port))
+    async with started(*command, port=port, path="/health", log=tmp_path / "log") as server:
+        for transport in ("sse", "chat", "messages"):
+            figures = await measured(server.url, "smollm2", transport, server.process)
+            report("llama.cpp", transport, figures)

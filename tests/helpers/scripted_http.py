@@ -64,6 +64,7 @@ class ScriptedHttp:
         written: Words that were written.
         reasoning: Whether it reasons first, and where that is said.
         missing: What it answers where it has nothing.
+        answer: What it writes in place of an answer that depends on the conversation.
     """
 
     apis: tuple[str, ...] = ("responses", "chat", "messages")
@@ -81,6 +82,7 @@ class ScriptedHttp:
     reasoning: str = ""
     retry_after: str = "0"
     missing: tuple[int, bytes] = (404, b'{"detail":"Not Found"}')
+    answer: str = ""
     port: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -147,7 +149,7 @@ class ScriptedHttp:
         self, api: str, request: dict[str, Any], writer: asyncio.StreamWriter
     ) -> None:
         assert request["stream"] is True
-        whole = expected(said(api, request), self.length)
+        whole = self.answer or expected(said(api, request), self.length)
         words = [word + " " for word in whole.removesuffix("\n").split(" ")]
         words[-1] = words[-1].rstrip() + "\n"
         events = list(EVENTS[api](request, words, self.reasoning))

@@ -13,6 +13,8 @@ from midstream.pairing.headless import Job, run_job
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Notice, NoticePosted, SessionEvent
 from midstream.pairing.turn import responses
+from midstream.settings import Settings
+from tests.helpers.scripted_http import ScriptedHttp
 from tests.helpers.slow_server import SlowServer
 from tests.helpers.waiting import PATIENCE_S
 
@@ -88,3 +90,32 @@ async def test_a_quick_server_is_not_mentioned(root: Path, monkeypatch: pytest.M
             await session.turns.instruct("return 2", path="a.py", selection=(0, 2))
             await session.turns.finished()
             assert session.status.notices == []
+
+
+@pytest.mark.parametrize(("api", "sentence"), [
+    ("chat", "127.0.0.1 has no Responses API; its Chat Completions API is used."),
+    ("messages", "127.0.0.1 has no Responses or Chat Completions API; its Messages API is used."),
+    ("responses", None),
+])  # fmt: skip
+async def test_the_api_of_a_server_is_told_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch, api: str, sentence: str | None
+) -> None:
+    monkeypatch.setattr(responses, "WAITING_S", PATIENCE_S)
+    said: list[str] = []
+
+    def hear(event: SessionEvent) -> None:
+        if isinstance(event, NoticePosted) and event.notice.passing:
+            said.append(event.notice.text)
+
+    async with ScriptedHttp(apis=(api,), answer=ANSWER).running() as url:
+        settings = Settings(endpoint_url=url, endpoint_model="m", journal=False)
+        session = await PairingSession.open(root, settings=settings, watch=False)
+        session.status.subscribe(hear)
+        async with session, asyncio.timeout(PATIENCE_S):
+            for _ in range(2):
+                await session.turns.instruct("return 2", path="a.py", selection=(0, 2))
+                await session.turns.finished()
+                (hunk,) = session.hunks.undecided()
+                assert hunk.new == ("    return 2",)
+                await session.files.reject(hunk.id)
+    assert said == ([sentence] if sentence else [])

@@ -135,7 +135,7 @@ class ResponseReader:
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
                     if said := self._server.remark():
-                        self._log.status.inform(said)
+                        self._log.status.inform(said, passing=True)
                     if self._server.own:  # Others say that they have begun and then load a model.
                         waiting.cancel()
                 case Progress():
