@@ -137,12 +137,15 @@ async def test_a_python_client(script: str, package: str, model: str) -> None:
         await output(str(python), str(SCRIPTS / script), url, TOKEN, model or default_model().name)
 
 
-async def test_openai_for_node() -> None:
+@pytest.mark.parametrize(
+    ("script", "package"), [("openai_node.mjs", "openai"), ("vercel_ai.mjs", "@ai-sdk/openai")]
+)
+async def test_a_node_client(script: str, package: str) -> None:
     folder, node = installed(), shutil.which("node")
-    if node is None or not (folder / "node_modules" / "openai").exists():
-        pytest.skip(f"node or the npm package openai is not in {folder}")
+    if node is None or not (folder / "node_modules" / package).exists():
+        pytest.skip(f"node or the npm package {package} is not in {folder}; see install.sh")
     async with midstream() as url:
-        await output(node, str(SCRIPTS / "openai_node.mjs"), str(folder), url, TOKEN, "chat")
+        await output(node, str(SCRIPTS / script), str(folder), url, TOKEN, "chat")
 
 
 # What our client sends and the scripted servers answer, in the words of their clients.

@@ -124,6 +124,28 @@ def test_a_wrong_flag_is_one_sentence(
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("token", "mode", "sentence"),
+    [
+        ("short", 0o600, "has 5 characters and can be guessed; off loopback it needs 22 or more"),
+        ("long-enough-" * 3, 0o644, "Every user of this machine can read or write"),
+        ("long-enough-" * 3, 0o640, "TLS needs both"),
+        ("short", 0o644, "TLS needs both"),
+    ],
+)
+def test_off_loopback_a_token_is_long_and_private(
+    tmp_path: Path, token: str, mode: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check of TLS comes next: a sentence about that says that the token passed."""
+    file = tmp_path / "token"
+    file.write_text(token)
+    file.chmod(mode)
+    host = "127.0.0.1" if (token, mode) == ("short", 0o644) else "0.0.0.0"
+    flags = ["--host", host, "--token-file", str(file), "--tls-cert", "c.pem"]
+    assert main(["serve", *flags]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
 async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w+b") as stderr:
         async with served(tmp_path, stderr=stderr) as port, peer(port, None) as client:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +19,9 @@ from midstream.errors import UsageError
 if TYPE_CHECKING:
     from midstream.serving.limits import Limits
     from midstream.serving.source import ModelSource
+
+_SHORTEST_TOKEN = 22
+"""Characters of a token off loopback: 128 bits in base64."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +130,8 @@ def run(options: argparse.Namespace) -> int:
             f"{options.host} is reachable from other machines and needs a token; put one in a file "
             "and pass it with --token-file."
         )
+    if not loopback:
+        _check_secret(options.token_file, token or "")
     _check_tls(options)
     if not options.ray and (options.ray_address is not None or options.replicas > 1):
         raise UsageError("Replicas need Ray; add --ray (and install the extra `ray`).")
@@ -155,6 +161,24 @@ def read_token(path: Path) -> str:
     if not token or not token.isascii() or any(c.isspace() for c in token):
         raise UsageError(f"The token file {path} must contain one token without spaces.")
     return token
+
+
+def _check_secret(path: Path, token: str) -> None:
+    """Refuse a token that others can guess or read.
+
+    Raises:
+        UsageError: It is short, or its file is readable for every user of this machine.
+    """
+    if len(token) < _SHORTEST_TOKEN:
+        raise UsageError(
+            f"The token in {path} has {len(token)} characters and can be guessed; off loopback it "
+            f"needs {_SHORTEST_TOKEN} or more, such as `openssl rand -hex 32` writes."
+        )
+    # Windows has no such mode bits.
+    if os.name == "posix" and path.stat().st_mode & 0o006:
+        raise UsageError(
+            f"Every user of this machine can read or write {path}; run `chmod 600 {path}`."
+        )
 
 
 def _number(text: str, low: float, high: float) -> float:
