@@ -56,11 +56,30 @@ async def test_where_an_instruction_goes_is_known_before_it_is_sent(
 async def test_a_function_of_another_file_is_not_renamed_at_the_cursor(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    with pytest.raises(TargetUnclearError, match=r"not in main\.py but in util\.py"):
+    with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
         await session.turns.instruct("rename `f` to `first`", path="main.py", cursor=4)
-    with pytest.raises(TargetUnclearError, match=r"not in main\.py but in util\.py"):
+    with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
         await session.turns.instruct("rename f to first", path="main.py", cursor=4)
     assert not model.requests
+
+
+async def test_a_name_of_another_file_is_not_renamed_where_it_is_used(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "util.py").write_text(f"LIMIT = 3\n\n\n{UTIL}")
+    main = MAIN.replace("hits = word", "hits = util.f(word)[: util.LIMIT]")
+    (root / "main.py").write_text(main)
+    for name in ("f", "LIMIT"):
+        with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
+            await session.turns.instruct(f"rename {name} to first", path="main.py", cursor=4)
+    assert not model.requests
+    turn = await session.turns.instruct("rename LIMIT to MOST", path="util.py")
+    assert (turn.start, turn.stop) == (0, 1)
+    await session.turns.stop()
+    (root / "main.py").write_text(main.replace("hits = util.f", "util.f = hits = util.f"))
+    turn = await session.turns.instruct("rename f to first", path="main.py", cursor=4)
+    assert turn.symbol == "main", "an attribute that is set here"
+    await session.turns.stop()
 
 
 def test_a_decorator_is_not_a_file(root: Path) -> None:

@@ -48,13 +48,15 @@ async def test_a_name_that_another_file_has_is_found_there(
     session: PairingSession, root: Path
 ) -> None:
     (root / "walks.py").write_text("def walk_all(tree):\n    return tree\n")
-    with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py") as caught:
+    with pytest.raises(
+        TargetUnclearError, match=r"not defined in run\.py but in walks\.py"
+    ) as caught:
         await session.turns.instruct("add a docstring to `walk_all`", path="run.py")
     assert caught.value.candidates == (Candidate("walks.py", "walk_all"),)
     assert str(caught.value).endswith("in walks.py; ask for it there.")
     assert caught.value.question.endswith("in walks.py; go there?")
     (root / "run.py").write_text("from walks import walk_all\n" + BEFORE)
-    with pytest.raises(TargetUnclearError, match=r"not in run\.py but in walks\.py"):
+    with pytest.raises(TargetUnclearError, match=r"not defined in run\.py but in walks\.py"):
         await session.turns.instruct("rename tree to node in walk_all", path="run.py", cursor=0)
     (root / "more.py").write_text("def walk_all():\n    pass\n")
     with pytest.raises(TargetUnclearError, match=r"in more\.py and walks\.py") as caught:

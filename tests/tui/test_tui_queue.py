@@ -145,18 +145,20 @@ async def test_a_question_is_answered_with_a_number(project: Path) -> None:
 async def test_a_question_outlives_the_facts_that_cover_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "COVER_S", 0.3)
+    monkeypatch.setattr(notices, "COVER_S", 2.0)
     (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
     await stage.open("pkg/things.py")
     await stage.press("i")
     await stage.type("add a docstring to `walk`")
     await stage.press("enter")
-    await stage.until(lambda: "not in pkg/things.py but in pkg/more.py" in stage.notice, "question")
+    await stage.until(
+        lambda: "not defined in pkg/things.py but in pkg/more.py" in stage.notice, "question"
+    )
     await stage.press("a")
     assert stage.notice == "No undecided hunks."
     await stage.until(lambda: "go there?" in stage.notice, "the question again")
     await stage.press("a", "1")
     await stage.until(lambda: stage.model.requests, "the answer counts")
     assert stage.path == "pkg/more.py"
-    await stage.pilot.pause(0.5)
+    await stage.pilot.pause(notices.COVER_S + 0.2)
     assert "go there?" not in stage.notice

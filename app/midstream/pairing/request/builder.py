@@ -319,14 +319,14 @@ class RequestBuilder:
                 raise (await self._find(unclear.missing, proposal.path) or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
-        known = target.undefined == find_mentions(question.text).renamed and re.search(
-            rf"\b{re.escape(target.undefined)}\b",
-            proposal.proposed_region(target.start, target.stop),
-        )
-        if target.undefined and not known and not self._finds_places(model):
-            elsewhere = await self._find(target.undefined, proposal.path)
-            if elsewhere is not None:
-                raise elsewhere
+        if target.undefined and not self._finds_places(model):
+            word = re.compile(rf"\b{re.escape(target.undefined.rpartition('.')[2])}\b")
+            renamed = target.undefined == find_mentions(question.text).renamed
+            proposed = word.search(proposal.proposed_region(target.start, target.stop))
+            there = any(map(word.search, base.lines[target.start : target.stop]))
+            brought = renamed and proposed and not there  # by an undecided hunk
+            if not brought and (other := await self._find(target.undefined, proposal.path)):
+                raise other
         return Scope(proposal, base, model, target, wanted in ("region", "auto"), mentioned)
 
     async def _find(self, name: str, here: str) -> TargetUnclearError | None:
@@ -342,7 +342,7 @@ class RequestBuilder:
         if not found:
             return None
         places = " and ".join(dict.fromkeys(candidate.path for candidate in found[:3]))
-        said = f"`{name}` is not in {here} but in {places}"
+        said = f"`{name}` is not defined in {here} but in {places}"
         return TargetUnclearError(
             f"{said}; ask for it there.", found, question=f"{said}; go there?"
         )

@@ -189,7 +189,7 @@ def find_in_files(
     homes: dict[str, str] = {}
     parsed = 0
     for path, text in files:
-        defined = set(_DEFINED.findall(text))
+        defined = {match[1] or match[2] for match in _DEFINED.finditer(text)}
         homes = dict.fromkeys(defined, path) | homes
         if defined & wanted and parsed < cap:
             parsed += 1
@@ -244,7 +244,12 @@ def _texts(workspace: Workspace, paths: list[str]) -> Iterator[tuple[str, str]]:
             yield path, data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
+_DEFINED = re.compile(
+    r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)"
+    r"|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)",
+    re.MULTILINE,
+)
+"""A function, a class, or a constant at the top of a module."""
 
 
 def _mentioned(path: str, outlined: Outline, mentions: Mentions) -> list[_Found]:
@@ -309,6 +314,8 @@ def _renamed(
     candidates += [d for d in outlined.named(old) if d.kind != "assignment"]
     if cursor is not None:
         candidates = [d for d in candidates if d.contains(cursor)][-1:] or candidates
+    # Next to a function of that name a constant is the less likely one.
+    candidates = candidates or outlined.named(old)
     if len(candidates) == 1:
         return _whole(candidates[0], f"it defines `{old}`")
     if candidates:
@@ -399,8 +406,13 @@ def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, targe
     old = mentions.renamed
     if old is None or outlined.named(old):
         return ""
-    word = re.compile(rf"\b{re.escape(old.rpartition('.')[2])}\b")
-    return "" if any(map(word.search, lines[target.start : target.stop])) else old
+    last = re.escape(old.rpartition(".")[2])
+    word = re.compile(rf"\b{last}\b")
+    if not any(map(word.search, lines[target.start : target.stop])):
+        return old
+    # What is only used there is renamed where it is defined; an attribute is, where it is set.
+    is_set = re.compile(rf"\.{last}\s*(?::[^=]+)?=(?!=)")
+    return "" if outlined.binding(old) or any(map(is_set.search, lines)) else old
 
 
 def _only_thing(lines: Sequence[str], outlined: Outline) -> Target | None:
