@@ -218,14 +218,21 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 if old == (None if digest is None else data):
                     return ()
                 proposal = self._adopt_former(path, old, text)
-            if digest == self.digests[path]:
-                return ()
-            if digest is None:
-                self.may_vanish(path)
-            self._make_journal()
-            added = self._rebase(proposal, text, data, digest, review=True)
-            self._announce_external(path, added)
-            return added
+            return self._review(proposal, text, data, digest)
+
+    def _review(
+        self, proposal: FileProposal, text: SourceText | None, data: bytes, digest: str | None
+    ) -> tuple[Hunk, ...]:
+        """Make hunks of what differs on disk; arguments as for ``_rebase``."""
+        path = proposal.path
+        if digest == self.digests[path]:
+            return ()
+        if digest is None:
+            self.may_vanish(path)
+        self._make_journal()
+        added = self._rebase(proposal, text, data, digest, review=True)
+        self._announce_external(path, added)
+        return added
 
     def _announce_external(self, path: str, added: Sequence[Hunk]) -> None:
         for hunk in added:
@@ -283,10 +290,14 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     async def _follow(self, path: str, *, reviewed: bool = False) -> None:
         """Compare an open file with the disk; a notice says what could not be kept."""
+        from midstream.workspace.errors import MissingFileError
+
         try:
             await self.refreshed(path, reviewed=reviewed)
         except UserError as error:
-            if self.digests[path] is not None:
+            if self.reviewing and not reviewed and isinstance(error, MissingFileError):
+                self._review(self[path], None, b"", None)
+            elif self.digests[path] is not None:
                 self.digests[path] = None
                 self._status.emit(FileChangedOnDisk(path))
                 kept = "its hunks are kept, but cannot be written until it is back"
