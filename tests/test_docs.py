@@ -77,7 +77,7 @@ def test_the_architecture_names_what_exists() -> None:
 def test_every_row_of_the_compatibility_table_names_its_test() -> None:
     text = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    cells = [row.strip("| ").split("|")[-1] for row in rows if "| version |" not in row]
+    cells = [row.strip("| ").split("|")[-1] for row in rows if not row.endswith("| test |")]
     clients = ROOT / "tests" / "clients"
     tests = defined(clients / "test_clients.py")
     assert len(cells) > 8
