@@ -19,6 +19,7 @@ PROSE = (
     "AGENTS.md",
     "SECURITY.md",
     "docs/architecture.md",
+    "docs/benchmarks.md",
     "docs/compatibility.md",
 )
 
