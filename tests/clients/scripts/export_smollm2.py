@@ -1,16 +1,14 @@
 """Write SmolLM2 in the layouts of published ONNX models, with the tools that people publish with.
 
-Called with a folder in which `convert_smollm2.py` wrote `model`. Each layout is a folder below
-`layouts`; what is there already is not built again.
+Called with which tools to use, genai or optimum (they need different versions of transformers), and
+the folder in which `convert_smollm2.py` wrote `model`. The layouts are folders below `layouts`; one
+that is there already is not built again.
 """
 
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import onnx
-from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 TEXTS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -33,6 +31,9 @@ def optimum(source: Path, target: Path) -> None:
 
 def transformers_js(exported: Path, target: Path, graph: str) -> None:
     """Optimum's export with its matrices in 4 bits and external data, below onnx/."""
+    import onnx
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
     (target / "onnx").mkdir(parents=True)
     for name in (*TEXTS, "special_tokens_map.json", "chat_template.jinja"):
         if (exported / name).exists():
@@ -47,16 +48,20 @@ def transformers_js(exported: Path, target: Path, graph: str) -> None:
     )
 
 
-def main(folder: Path) -> None:
+def main(tools: str, folder: Path) -> None:
     source, layouts = folder / "model", folder / "layouts"
     layouts.mkdir(exist_ok=True)
     steps = {
-        "genai-int4": lambda to: genai(source, to, "int4"),
-        "genai-fp32": lambda to: genai(source, to, "fp32"),
-        "optimum": lambda to: optimum(source, to),
-        "transformers-js": lambda to: transformers_js(layouts / "optimum", to, "model_q4.onnx"),
+        "genai": {
+            "genai-int4": lambda to: genai(source, to, "int4"),
+            "genai-fp32": lambda to: genai(source, to, "fp32"),
+        },
+        "optimum": {
+            "optimum": lambda to: optimum(source, to),
+            "transformers-js": lambda to: transformers_js(layouts / "optimum", to, "model_q4.onnx"),
+        },
     }
-    for name, build in steps.items():
+    for name, build in steps[tools].items():
         if not (layouts / name).exists():
             build(layouts / f"{name}.partial")
             (layouts / f"{name}.partial").rename(layouts / name)
@@ -64,4 +69,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))
