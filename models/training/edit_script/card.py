@@ -105,6 +105,7 @@ Decayed branches only (the fall of the learning rate brings 15 points). Exact an
 - **Generated edits**: {generated} requests on {snippets} functions and blocks of the standard library and {packages} packages under
   MIT, BSD, Apache, ISC, HPND or PSF licences.
 - **Goals**: {goals} generated requests on the same code.
+- **Everyday**: {everyday} generated requests in many wordings on the same code, a sixth of them repairs told by their symptoms.
 - **Commits**: {commits} function-level edits with their commit subjects, from {repositories} repositories under permissive
   licences, without bots, merges, version bumps, formatting, benchmark names and near-duplicates of anything measured. The data
   itself is not part of this project.
@@ -230,6 +231,7 @@ def main() -> None:
         free=both["sets"]["free"]["both"]["n"],
         generated=f"{sources['generated']:,}",
         goals=f"{sources['goals']:,}",
+        everyday=f"{sources['everyday']:,}",
         commits=f"{sum(row['rows'] for row in sources['commits']):,}",
         repositories=len(sources["commits"]),
         snippets=f"{sum(row['snippets'] for row in trained):,}",

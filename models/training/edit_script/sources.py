@@ -87,6 +87,7 @@ def main() -> None:
         "packages": json.loads(options.packages.read_text("utf-8")),
         "generated": edits["generated"],
         "goals": edits["goals"],
+        "everyday": edits["everyday"],
         "commits": commits,
     }
     options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
