@@ -146,7 +146,7 @@ async def test_greedy_tokens_are_those_of_onnxruntime_genai(
 @pytest.mark.parametrize("name", LAYOUTS)
 async def test_a_server_and_an_edit_with_it(layouts: Path, name: str, tmp_path: Path) -> None:
     async with running({name: OnnxModel(read_folder(layouts / name))}) as port:
-        client = Client(Endpoint(f"http://127.0.0.1:{port}/v1", TOKEN, name, "midstream"))
+        client = Client(Endpoint(f"http://127.0.0.1:{port}/v1", TOKEN, name, "local"))
         text, end = "", None
         try:
             stream = await client.create(messages=[("user", "Name a colour.")], max_output_tokens=8)
