@@ -16,6 +16,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
 from tests.helpers.rename_oracle import Package, Symbol, used
+from tests.helpers.repositories import git
 from tests.helpers.stepped import SteppedModel
 
 UTIL = (
@@ -230,3 +231,27 @@ async def test_no_use_is_missed_in_three_packages(tmp_path: Path, name: str, cou
     assert len(symbols) >= count - 5
     wrong = [miss for symbol in symbols for miss in await misses(package, symbol)]
     assert wrong == []
+
+
+async def test_uses_outside_of_the_folder_are_told_and_not_written(
+    settings: Settings, endpoint: Endpoint, model: SteppedModel, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/util.py").write_text(UTIL)
+    (tmp_path / "lib/main.py").write_text(MAIN)
+    above = tmp_path / "use.py"
+    above.write_text("from lib.util import helper\n\nprint(helper(1))\n")
+    async with await PairingSession.open(
+        tmp_path / "lib", settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        witness = Witness(session)
+        hunk = await rename(session, model)
+        assert await session.background.elsewhere(hunk) == 2
+        told = "outside of this folder, in ../use.py:1, ../use.py:3."
+        await witness.until(lambda: told in witness.notice)
+        await session.background.finished()
+        for each in session.hunks.undecided():
+            assert await session.files.accept(each.id)
+    assert "add_one" in (tmp_path / "lib/main.py").read_text()
+    assert above.read_text() == "from lib.util import helper\n\nprint(helper(1))\n"

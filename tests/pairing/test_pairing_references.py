@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from midstream.pairing.references import Use, UseLeft, find_uses, first_use, uses_left, with_name
+from midstream.workspace.files import Workspace
+from tests.helpers.repositories import git
 
 FILES = {
     "shop/__init__.py": 'from .util import helper\n\n__all__ = ["LIMIT", "helper"]\nLIMIT = 3\n',
@@ -247,3 +249,36 @@ async def test_a_name_that_is_renamed_only_where_it_is_used(root: Path) -> None:
     assert await left("util.helper", "util.count"), "what is called so there is another thing"
     assert await left("util.helper", "util.Cart") == [], "another that there is"
     assert await left("seen.add", "seen.discard") == [], "of no file of the project"
+
+
+async def test_uses_outside_of_the_folder(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    files = {
+        "src/shop/__init__.py": "",
+        "src/shop/types.py": "def helper():\n    return 1\n",
+        "src/shop/main.py": "from .types import helper\n\nprint(helper())\n",
+        "tests/test_types.py": "from shop.types import helper\n\nassert helper() == 1\n",
+        "tests/test_other.py": "def helper():\n    return 2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    git(tmp_path, "add", "src")
+    workspace = Workspace(tmp_path / "src/shop", state=tmp_path / "state")
+    assert workspace.files_outside("helper") == [
+        "../../tests/test_other.py", "../../tests/test_types.py",
+    ]  # fmt: skip
+    assert workspace.files_outside("nowhere") == []
+    before = files["src/shop/types.py"].split("\n")
+    after = [before[0].replace("helper", "one"), *before[1:]]
+    left = await uses_left(
+        workspace.root,
+        workspace.files(),
+        {"types.py": before},
+        {"types.py": after},
+        outside=workspace.files_outside,
+    )
+    assert [(use.path, use.line) for use in left] == [
+        ("../../tests/test_types.py", 0), ("../../tests/test_types.py", 2),
+        ("main.py", 0), ("main.py", 2),
+    ]  # fmt: skip

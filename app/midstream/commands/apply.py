@@ -151,7 +151,14 @@ class Reader:
         versions = {p: pair for p, pair in self._versions(result).items() if p not in moved}
         before = {path: pair[0] for path, pair in versions.items() if path in self._texts}
         after = {path: versions[path][1] for path in before}
-        return await told_uses_left(self._workspace.root, self._workspace.files(), before, after)
+        workspace = self._workspace
+        return await told_uses_left(
+            workspace.root,
+            workspace.files(),
+            before,
+            after,
+            outside=workspace.files_outside,
+        )
 
     def _versions(self, result: ApplyResult) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         """The lines of files before and after a result, by path; without those that are no text."""

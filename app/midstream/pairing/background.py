@@ -321,12 +321,17 @@ class BackgroundTasks:
         """
         workspace = self._files.workspace
         files = await asyncio.to_thread(workspace.files)
-        texts = {path: base}
-        uses = await find_uses(
-            workspace.root, files, wanted.old, Use(path, *spot), texts=texts, progress=progress
-        )
-        count, covered = 0, list[str]()
         reaches = asked or wanted.kind == "name"  # Of an attribute nothing else is certain enough.
+        outside = await asyncio.to_thread(workspace.files_outside, wanted.old) if reaches else []
+        found = await find_uses(
+            *(workspace.root, [*files, *outside], wanted.old, Use(path, *spot)),
+            texts={path: base},
+            progress=progress,
+        )
+        uses = [use for use in found if use.path not in outside]
+        if beyond := [use for use in found if use.path in outside and use.certain]:
+            self._status.warn(_told_outside(wanted.old, beyond))
+        count, covered = 0, list[str]()
         for other in dict.fromkeys([path, *(use.path for use in uses if reaches)]):
             then = base if other == path else await asyncio.to_thread(self._read, other)
             if then is None:
@@ -622,6 +627,16 @@ def _replaced_use(before: Sequence[str], after: Sequence[str], name: str) -> tup
         if token.type == tokenize.NAME and token.string == name and line not in kept:
             return line, token.start[1]
     return None
+
+
+def _told_outside(name: str, uses: Sequence[Use]) -> str:
+    """What to do about uses of a name in files outside of the folder, which are never written."""
+    lines = ", ".join(f"{use.path}:{use.line + 1}" for use in uses[:MOST_LISTED])
+    more = f" and {len(uses) - MOST_LISTED} more" if len(uses) > MOST_LISTED else ""
+    return (
+        f"`{name}` is also used outside of this folder, in {lines}{more}. Change these yourself, "
+        "or start Midstream in a folder above both."
+    )
 
 
 def _named(place: EditPlace) -> str:

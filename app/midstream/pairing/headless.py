@@ -213,7 +213,9 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
         before[path] = proposal.base.lines
         after[path] = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")[:-1]
     files = await asyncio.to_thread(session.workspace.files)
-    return await told_uses_left(session.root, files, before, after)
+    return await told_uses_left(
+        session.root, files, before, after, outside=session.workspace.files_outside
+    )
 
 
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:

@@ -34,6 +34,8 @@ _LINE_LIMIT: Final = 1 << 26
 
 Lines = Mapping[str, Sequence[str]]
 """Lines of files by path."""
+FilesOutside = Callable[[str], Sequence[str]]
+"""Finds files of the project outside of its folder that have a word, such as ``../tests/a.py``."""
 
 
 class ReferencesError(UserError):
@@ -163,7 +165,12 @@ def first_use(lines: Sequence[str], name: str, start: int, stop: int) -> tuple[i
 
 
 async def uses_left(
-    root: Path, files: Sequence[str], before: Lines, after: Lines
+    root: Path,
+    files: Sequence[str],
+    before: Lines,
+    after: Lines,
+    *,
+    outside: FilesOutside | None = None,
 ) -> tuple[UseLeft, ...]:
     """Where names are still used that a change renames or deletes.
 
@@ -175,6 +182,7 @@ async def uses_left(
         files: Its files.
         before: The files of the change as they are on disk.
         after: The same files as they will be.
+        outside: Finds files outside of the folder that may use a name as well.
 
     Returns:
         The certain uses, by name, file and line; none where every name is still defined.
@@ -184,8 +192,14 @@ async def uses_left(
     """
     found: list[UseLeft] = []
 
+    async def searched(name: str) -> list[str]:
+        return [*files, *(await asyncio.to_thread(outside, name) if outside else ())]
+
+    async def occurs(name: str, texts: Lines) -> bool:
+        return await asyncio.to_thread(_occurs, root, await searched(name), name, texts)
+
     async def look(name: str, new: str, start: Use, *, defined_elsewhere: bool = False) -> None:
-        uses = await find_uses(root, files, name, start, texts=before)
+        uses = await find_uses(root, await searched(name), name, start, texts=before)
         if defined_elsewhere and not any(use.certain and use.defines for use in uses):
             return
         for other in dict.fromkeys(use.path for use in uses if use.certain):
@@ -202,14 +216,15 @@ async def uses_left(
         for definition in _gone(before[path], after[path]):
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop)
-            if spot is not None and await asyncio.to_thread(_occurs, root, files, name, after):
+            if spot is not None and await occurs(name, after):
                 await look(name, renamed.get(name, ""), Use(path, *spot))
         for each, old, new in _renamed_uses(before[path], after[path]):
-            if not await asyncio.to_thread(_occurs, root, files, each.old, after):
+            if not await occurs(each.old, after):
                 continue
             # What is defined elsewhere may be used instead.
-            if await asyncio.to_thread(_occurs, root, files, each.new, before):
-                uses = await find_uses(root, files, each.new, Use(path, *new), texts=after)
+            if await occurs(each.new, before):
+                mentioned = await searched(each.new)
+                uses = await find_uses(root, mentioned, each.new, Use(path, *new), texts=after)
                 _, come = _changed(before[path], after[path])
                 there = (use for use in uses if use.path != path or use.line not in come)
                 if any(use.certain and use.defines for use in there):
@@ -275,10 +290,17 @@ def renames(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
     return found
 
 
-async def told_uses_left(root: Path, files: Sequence[str], before: Lines, after: Lines) -> str:
+async def told_uses_left(
+    root: Path,
+    files: Sequence[str],
+    before: Lines,
+    after: Lines,
+    *,
+    outside: FilesOutside | None = None,
+) -> str:
     """What ``uses_left`` finds, or why it found nothing, as a sentence; ``""`` for no uses."""
     try:
-        left = await uses_left(root, files, before, after)
+        left = await uses_left(root, files, before, after, outside=outside)
     except ReferencesError as error:
         return str(error)
     return f"{listed(left)}." if left else ""

@@ -53,7 +53,10 @@ class Project:
         word = re.compile(rf"\b{re.escape(name)}\b")
         self.texts = {path: text for path, text in texts.items() if word.search(text)}
         source = root / "src"
-        added = [str(root), *([str(source)] if source.is_dir() else [])]
+        # Files outside of the folder import from a folder above both.
+        above = Path(os.path.commonpath([root, *(os.path.normpath(root / p) for p in self.texts)]))
+        added = [str(each) for each in dict.fromkeys((root, _outside_of_package(root), above))]
+        added += [str(source)] if source.is_dir() else []
         self._jedi = jedi
         # The interpreter of the project is never started: it is code of the project's author.
         self._environment = jedi.InterpreterEnvironment()
@@ -67,7 +70,7 @@ class Project:
         if path not in self._scripts:
             made = self._jedi.Script(
                 self.texts[path],
-                path=self.root / path,
+                path=os.path.normpath(self.root / path),
                 project=self._project,
                 environment=self._environment,
             )
@@ -99,9 +102,8 @@ class Project:
             if each.module_path is None or each.line is None:
                 spots.append(Spot("", 0, 0))
                 continue
-            try:
-                path = Path(each.module_path).relative_to(self.root).as_posix()
-            except ValueError:
+            path = Path(os.path.relpath(each.module_path, self.root)).as_posix()
+            if path.startswith("../") and path not in self.texts:
                 path = str(each.module_path)
                 if each.type != "module" and not _stands_at(each):
                     continue
@@ -123,6 +125,13 @@ class Project:
                     else None
                 )
         return None
+
+
+def _outside_of_package(folder: Path) -> Path:
+    """The folder that imports start from, if a folder is a package or inside of one."""
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
 
 
 def _stands_at(found: Any) -> bool:

@@ -35,7 +35,7 @@ from midstream.workspace.errors import (
     WriteFailedError,
 )
 from midstream.workspace.ledger import Ledger, content_digest
-from midstream.workspace.listing import IgnoreRules, list_files
+from midstream.workspace.listing import IgnoreRules, files_outside, list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
 from midstream.workspace.transaction import (
@@ -160,6 +160,10 @@ class Workspace:
         """Paths of the files, sorted; :attr:`files_notice` says so when the list was cut."""
         paths, self.files_notice = list_files(self.root)
         return paths
+
+    def files_outside(self, word: str) -> list[str]:
+        """Python files of the repository around the root that have a word, such as ``../a.py``."""
+        return files_outside(self.root, word)
 
     # -- writing ---------------------------------------------------------------------------------
 

@@ -94,6 +94,26 @@ def _from_git(root: Path) -> set[str]:
     return found - gone
 
 
+def files_outside(root: Path, word: str) -> list[str]:
+    """Python files of the repository that are not in ``root`` and have a word, relative to it.
+
+    Returns:
+        Paths such as ``../tests/test_names.py``; none without a repository, or if git fails.
+    """
+    try:
+        answer = run_git(
+            root,
+            [
+                *("grep", "--files-with-matches", "--null", "--word-regexp", "--fixed-strings"),
+                *("--untracked", "-I", "-e", word),
+                *("--", ":(top)*.py", ":(top)*.pyi", ":(exclude)."),
+            ],
+        )
+    except GitFailedError:  # Also where no file has the word.
+        return []
+    return sorted(filter(None, os.fsdecode(answer).split("\0")))
+
+
 def _from_walk(root: Path) -> set[str]:
     rules = IgnoreRules(root, None)
     found: set[str] = set()

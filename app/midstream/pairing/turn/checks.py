@@ -279,7 +279,13 @@ class UndefinedNames:
         workspace = self._files.workspace
         try:
             files = await asyncio.to_thread(workspace.files)
-            left = await uses_left(workspace.root, files, {path: before}, {path: after})
+            left = await uses_left(
+                workspace.root,
+                files,
+                {path: before},
+                {path: after},
+                outside=workspace.files_outside,
+            )
         except ReferencesError as error:
             self._status.warn(str(error))
             return False
