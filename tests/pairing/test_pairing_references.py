@@ -282,3 +282,16 @@ async def test_uses_outside_of_the_folder(tmp_path: Path) -> None:
         ("../../tests/test_types.py", 0), ("../../tests/test_types.py", 2),
         ("main.py", 0), ("main.py", 2),
     ]  # fmt: skip
+
+
+async def test_an_attribute_that_is_called_like_a_parameter(tmp_path: Path) -> None:
+    before = (
+        "class Box:\n    def __init__(self, size):\n        self.size = size\n\n"
+        "    def area(self):\n        return self.size ** 2\n"
+    )
+    after = before.replace("size", "edge").replace("self.edge **", "self.size **")
+    (tmp_path / "box.py").write_text(before)
+    left = await uses_left(
+        tmp_path, ["box.py"], {"box.py": before.split("\n")}, {"box.py": after.split("\n")}
+    )
+    assert [(use.name, use.new, use.line) for use in left] == [("size", "edge", 5)]

@@ -242,8 +242,9 @@ def _renamed_uses(
     for each in substitutions(before, after):
         if each.kind == "literal" or each.scope or outlined.named(each.old):
             continue
-        old = _first_on(before, each.old, gone)
-        new = _first_on(after, each.new, come)
+        attribute = each.kind == "attribute"
+        old = _first_on(before, each.old, gone, attribute=attribute)
+        new = _first_on(after, each.new, come, attribute=attribute)
         if old is not None and new is not None:
             yield each, old, new
 
@@ -255,11 +256,19 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> tuple[set[int], set
     return gone, set(range(len(after))) - {new for _, new in pairs}
 
 
-def _first_on(lines: Sequence[str], name: str, among: Container[int]) -> tuple[int, int] | None:
-    """Line and column where a name first stands as code on one of some lines."""
+def _first_on(
+    lines: Sequence[str], name: str, among: Container[int], *, attribute: bool = False
+) -> tuple[int, int] | None:
+    """Line and column where a name first stands as code on one of some lines.
+
+    An attribute stands behind a dot: a parameter may have its name.
+    """
+    before = ""
     for token in tokens(lines):
-        if token.type == tokenize.NAME and token.string == name and token.start[0] - 1 in among:
+        fits = token.type == tokenize.NAME and token.string == name
+        if fits and token.start[0] - 1 in among and (not attribute or before == "."):
             return token.start[0] - 1, token.start[1]
+        before = token.string
     return None
 
 
