@@ -45,6 +45,22 @@ async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(
     await session.turns.stop()
 
 
+@pytest.mark.parametrize(
+    ("asked", "path", "symbol"),
+    [
+        ("rename x to n in g in util.py", "util.py", "g"),
+        ("in g of the file `util.py` rename x to n", "util.py", "g"),
+        ("tidy as in util.py", "main.py", "main"),
+    ],
+)
+async def test_a_file_named_in_words_wins_over_the_cursor(
+    session: PairingSession, asked: str, path: str, symbol: str
+) -> None:
+    turn = await session.turns.instruct(asked, path="main.py", cursor=4)
+    assert (turn.path, turn.symbol) == (path, symbol)
+    await session.turns.stop()
+
+
 async def test_where_an_instruction_goes_is_known_before_it_is_sent(
     session: PairingSession, model: SteppedModel
 ) -> None:

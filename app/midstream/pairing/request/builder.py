@@ -46,6 +46,7 @@ from midstream.pairing.scope.mentions import (
     NeedsConsentError,
     find_at_paths,
     find_mentions,
+    with_at_paths,
     without_mentions,
 )
 
@@ -307,7 +308,7 @@ class RequestBuilder:
             target = await asyncio.to_thread(
                 find_target,
                 base,
-                instruction=without_mentions(question.text),
+                instruction=without_mentions(await self._with_at_paths(question)),
                 cursor=None if elsewhere else question.cursor,
                 selection=question.selection or (here[0].lines if here and elsewhere else None),
                 max_lines=None if question.known is not None else longest,
@@ -348,11 +349,16 @@ class RequestBuilder:
         )
 
     async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
-        if "@" not in question.text:
+        text = await self._with_at_paths(question)
+        if "@" not in text:
             return ()
         return await asyncio.to_thread(
-            find_at_paths, question.text, self._files.workspace, frozenset(self.allowed)
+            find_at_paths, text, self._files.workspace, frozenset(self.allowed)
         )
+
+    async def _with_at_paths(self, question: Question) -> str:
+        """The instruction, with files that it names in words named with ``@``."""
+        return await asyncio.to_thread(with_at_paths, question.text, self._files.workspace.files)
 
     def _finds_places(self, model: ModelInfo) -> bool:
         known = self._server.reached or not self._server.own

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -257,6 +257,36 @@ class AtPath:
     lines: tuple[int, int] | None = None
     symbol: str = ""
     aside: bool = field(default=False, compare=False)
+
+
+_IN_WORDS = re.compile(
+    r"(?P<link>\b(?:in|inside|within|of|from|to|file|module)\s+(?:the\s+)?(?:(?:file|module)\s+)?)"
+    rf"(?P<tick>`?)(?P<path>[\w./-]*\w\.(?:{_SUFFIXES.replace(' ', '|')}))(?P=tick)(?![\w/`(])",
+    re.IGNORECASE,
+)
+"""``in utils.py``, ``of the file src/app.py``: a file that is named without ``@``."""
+
+
+def with_at_paths(instruction: str, files: Callable[[], Sequence[str]]) -> str:
+    """The instruction with an ``@`` before the files that it names in words.
+
+    A word that is no file of the folder, or the name of several, stays as it is.
+
+    Args:
+        instruction: The instruction.
+        files: The files of the folder; called only if one may be named.
+    """
+    if not _IN_WORDS.search(instruction):
+        return instruction
+    paths = files()
+
+    def named(match: re.Match[str]) -> str:
+        name = match["path"]
+        found = [path for path in paths if path == name or path.endswith(f"/{name}")]
+        path = name if name in found else found[0] if len(found) == 1 else ""
+        return f'{match["link"]}@"{path}"' if path else match[0]
+
+    return _IN_WORDS.sub(named, instruction)
 
 
 def without_mentions(instruction: str) -> str:

@@ -92,7 +92,11 @@ class Aim(Controller):
     def _find_scope(self) -> Target | str:
         """The region for the text so far, or why there is none."""
         from midstream.pairing.scope.find import TargetUnclearError, find_target
-        from midstream.pairing.scope.mentions import named_with_file, without_mentions
+        from midstream.pairing.scope.mentions import (
+            named_with_file,
+            with_at_paths,
+            without_mentions,
+        )
 
         view, commented, session = self._state.view, self._commented, self._state.session
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
@@ -109,10 +113,11 @@ class Aim(Controller):
                     max_lines=longest,
                 )
                 return replace(found, why=f"about the {name}")
+            text = with_at_paths(self._composer.text, lambda: self._state.files)
             return find_target(
                 view.proposal.composed(),
-                instruction=without_mentions(self._composer.text),
-                symbol=named_with_file(self._composer.text, self._state.path),
+                instruction=without_mentions(text),
+                symbol=named_with_file(text, self._state.path),
                 cursor=self.cursor_line,
                 selection=self.marked_lines,
                 max_lines=longest,
