@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.turn import review
+from midstream.pairing.turn import checks, review
 from midstream.tui import notices
 from tests.helpers.stage import CODE, Stage, on_stage
 
@@ -56,7 +56,7 @@ async def test_a_redirect_in_the_moment_of_the_end_is_sent(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked, look_on = asyncio.Event(), asyncio.Event()
-    check = review.newly_broken
+    check = checks.newly_broken
 
     async def slowly(proposal: FileProposal) -> str:
         looked.set()

@@ -123,15 +123,16 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: The model does not load, or the address cannot be used.
     """
-    token = read_token(options.token_file) if options.token_file is not None else None
+    token_file: Path | None = options.token_file
+    token = read_token(token_file) if token_file is not None else None
     loopback = _is_loopback(options.host)
-    if token is None and not loopback:
+    if token_file is None and not loopback:
         raise UsageError(
             f"{options.host} is reachable from other machines and needs a token; put one in a file "
             "and pass it with --token-file."
         )
-    if not loopback:
-        _check_secret(options.token_file, token or "")
+    if not loopback and token_file is not None:
+        _check_secret(token_file, token or "")
     _check_tls(options)
     if not options.ray and (options.ray_address is not None or options.replicas > 1):
         raise UsageError("Replicas need Ray; add --ray (and install the extra `ray`).")

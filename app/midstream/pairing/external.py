@@ -50,16 +50,12 @@ class ExternalReview:
         aside: Files that were written many at once and are not open.
     """
 
-    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus, spawn: Spawn) -> None:
+    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus) -> None:
         self.aside: frozenset[str] = frozenset()
         self._files = files
         self._guard = guard
         self._status = status
-        self._spawn = spawn
         self._baseline: Baseline | None = None
-        self._unjudged: set[str] = set()
-        """Files with new hunks that the guard has not seen."""
-        self._judging = False
         self._burst_until = 0.0
         status.subscribe(self._hear)
 
@@ -147,19 +143,7 @@ class ExternalReview:
 
     def _hear(self, event: SessionEvent) -> None:
         if isinstance(event, ExternalHunksAdded):
-            self._unjudged.add(event.path)
-            if not self._judging:
-                self._judging = True
-                self._spawn(self._judge())
-
-    async def _judge(self) -> None:
-        """Have the guard look at new hunks; writes that come meanwhile do not wait for it."""
-        try:
-            while self._unjudged:
-                paths, self._unjudged = self._unjudged, set()
-                await self._guard.look_again(self._files, paths=paths)
-        finally:
-            self._judging = False
+            self._guard.look_soon(self._files, event.path)
 
 
 class ExternalChanges:

@@ -259,6 +259,10 @@ class Guard:
         self._worker: asyncio.Task[None] | None = None
         self._second: SecondOpinion | None = None
         self._reviews: set[asyncio.Task[None]] = set()
+        self._due: set[str] = set()
+        """Files to look at soon."""
+        self._looking: asyncio.Task[None] | None = None
+        self._closed = False
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
         self._working = False
@@ -313,6 +317,22 @@ class Guard:
         if self._watches and (watch := self._watches[-1]).rewrite is rewrite and watch.behind:
             self._news.set()
 
+    def look_soon(self, files: Mapping[str, FileProposal], path: str) -> None:
+        """Judge the hunks of a file that did not stream in; calls at the same time are one look."""
+        if not self.on or self._closed:
+            return
+        self._due.add(path)
+        if self._looking is None or self._looking.done():
+            self._looking = task = asyncio.create_task(self._look_at_due(files))
+            self._reviews.add(task)
+            task.add_done_callback(self._reviews.discard)
+            task.add_done_callback(self._ended)
+
+    async def _look_at_due(self, files: Mapping[str, FileProposal]) -> None:
+        while self._due:
+            paths, self._due = self._due, set()
+            await self.look_again(files, paths=paths)
+
     async def caught_up(self) -> None:
         """Wait until every line that is there now has its verdict, and what follows is done."""
         wanted = [(watch, len(watch.segment.new_lines)) for watch in self._watches]
@@ -330,6 +350,7 @@ class Guard:
 
     async def close(self) -> None:
         """End the worker and the scanner's child."""
+        self._closed = True
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.wait({self._worker})

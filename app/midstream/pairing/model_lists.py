@@ -175,8 +175,8 @@ def found_engines(settings: Settings, lists: Lists) -> list[tuple[Profile, KeptL
 
 def _kind(engine: str) -> EndpointKind:
     """The kind of an engine by its name, which has a number where there are several."""
-    name = re.sub(r"-\d+$", "", engine)
-    return next((kind for kind in DIALECTS if kind == name), "custom")
+    kinds: dict[str, EndpointKind] = {kind: kind for kind in DIALECTS}
+    return kinds.get(re.sub(r"-\d+$", "", engine), "custom")
 
 
 def _ask(profile: Profile, environ: Mapping[str, str]) -> tuple[ListedModel, ...]:

@@ -111,7 +111,7 @@ class PairingSession:
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
-        self.review = ExternalReview(files, self.guard, self.status, spawn)
+        self.review = ExternalReview(files, self.guard, self.status)
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )

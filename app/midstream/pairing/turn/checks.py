@@ -15,7 +15,7 @@ from midstream.edits.proposal import FileProposal
 from midstream.edits.syntax import is_python
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.references import ReferencesError, listed, renames, uses_left
-from midstream.pairing.status import HunkDecided, SessionEvent
+from midstream.pairing.status import HunkDecided, SessionEvent, TurnFinished
 
 if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
@@ -203,9 +203,9 @@ async def newly_broken(proposal: FileProposal) -> str:
 class UndefinedNames:
     """Reports names that are no longer defined, here or where other files use them.
 
-    Looks at a file when its last open hunk was decided.  A rename with one accepted and one
-    rejected hunk, or one that was stopped, leaves code that does not run.  That is the user's
-    decision: it is never fixed here.
+    Looks at a file when its last open hunk was decided and the model does not write in it.  A
+    rename with one accepted and one rejected hunk, or one that was stopped, leaves code that does
+    not run.  That is the user's decision: it is never fixed here.
     """
 
     def __init__(self, files: OpenFiles, status: SessionStatus, spawn: Spawn) -> None:
@@ -219,9 +219,15 @@ class UndefinedNames:
 
     def _hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
-        if isinstance(event, HunkDecided) and event.path not in self._looking:
-            self._looking.add(event.path)
-            self._spawn(self._look(event.path))
+        if isinstance(event, HunkDecided):
+            path = event.path
+        elif isinstance(event, TurnFinished):
+            path = event.turn.path
+        else:
+            return
+        if path not in self._looking:
+            self._looking.add(path)
+            self._spawn(self._look(path))
 
     async def _look(self, path: str) -> None:
         await asyncio.sleep(0)
@@ -229,10 +235,10 @@ class UndefinedNames:
             pass  # What is found is told after the outcome of the decision, which would cover it.
         self._looking.discard(path)
         proposal = self._files.get(path)
-        if proposal is None or self._files.hunks.undecided(path):
+        if proposal is None or self._is_open(proposal):
             return
         # Of a half that was rejected on purpose, the uses that it would have changed are no news.
-        half = self._is_half(path, proposal)
+        half = self._is_half(path)
         if half and await self._tell_undefined(path, proposal, half=True):
             return
         if not await self._tell_uses_left(path, proposal) and not half:
@@ -250,8 +256,10 @@ class UndefinedNames:
         verdict = await look(path, before, after)
         found = verdict.undefined
         names = tuple(dict.fromkeys(each.undefined for each in found))
+        if not self._is_as(after, proposal):
+            return bool(names)
         told, self._told[path] = self._told.get(path, ()), names
-        if not names or names == told or after != proposal.composed().lines:
+        if not names or names == told:
             return bool(names)
         them = " and ".join(f"`{name}`" for name in names[:2])
         gone = f"{them} ({path}, line {found[0].line}) {'is' if len(names) == 1 else 'are'} "
@@ -290,16 +298,25 @@ class UndefinedNames:
             self._status.warn(str(error))
             return False
         names = tuple(dict.fromkeys(use.name for use in left))
+        if not self._is_as(after, proposal):
+            return bool(names)
         told, self._left_told[path] = self._left_told.get(path, ()), names
-        if names and names != told and after == proposal.composed().lines:
+        if names and names != told:
             # What is deleted has no new name that could be put there.
             action = "hunk.elsewhere" if all(use.new for use in left) else ""
             self._status.warn(f"{listed(left)}. Change these as well.", action)
         return bool(names)
 
-    def _is_half(self, path: str, proposal: FileProposal) -> bool:
-        """Whether nothing is open in a file, and of its hunks some are in it and others not."""
-        if self._files.hunks.undecided(path) or not all(s.finished for s in proposal.segments):
-            return False
+    def _is_open(self, proposal: FileProposal) -> bool:
+        """Whether hunks of a file wait for a decision or more may come."""
+        waits = bool(self._files.hunks.undecided(proposal.path))
+        return waits or not all(segment.finished for segment in proposal.segments)
+
+    def _is_as(self, lines: Sequence[str], proposal: FileProposal) -> bool:
+        """Whether a file still is as it was looked at, and nothing in it is open."""
+        return lines == proposal.composed().lines and not self._is_open(proposal)
+
+    def _is_half(self, path: str) -> bool:
+        """Whether of the hunks of a file some are in it and others not."""
         states = {hunk.state for hunk in self._files.hunks.for_path(path)}
         return {"accepted", "rejected"} <= states
