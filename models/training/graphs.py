@@ -236,6 +236,19 @@ def pack_blocks(stored: Array, scales: Array, zeros: Array, bits: int) -> Quanti
     return QuantisedBlocks(values, scales.astype(np.float16).reshape(-1), points.reshape(-1))
 
 
+def unpack_blocks(parts: QuantisedBlocks, outputs: int, form: BlockFormat) -> Array:
+    """Return the weights that blocks stand for, `[outputs, inputs]`."""
+    values = parts.stored.reshape(outputs, -1, form.block * form.bits // 8)
+    blocks = values.shape[1]
+    points = parts.zeros.reshape(outputs, -1)
+    if form.bits == 4:
+        values = np.stack([values & 15, values >> 4], axis=-1).reshape(outputs, blocks, form.block)
+        points = np.stack([points & 15, points >> 4], axis=-1).reshape(outputs, -1)[:, :blocks]
+    scales = parts.scales.astype(np.float32).reshape(outputs, blocks, 1)
+    shifted = values.astype(np.float32) - points[..., None].astype(np.float32)
+    return np.asarray(shifted * scales, np.float32).reshape(outputs, -1)
+
+
 def quantise_range(matrix: Array, form: BlockFormat) -> QuantisedBlocks:
     """Quantise `[inputs, outputs]` in blocks, each over the range with the least squared error."""
     inputs, outputs = matrix.shape

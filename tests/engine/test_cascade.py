@@ -77,11 +77,14 @@ def make(folder: Path, first: OnnxModel) -> Iterator[Make]:
         *,
         chance: float | None = 0.01,
         at_once: bool = True,
+        hold: float = 0.0,
+        decline: float = 0.0,
     ) -> Cascade:
         second = models[chance]
         for model in (first, second):
             model.cache.clear()
-        takeover = Takeover("brook-4m", threshold, threshold if compare is None else compare)
+        least = threshold if compare is None else compare
+        takeover = Takeover("brook-4m", threshold, least, hold, decline)
         return Cascade(first, Loaded(second, at_once=at_once), takeover)
 
     yield pair
@@ -208,6 +211,44 @@ def test_an_answer_of_the_larger_model_is_compared_where_the_first_is_nearly_sur
         assert usage.hidden_s > 0
     uncalibrated = make(NEVER, SURE, chance=None)
     assert answered(uncalibrated, RENAME)[1].answered_by == "tiny-script"
+
+
+ALWAYS = 1.01
+"""A probability that every answer is below."""
+
+
+def test_an_answer_that_begins_doubtfully_is_shown_when_it_is_complete(make: Make) -> None:
+    cascade = make(NEVER, chance=0.99, hold=ALWAYS, decline=0.5)
+    whole = text_of(larger(cascade), RENAME)
+    generation = cascade.start(RENAME)
+    first = next(pieces := iter(generation)).text
+    assert generation.usage.confidence == pytest.approx(0.9933, abs=1e-3), "it is complete"
+    assert first + "".join(piece.text for piece in pieces) == whole
+    assert generation.usage.answered_by == "tiny-script"
+
+
+def test_of_two_held_back_answers_the_likelier_one_is_shown(make: Make) -> None:
+    cascade = make(NEVER, chance=0.01, hold=ALWAYS, decline=0.5)
+    text, usage = answered(cascade, RENAME)
+    assert text == text_of(cascade.first, RENAME)
+    assert usage.answered_by == "brook-4m"
+    assert not usage.gave_up
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_request_is_declined_where_a_held_back_answer_is_hardly_ever_right(
+    first: OnnxModel, held: bool
+) -> None:
+    # The random model changes nothing, so the first one's weights take both parts.
+    second = second_of(BROOK, 0.01)
+    takeover = Takeover("brook-4m", NEVER, NEVER, hold=ALWAYS if held else 0.0, decline=ALWAYS)
+    cascade = Cascade(first, Loaded(second), takeover)
+    text, usage = answered(cascade, RENAME)
+    assert text == (REGION if held else REGION.replace("result", "amount"))
+    assert usage.gave_up == held
+    again = answered(cascade, redirected(RENAME, KEPT, "call it `total`"))[1]
+    assert not again.gave_up, "it goes on from lines that are kept"
+    second.close()
 
 
 def test_of_two_answers_the_likelier_one_is_better(make: Make) -> None:
@@ -346,6 +387,7 @@ def test_what_was_written_ahead_answers_its_own_request_only(make: Make) -> None
     request=st.sampled_from([RENAME, asked("newest first"), asked("use sum", LONG)]),
     threshold=st.sampled_from([SURE, NEVER]),
     compare=st.sampled_from([None, SURE]),
+    hold=st.sampled_from([0.0, ALWAYS]),
     after=st.integers(0, 12),
     ahead=st.booleans(),
     delay=st.sampled_from([None, 0.0, 0.002, 0.02]),
@@ -356,11 +398,12 @@ def test_wherever_it_is_stopped_the_text_is_the_beginning_of_one_models_answer(
     request: GenerateRequest,
     threshold: float,
     compare: float | None,
+    hold: float,
     after: int,
     ahead: bool,
     delay: float | None,
 ) -> None:
-    cascade = make(threshold, compare)
+    cascade = make(threshold, compare, hold=hold)
     wholes = [text_of(larger(cascade), request)]
     if request.messages[0].text.count("\n") < 64:
         wholes.append(text_of(cascade.first, request))
@@ -475,7 +518,15 @@ def test_a_model_whose_first_one_is_missing_works_alone(
         model.close()
 
 
-@pytest.mark.parametrize("more", ["compare = 'x'\n", "threshold = true\n"])
+def test_a_folder_says_when_answers_are_held_back_and_declined(
+    folder: Path, tmp_path: Path
+) -> None:
+    more = "compare = 0.7\nhold = 0.9\ndecline = 0.1\n"
+    found = read_folder(taking_over(folder, tmp_path / "large", more=more)).takeover
+    assert found == Takeover("brook-4m", 0.8, 0.7, hold=0.9, decline=0.1)
+
+
+@pytest.mark.parametrize("more", ["compare = 'x'\n", "threshold = true\n", "hold = 'x'\n"])
 def test_a_takeover_without_numbers_is_refused(folder: Path, tmp_path: Path, more: str) -> None:
     chosen = taking_over(folder, tmp_path / "large")
     card = chosen / "midstream.toml"

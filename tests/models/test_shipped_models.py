@@ -80,7 +80,8 @@ def test_a_model_that_takes_over_names_a_shipped_one() -> None:
         if "takeover" in table:
             assert table["takeover"]["first"] in names - {folder.name}
             assert 0 <= table["takeover"]["compare"] <= table["takeover"]["threshold"] <= 1
-            assert 0 < table["confidence"]["threshold"] < 1
+            assert 0 <= table["takeover"]["decline"] < table["confidence"]["threshold"] < 1
+            assert 0 <= table["takeover"]["hold"] <= 1
 
 
 @pytest.mark.parametrize("folder", CODEC_FOLDERS, ids=lambda p: p.name)

@@ -16,8 +16,19 @@ from models.training.edit_script.vocabulary import SPECIAL, rows_of, smaller
 FLAGS = (0.6, 0.5)
 
 
-def answer(confidence: float, *, right: bool = True, gave_up: bool = False) -> dict[str, Any]:
-    return {"confidence": confidence, "same": right, "gave_up": gave_up, "answered": True}
+def answer(
+    confidence: float, *, right: bool = True, gave_up: bool = False, opening: float = 0.0
+) -> dict[str, Any]:
+    return {
+        "confidence": confidence,
+        "same": right,
+        "gave_up": gave_up,
+        "answered": True,
+        "features": {"opening": opening},
+        "before": "a\n",
+        "text": "a\n" if gave_up else "b\n",
+        "left": False,
+    }
 
 
 def test_the_first_answer_is_shown_from_the_threshold_on() -> None:
@@ -40,6 +51,18 @@ def test_a_first_answer_below_the_threshold_is_flagged() -> None:
 
 def test_where_the_first_gives_up_the_second_answers() -> None:
     assert not shown(answer(0.95, gave_up=True), answer(0.2), Rule(0.9, 0.7), FLAGS).first
+
+
+def test_an_answer_that_begins_doubtfully_is_compared_and_declined() -> None:
+    rule = Rule(0.9, 0.7, hold=0.8, decline=0.1)
+    assert not shown(answer(0.3), answer(0.2), rule, FLAGS).first
+    assert shown(answer(0.3), answer(0.2, opening=-0.5), rule, FLAGS).first
+    assert shown(answer(0.3), answer(0.05, opening=-0.5), rule, FLAGS).first
+    declined = shown(answer(0.05), answer(0.05, opening=-0.5), rule, FLAGS)
+    assert declined.answer["text"] == "a\n"
+    assert declined.answer["gave_up"]
+    assert not declined.answer["same"]
+    assert shown(answer(0.05), answer(0.05), rule, FLAGS).answer["text"] == "b\n"
 
 
 def test_the_rule_with_the_most_right_answers_is_chosen() -> None:

@@ -9,10 +9,14 @@ The larger model's folder names the other one and the thresholds (`[takeover]` i
 2. Otherwise the larger model answers, and what it writes is shown as it comes; nothing that was
    shown is ever withdrawn. If it declines, which it says before any text, the first model's answer
    is shown unless that one has given up, too.
-3. Where the first answer is nearly good enough (`Takeover.compare`), the larger one's is held back
-   until it is complete. If it is below its own threshold, the likelier one of both is shown.
+3. Where the first answer is nearly good enough (`Takeover.compare`), or the larger model's first
+   token is unlikely (`Takeover.hold`), its answer is held back until it is complete. If it is below
+   its own threshold, the likelier one of both is shown.
+4. If even that one is hardly ever right (`Takeover.decline`), the request is declined: the lines
+   stay as they are. Redirects and corrections, which go on from something, are not declined.
 
-So the text is always that of one model from beginning to end, and depends on the request alone.
+So the text is always that of one model from beginning to end, or the lines as they were, and
+depends on the request alone.
 `Usage.answered_by` says whose it is. An answer of the first model below the threshold is flagged,
 however sure that model is by its own.
 """
@@ -31,6 +35,7 @@ from typing import Final
 
 from midstream.edits.request import RegionRequest, parse_request
 from midstream.engine.folder import ModelFolder, Takeover, read_folder
+from midstream.engine.layout import split_lines
 from midstream.engine.loop import ModelGeneration
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import (
@@ -50,7 +55,10 @@ _log = logging.getLogger(__name__)
 MOST_HIDDEN: Final = 320
 """Tokens of the first model's answer, which is waited for: a rename in 64 lines takes some 256."""
 KEPT_BYTES: Final = 16 << 20
-"""Rows of earlier prompts that the larger model keeps, at 46 KB each: both models fit 400 MB."""
+"""Rows of earlier prompts that each model keeps, so that both fit 400 MB with 200 lines.
+
+A row of the larger model takes 46 KB.
+"""
 REMEMBERED: Final = 64
 """Requests whose author is remembered for redirects."""
 
@@ -74,6 +82,10 @@ class HiddenAnswer:
         """Calibrated probability that it is right; None for one that is cut or declines."""
         complete = self.finish is FinishReason.STOP and not self.usage.gave_up
         return self.usage.confidence if complete else None
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
 
 
 class BackgroundModel:
@@ -123,6 +135,7 @@ class Cascade:
         """
         self.first = first
         self.second = second
+        first.cache.budget = KEPT_BYTES
         judged = first.folder.confidence
         own = 0.0 if judged is None else judged.threshold
         compare = own if takeover.compare is None else takeover.compare
@@ -130,6 +143,7 @@ class Cascade:
         self.compare = compare if second.folder.confidence is not None else takeover.threshold
         self.flag = max(own, takeover.threshold)
         """An answer of the first model with a lower probability is flagged."""
+        self.hold, self.decline = takeover.hold, takeover.decline
         languages = first.folder.facts.get("languages", "any")
         self._languages = () if languages == "any" else ("", *languages.split(","))
         asked_first = {"provider": first.facts["provider"], "first_model": first.name}
@@ -301,6 +315,13 @@ class CascadeReading(_CascadeWork):
 class CascadeAnswer(_CascadeWork):
     """One answer; a `types.Generation`. Errors of the larger model are raised by the iteration."""
 
+    def __init__(self, cascade: Cascade, request: GenerateRequest) -> None:
+        super().__init__(cascade, request)
+        at, region = _last_region(request.messages)
+        again = at < len(request.messages) or request.correction is not None
+        self._untouched = None if region is None or again else split_lines(region.region)
+        """What a declined request leaves; None where it is not the first one about its region."""
+
     def __iter__(self) -> Iterator[Piece]:
         try:
             yield from self._pieces()
@@ -343,17 +364,17 @@ class CascadeAnswer(_CascadeWork):
             self.usage.waits_for = ""
 
     def _show_second(self, generation: Generation, first: HiddenAnswer | None) -> Iterator[Piece]:
-        """Show the larger model's answer as it comes, or after a comparison with the first one."""
+        """Show the larger model's answer: as it comes, or once it is complete and was compared."""
         cascade = self._cascade
         held: list[Piece] = []
-        compares, shown = cascade.compares(first), False
+        waits, shown = cascade.compares(first), False
         for piece in generation:
             self.usage.take(generation.usage)
             if shown:
                 yield piece
                 continue
             held.append(piece)
-            if piece.text and not compares and not _declines(generation):
+            if piece.text and not waits and not self._doubtful(generation):
                 self._name(cascade.second.folder.name, None)
                 shown = True
                 yield from held
@@ -361,16 +382,42 @@ class CascadeAnswer(_CascadeWork):
         if self._stopped:
             return
         if not shown:
-            answer = HiddenAnswer(tuple(held), generation.usage, generation.finish_reason)
-            if first is None and answer.usage.gave_up:
-                first = self._ask_first()
-            if first is not None and cascade.prefers_first(first, answer):
-                self.usage.hidden_s = generation.usage.prefill_s + generation.usage.decode_s
-                yield from self._show_first(first)
-                return
-            self._name(cascade.second.folder.name, None)
-            yield from held
-        self._finish = generation.finish_reason
+            yield from self._show_better(
+                first, HiddenAnswer(tuple(held), generation.usage, generation.finish_reason)
+            )
+        else:
+            self._finish = generation.finish_reason
+
+    def _show_better(self, first: HiddenAnswer | None, second: HiddenAnswer) -> Iterator[Piece]:
+        """Show one of two complete answers, or decline."""
+        cascade = self._cascade
+        if first is None and second.usage.gave_up:
+            first = self._ask_first()
+        if first is not None and not self._fails(first) and cascade.prefers_first(first, second):
+            self.usage.hidden_s = second.usage.prefill_s + second.usage.decode_s
+            yield from self._show_first(first)
+            return
+        self._name(cascade.second.folder.name, None)
+        self._finish = second.finish
+        if self._untouched is None or not self._fails(second):
+            yield from second.pieces
+            return
+        self.usage.gave_up = True
+        yield Piece("".join(f"{line}\n" for line in self._untouched), 0)
+
+    def _doubtful(self, generation: Generation) -> bool:
+        """Whether nothing is shown of an answer of the larger model before it is complete."""
+        judge = generation.judge if isinstance(generation, ModelGeneration) else None
+        if judge is None:
+            return False
+        unlikely = self._untouched is not None and judge.opening < self._cascade.hold
+        return judge.gave_up or unlikely
+
+    def _fails(self, answer: HiddenAnswer) -> bool:
+        """Whether an answer changes something and is hardly ever right."""
+        chance, lines = answer.probability, self._untouched
+        unlikely = chance is not None and chance < self._cascade.decline
+        return unlikely and lines is not None and split_lines(answer.text) != lines
 
     def _show_first(self, answer: HiddenAnswer) -> Iterator[Piece]:
         self.usage.take(answer.usage)
@@ -385,11 +432,6 @@ class CascadeAnswer(_CascadeWork):
         """Say whose answer is shown, from its first piece on."""
         self.usage.answered_by, self.usage.threshold = model, threshold
         self._cascade.note_author(self._request, model)
-
-
-def _declines(generation: Generation) -> bool:
-    judge = generation.judge if isinstance(generation, ModelGeneration) else None
-    return judge is not None and judge.gave_up
 
 
 def _has_words(request: GenerateRequest) -> bool:

@@ -34,6 +34,9 @@ class TokenTrace:
 
     Rows are computed in chunks that depend on the number of tokens alone, so the values are the
     same to the bit however the tokens came, drafted or one by one.
+
+    Attributes:
+        opening: probability of the first token, 1 before it is there.
     """
 
     def __init__(self) -> None:
@@ -41,6 +44,7 @@ class TokenTrace:
         self._tokens: list[int] = []
         self._used = 0
         self._done: list[Array] = []
+        self.opening = 1.0
 
     def take(self, logits: Array, tokens: Sequence[int]) -> None:
         """Note tokens and the rows that they were chosen from.
@@ -51,6 +55,7 @@ class TokenTrace:
         """
         if not self._rows.size:
             self._rows = np.empty((CHUNK, logits.shape[1]), np.float32)
+            self.opening = float(1 / np.exp(logits[0] - logits[0, tokens[0]]).sum())
         self._tokens += tokens
         at = 0
         while at < len(tokens):
@@ -169,6 +174,10 @@ class EditJudge:
     @property
     def gave_up(self) -> bool:
         return self._reading.gave_up(self._tokens)
+
+    @property
+    def opening(self) -> float:
+        return self._trace.opening
 
     def features(self) -> dict[str, float]:
         """Features of the complete answer; see `features`."""

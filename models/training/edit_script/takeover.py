@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,12 @@ from typing import Any, Final
 
 from models.training.edit_script.measure import FITTED_ON
 
+HOLD: Final = 0.8
+"""Answers of the larger model whose first token is less likely are held back until complete: of the
+set `free`, half of the answers that take over, and one right answer in ten of these."""
+DECLINE: Final = 0.1
+"""Answers that were held back and change something are not shown below this probability: one in 56
+of the set `free` was right, by folds."""
 GRID: Final = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 """Thresholds that are tried."""
 SECTION: Final = re.compile(r"^\[takeover\]\n(?:[^\[\n][^\n]*\n|\n)*", re.MULTILINE)
@@ -37,6 +44,8 @@ class Rule:
 
     threshold: float
     compare: float
+    hold: float = HOLD
+    decline: float = DECLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,8 @@ class Shown:
     """What the pair shows for one request.
 
     Attributes:
-        answer: the row of the model whose answer it is.
+        answer: the row of the model whose answer it is; of a declined request, one that changes
+            nothing.
         first: whether that is the smaller one.
         flagged: whether it is shown as unsure.
     """
@@ -60,12 +70,27 @@ def shown(first: Answer, second: Answer, rule: Rule, flags: tuple[float, float])
     one, two = first["confidence"], second["confidence"]
     with_first = Shown(first, True, one < max(flags[0], rule.threshold))
     with_second = Shown(second, False, two < flags[1])
-    if not first["answered"] or first["gave_up"] or not one:
-        return with_second
-    if one >= rule.threshold or second["gave_up"] or not second["answered"]:
+    usable = first["answered"] and not first["gave_up"] and one
+    if usable and one >= rule.threshold:
         return with_first
-    competes = one >= rule.compare and (not two or (two < flags[1] and one > two))
-    return with_first if competes else with_second
+    opening = math.exp(second["features"].get("opening", 0.0))
+    waits = bool(usable) and one >= rule.compare
+    if not waits and not second["gave_up"] and second["answered"] and opening >= rule.hold:
+        return with_second
+
+    def fails(answer: Answer) -> bool:
+        changed = answer["answered"] and answer["text"] != answer["before"]
+        return changed and answer["confidence"] < rule.decline
+
+    if usable and not fails(first):
+        silent = second["gave_up"] or not second["answered"] or not two
+        if silent or (two < flags[1] and one > two):
+            return with_first
+    if not fails(second):
+        return with_second
+    text = second["before"]
+    nothing = {"text": text, "exact": second["left"], "same": second["left"], "harms": ()}
+    return Shown(second | nothing | {"gave_up": True}, False, True)
 
 
 def pairs_of(
@@ -125,7 +150,8 @@ def with_takeover(text: str, first: str, rule: Rule, flag: float) -> str:
     """Return the text of a `midstream.toml` with this `[takeover]` table and `[confidence]` threshold."""
     text = FLAG.sub(rf"\g<1>{flag}", SECTION.sub("", text))
     table = (
-        f'[takeover]\nfirst = "{first}"\nthreshold = {rule.threshold}\ncompare = {rule.compare}\n\n'
+        f'[takeover]\nfirst = "{first}"\nthreshold = {rule.threshold}\ncompare = {rule.compare}\n'
+        f"hold = {rule.hold}\ndecline = {rule.decline}\n\n"
     )
     at = text.index("[card]\n")
     return text[:at] + table + text[at:]

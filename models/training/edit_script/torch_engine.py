@@ -36,9 +36,20 @@ def _loss_of_head(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
 class TorchEngine:
     """Weights, gradients and optimiser state of one model on a device."""
 
-    def __init__(self, masters: dict[str, Tensor], device: str, compiled: bool = True) -> None:
+    def __init__(
+        self, masters: dict[str, Tensor], device: str, compiled: bool = True, rows: int = 0
+    ) -> None:
+        """Take weights.
+
+        Args:
+            masters: float32, by the names of `network.Decoder`.
+            device: as PyTorch names it.
+            compiled: whether layers are compiled.
+            rows: steps are padded to so many, so that compiled code fits all of them.
+        """
         layers = 1 + max(int(n.split(".")[1]) for n in masters if n.startswith("layers."))
         self.device = torch.device(device)
+        self._rows = rows
         self.model = Decoder(len(masters["embedding.weight"]), layers).to(self.device)
         self.model.load_state_dict(masters)
         self._named = dict(self.model.named_parameters())
@@ -62,12 +73,12 @@ class TorchEngine:
         """The gradients of the last `loss`."""
         return {name: p.grad for name, p in self._named.items() if p.grad is not None}
 
-    def loss(self, step: Step, rows: int = 0) -> Tensor:
-        """Return the mean loss and leave its gradient; `rows` pads the step, so that compiled code fits all steps.
+    def loss(self, step: Step) -> Tensor:
+        """Return the mean loss and leave its gradient.
 
         The value stays on the device: asking for it waits for the step.
         """
-        rows = max(rows, step.rows)
+        rows = max(self._rows, step.rows)
         used = step.rows
 
         def padded(values: Tensor) -> Tensor:

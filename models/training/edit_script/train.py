@@ -96,7 +96,8 @@ class Run:
         }
         shares = {k: float(v) for k, v in (pair.split("=") for pair in options.shares.split(","))}
         self.mixture = Mixture(options.data, shares)
-        self.packer = Packer(Codec(options.tokenizer), self.mixture, options.longest)
+        longest = min(options.longest, options.tokens)  # a longer one would never be taken
+        self.packer = Packer(Codec(options.tokenizer), self.mixture, longest)
         self.path: Path = options.runs / f"{options.name}.pt"
         source = self.path if options.resume else options.decay
         stored: dict[str, Any] = {}
@@ -114,7 +115,9 @@ class Run:
         else:
             from torch_engine import TorchEngine
 
-            self.engine = TorchEngine(masters, options.device, options.device == "cuda")
+            on_gpu = options.device == "cuda"
+            rows = -(-options.tokens // 128) * 128 if on_gpu else 0
+            self.engine = TorchEngine(masters, options.device, on_gpu, rows)
         self.branch_start: dict[str, float] | None = None
         if stored:
             self.engine.restore(stored["optimiser"])
