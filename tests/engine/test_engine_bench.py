@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from midstream.bench.engine import as_lines, measure
+from midstream.bench.progress import Progress
+from midstream.bench.terminal import TerminalProgram
 from midstream.cli import main
 from midstream.engine.bandwidth import weights_read
 from midstream.engine.folder import read_folder
 from tests.helpers.folders import write_folder
 from tests.helpers.tiny import random_weights
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 
@@ -21,7 +25,7 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     write_folder(
         tmp_path, prompt="chat", width=32, heads=2, kv_heads=1, layers=1, hidden=64, context=1600
     )
-    report = measure(tmp_path, threads=1, repeat=1)
+    report = measure(tmp_path, Progress(), threads=1, repeat=1)
     assert report.same_text == "12 of 12"
     drafted, undrafted = report.edits["own way"], report.edits["own way, undrafted"]
     assert drafted.tokens == undrafted.tokens
@@ -67,6 +71,24 @@ def test_a_step_reads_matrices_and_not_tables(tmp_path: Path) -> None:
     read = weights_read(read_folder(tmp_path))
     # A few constants of the graph come on top.
     assert everything - tables <= read < everything - tables + 200
+
+
+def test_progress_and_a_stop_on_a_terminal(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat", width=256, heads=4, layers=6, hidden=512, context=1600)
+    command = [sys.executable, "-m", "midstream", "bench", "engine", "--model", str(tmp_path)]
+    with TerminalProgram(command, size=(120, 40)) as program:
+        program.wait_for("edits, its own way: 5 of 36, ", PATIENCE_S)
+        assert b"edits, given texts: 18 of 18, " in program.output, "every edit is told"
+        program.write("\x03")
+        assert program.exit_code(PATIENCE_S) == 130
+        shown = program.output.decode().rpartition("\x1b[K")[2]
+    assert "edits, whole lines" in shown
+    assert "edits, own way  " in shown, "of the edits before the stop"
+    assert "undrafted" not in shown
+    assert "memory" not in shown
+    assert "Python's share" not in shown, "what was not measured is left out"
+    stopped = "Stopped at tiny: edits, its own way: what comes after that was not"
+    assert stopped in shown
 
 
 def test_a_missing_model_is_one_sentence(

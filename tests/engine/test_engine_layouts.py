@@ -8,8 +8,10 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from midstream.engine.folder import ModelFolderError, read_folder
+from midstream.engine.inspect import check
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Message
 from tests.helpers.folders import write_folder
@@ -60,6 +62,31 @@ def test_layouts_agree(
     expected = text_of(tmp_path / "genai")
     assert len(expected) > 10
     assert text_of(tmp_path / "other") == expected
+
+
+def test_a_graph_with_one_scale_for_all_rows_is_not_drafted_for(tmp_path: Path) -> None:
+    """Drafts would change the rows before them."""
+    rewrite(
+        tmp_path, "onnx/model.onnx", dialect="positions", cache=TensorProto.FLOAT, external=False
+    )
+    whole = OnnxModel(read_folder(tmp_path), threads=1)
+    assert whole.decoder.causal
+    assert whole.drafting is not None
+    graph = tmp_path / "onnx" / "model.onnx"
+    quantize_dynamic(
+        graph,
+        graph.with_name("model_quantized.onnx"),
+        weight_type=QuantType.QInt8,
+        extra_options={"MatMulConstBOnly": True, "DefaultTensorType": TensorProto.FLOAT},
+    )
+    model = OnnxModel(read_folder(tmp_path), threads=1)
+    assert model.folder.graph.name == "model_quantized.onnx"
+    assert not model.decoder.causal
+    assert model.drafting is None
+    assert text_of(tmp_path)
+    *_, cache, speed = check(tmp_path)
+    assert (cache.name, cache.ok, speed.ok) == ("cache", True, True)
+    assert "no drafting" in cache.detail
 
 
 def test_missing_external_data_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from midstream.engine.decoder import Decoder
 from midstream.engine.folder import read_folder
 from midstream.engine.inspect import check, describe
 from midstream.engine.model import MemoryShortError, OnnxModel, PromptTooLongError
+from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from tests.helpers.folders import bare_folder, write_folder
 from tests.helpers.tiny import build, make_shape, random_weights, reference_logits
@@ -75,6 +76,32 @@ def test_a_long_context_is_paid_for_as_it_is_used(tmp_path: Path) -> None:
     assert 2560 * decoder.row_bytes <= decoder.cache_bytes < LONG * decoder.row_bytes / 8
     expected = reference_logits(shape, weights, ids)[2560:]
     np.testing.assert_allclose(decoder.run(ids[2560:], 2560), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_what_a_long_prompt_took_is_given_back(tmp_path: Path, device: str | None) -> None:
+    shape = make_shape(context=LONG, layers=1)
+    weights = random_weights(shape)
+    folder = bare_folder(tmp_path, shape, build(shape, weights))
+    decoder = Decoder(folder, threads=1, device=device)
+    cache = PrefixCache(decoder, budget=0)
+    small = decoder.cache_bytes
+    ids = [int(i) for i in np.random.default_rng(2).integers(0, shape.vocab, 2560)]
+
+    def read(prompt: list[int]) -> None:
+        past = cache.open(prompt)
+        for at in range(past, len(prompt), 128):
+            decoder.fill(prompt[at : at + 128], at)
+        cache.extend(prompt[past:])
+
+    read(ids)
+    large = decoder.cache_bytes
+    read(ids[:1000])
+    assert decoder.cache_bytes == large > 4 * small, "it still fills a part of what there is"
+    read(ids[:40] + ids[::-1][:60])
+    assert small <= decoder.cache_bytes < large / 4
+    expected = reference_logits(shape, weights, [*cache.tokens, 1, 2])[-2:]
+    np.testing.assert_allclose(decoder.run([1, 2], 100), expected, atol=1e-3)
 
 
 def test_the_memory_is_said_beforehand(tmp_path: Path, system: Path) -> None:

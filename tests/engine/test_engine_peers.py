@@ -13,6 +13,7 @@ import pytest
 
 from midstream.bench import timing
 from midstream.bench.peers import LlamaCpp, Peer, PeerMissing
+from midstream.bench.progress import Progress
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
 from tests.helpers.folders import write_folder
@@ -29,7 +30,8 @@ class Llama:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self.params = SimpleNamespace(n_ctx=512, n_threads=4, n_threads_batch=4)
+        self.params = SimpleNamespace(n_ctx=512)
+        self.threads = (4, 4)
         self.chosen = SimpleNamespace(use_extra_bufts=True)
 
     def llama_log_set(self, callback: Any, data: Any) -> None:
@@ -47,6 +49,9 @@ class Llama:
 
     def llama_init_from_model(self, model: str, params: Any) -> str:
         return "context"
+
+    def llama_set_n_threads(self, context: str, steps: int, batches: int) -> None:
+        self.threads = (steps, batches)
 
     def llama_model_get_vocab(self, model: str) -> str:
         return "vocabulary"
@@ -95,7 +100,7 @@ def test_llama_reads_a_prompt_and_takes_greedy_steps(tmp_path: Path, llama: Llam
     peer.read([5, 6], 3)
     assert [peer.step(), peer.step()] == [7, 8]
     assert llama.tokens == [5, 6, 7, 8]
-    assert vars(llama.params) == {"n_ctx": 100, "n_threads": 2, "n_threads_batch": 2}
+    assert (llama.params.n_ctx, llama.threads) == (100, (2, 2))
     assert llama.chosen.use_extra_bufts is False
     # As many tokens at once as it takes.
     peer.read(list(range(90)), 3)
@@ -109,13 +114,14 @@ def test_llama_beside_the_engine(tmp_path: Path, llama: Llama) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     model = OnnxModel(read_folder(tmp_path), threads=1)
     peers: dict[str, Peer] = {LlamaCpp.name: LlamaCpp(tmp_path / "model.gguf", 1, 2000)}
-    beside = timing.forced_edits(model, peers, 1).peers["llama.cpp"]
+    progress = Progress()
+    beside = timing.forced_edits(model, peers, 1, progress).peers["llama.cpp"]
     assert set(beside) == {"tokens/s", "characters/s", "whole, ms"}
     assert all(figure.theirs > 0 and figure.times > 0 for figure in beside.values())
-    speeds = timing.steps(model, peers)
+    speeds = timing.steps(model, peers, progress)
     assert set(speeds[256].peers["llama.cpp"]) == {"plain", "prefill"}
     # An edit model answers in a code of its own; the same text in full is what others write.
-    beside = timing.edits(model, peers, 1).peers["llama.cpp"]
+    beside = timing.edits(model, peers, 1, progress).peers["llama.cpp"]
     title = "same text in full, "
     assert set(beside) > {f"{title}characters/s", f"{title}whole, ms"}
 
@@ -137,5 +143,5 @@ def test_a_file_that_ends_every_process_is_left_out(
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("midstream.bench.peers.find_spec", lambda name: None)
-    with pytest.raises(PeerMissing, match="llama-cpp-python is not installed"):
+    with pytest.raises(PeerMissing, match=r"neither llama-cpp-python.* nor xllamacpp is"):
         LlamaCpp(tmp_path, 1, 64)

@@ -64,7 +64,8 @@ def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> N
     program.write("AA")
     path = tmp_path / "project" / "things.py"
     eventually(lambda: path.read_text() == CODE.replace("total", "found"), program)
-    program.write("u")
+    # Two steps where some hunks had been on screen long enough and others had not.
+    program.write("uu")
     eventually(lambda: path.read_text() == CODE, program)
     program.drain(LATE_S)  # Before, it would be the stop of an answer that has just ended.
     program.write("\x03")
@@ -219,3 +220,15 @@ def test_ctrl_z_goes_back_to_the_shell_and_fg_goes_on(tmp_path: Path) -> None:
         shell.wait_for(b"\x1b[?1049l", PATIENCE_S, since=gone)
         shell.write("exit\r")
         assert shell.exit_code(PATIENCE_S) == 0
+
+
+def test_the_screen_works_when_standard_error_is_redirected(tmp_path: Path) -> None:
+    (tmp_path / "things.py").write_text(CODE)
+    command = ["sh", "-c", f"exec '{sys.executable}' -m midstream things.py 2> log"]
+    environment = {"MIDSTREAM_STATE_DIR": str(tmp_path / "state")}
+    with TerminalProgram(
+        command, size=(100, 30), environment=environment, folder=tmp_path
+    ) as program:
+        program.wait_for("ready", PATIENCE_S)
+        program.wait_for("def", PATIENCE_S)
+    assert (tmp_path / "log").read_text() == ""

@@ -11,24 +11,20 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
 from midstream.arguments import CommandParser
 from midstream.bench import timing
-from midstream.bench.peers import (
-    Genai,
-    LlamaCpp,
-    NotWritableError,
-    Peer,
-    PeerMissing,
-    llama_installed,
-    write_gguf,
-)
+from midstream.bench.gguf import NotWritableError, write_gguf
+from midstream.bench.machine import compared, machine_facts, read_output
+from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
+from midstream.bench.progress import Progress
 from midstream.bench.reference_edits import free_requests, screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
+from midstream.cli import INTERRUPTED
 from midstream.engine.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.engine.cascade import Cascade, first_folder, load_served_model
 from midstream.engine.folder import graph_files, read_folder
@@ -36,17 +32,23 @@ from midstream.engine.model import OnnxModel
 from midstream.processes import resident_bytes
 from midstream.resources import default_model, find_model
 
+PARTS = ("edits", "formats", "steps", "first", "stops")
+"""What can be measured."""
+
 
 @dataclass(slots=True)
 class EngineReport:
     """Everything measured; times in milliseconds, memory in MiB.
 
     Attributes:
-        edits: By kind: "whole lines" are renames as plain text whose tokens are given, which is how
-            models without the edit codec answer; "own way" is the text that the model writes,
-            drafted, and "own way, undrafted" the same without drafts.
+        machine: What it was measured on, and with which versions.
+        edits: By kind: "region", "SEARCH/REPLACE", "apply_patch" and "whole file" are a given edit
+            of 200 lines in these formats; "whole lines" are renames as plain text whose tokens are
+            given, which is how models without the edit codec answer; "own way" is the text that the
+            model writes, drafted, and "own way, undrafted" the same without drafts.
         python_share: Share of plain steps without drafts that is spent outside ONNX Runtime.
         row_share: What one more drafted token adds to a step.
+        rows_ms: A run by how many tokens it has, behind 256 cached ones.
         redirect_share: Of the cold time, and of the prompt that is read, after a redirect.
         change_ms: From Enter to the first changed line and to the whole answer.
         first: The model that is asked before this one, measured alone.
@@ -56,6 +58,8 @@ class EngineReport:
         bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
             read, by context length.
         peers: What was measured in turns with each: as many tokens as ours, or the text in full.
+        stopped: The part in which Ctrl+C was pressed: its later figures, and those of the parts
+            behind it, were not measured. "" for a whole report.
     """
 
     model: str
@@ -68,6 +72,7 @@ class EngineReport:
     plain_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     python_share: float = 0.0
     row_share: float = 0.0
+    rows_ms: dict[int, float] = field(default_factory=dict[int, float])
     prefill_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
     redirect_share: dict[str, float] = field(default_factory=dict[str, float])
@@ -80,9 +85,11 @@ class EngineReport:
     bandwidth_share: dict[int, float] = field(default_factory=dict[int, float])
     peers: dict[str, dict[str, Beside]] = field(default_factory=dict[str, dict[str, Beside]])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
+    machine: dict[str, str] = field(default_factory=machine_facts)
     first: EngineReport | None = None
     pair_ms: dict[str, float] = field(default_factory=dict[str, float])
     pair_mib: float = 0.0
+    stopped: str = ""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -92,40 +99,80 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--provider", default="cpu")
     parser.add_argument("--threads", type=int, help="threads inside one operator")
     parser.add_argument("--gguf", type=Path, help="a GGUF file for llama.cpp (the model itself)")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, metavar="WHAT", help=f"some of: {', '.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--contexts",
+        nargs="+",
+        type=int,
+        metavar="TOKENS",
+        default=timing.CONTEXTS,
+        help="cached tokens at which steps are timed",
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="an earlier output (--json) to compare with"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
+    earlier = None if options.compare is None else read_output(options.compare)
     path = default_model() if options.model is None else find_model(options.model)
-    report = measure(path, provider=options.provider, threads=options.threads, gguf=options.gguf)
-    first = first_folder(read_folder(path))
-    if first is not None:
-        report.first = measure(first.path, provider=options.provider, threads=options.threads)
-        measure_pair(report, path, provider=options.provider, threads=options.threads)
-    print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(as_lines(report)))
-    return 0
+    provider, threads, progress = options.provider, options.threads, Progress()
+    report = measure(
+        path,
+        progress,
+        provider=provider,
+        threads=threads,
+        gguf=options.gguf,
+        only=options.only or PARTS,
+        contexts=options.contexts,
+    )
+    first = None if options.only else first_folder(read_folder(path))
+    if first is not None and not progress.stopped:
+        report.first = measure(first.path, progress, provider=provider, threads=threads)
+        if not progress.stopped:
+            measure_pair(report, path, progress, provider=provider, threads=threads)
+    progress.end()
+    # Keys of JSON objects are text.
+    found = json.loads(json.dumps(asdict(report)))
+    print(json.dumps(found, indent=2) if options.json else "\n".join(as_lines(report)))
+    if earlier is not None:
+        lines = "\n".join([f"compared with {options.compare}:", *compared(earlier, found)])
+        print(lines, file=sys.stderr if options.json else sys.stdout)
+    return INTERRUPTED if progress.stopped else 0
 
 
 def measure(
     path: Path,
+    progress: Progress,
     *,
     provider: str = "cpu",
     threads: int | None = None,
     gguf: Path | None = None,
     repeat: int = 3,
+    only: Collection[str] = PARTS,
+    contexts: Sequence[int] = timing.CONTEXTS,
 ) -> EngineReport:
     """Measure one model folder.
 
     Args:
         path: the folder.
+        progress: told what is being measured.
         provider: where to run it.
         threads: threads inside one operator.
         gguf: a model file for llama.cpp, to compare with.
         repeat: how often the reference edits are generated.
+        only: which parts to measure.
+        contexts: cached tokens at which steps are timed.
+
+    Returns:
+        What was measured, up to Ctrl+C if that was pressed.
 
     Raises:
         UserError: the folder cannot be used.
     """
     folder = read_folder(path)
-    _tell(f"{folder.name}: loading")
+    progress.part(f"{folder.name}: loading")
     size = sum(file.stat().st_size for file in graph_files(folder)) / 2**20
     before = resident_bytes()
     started = time.perf_counter()
@@ -133,29 +180,35 @@ def measure(
     loaded = 1000 * (time.perf_counter() - started)
     report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
-    _tell(f"{folder.name}: edits")
-    _measure_edits(report, model, repeat, found)
-    _tell(f"{folder.name}: prefill and single steps")
-    for context, speeds in timing.steps(model, found).items():
-        report.plain_tokens_per_second[context] = speeds.plain
-        report.prefill_tokens_per_second[context] = speeds.prefill
-        for name, figures in speeds.peers.items():
-            for kind, figure in figures.items():
-                report.peers[name][f"{kind} at {context}, tokens/s"] = figure
-    found.clear()
-    _tell(f"{folder.name}: first tokens and redirects")
-    report.first_token_ms, report.redirect_share = timing.first_tokens(model, repeat)
-    _tell(f"{folder.name}: edits of 24 lines")
-    report.change_ms = timing.changes(model, screenful_requests() * repeat, model.cache.clear)
-    _tell(f"{folder.name}: stops, an event loop beside it, memory")
-    report.stop_ms, report.stop_forwards = timing.stops(model)
-    report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
-    report.memory_mib = {
-        "resident": (resident_bytes() - before) / 2**20,
-        "live cache": model.decoder.cache_bytes / 2**20,
-        "saved prefixes": model.cache.saved_bytes / 2**20,
-    }
-    _measure_bandwidth(report, model)
+    try:
+        if "edits" in only:
+            _measure_edits(report, model, repeat, found, progress)
+        if "formats" in only:
+            _measure_formats(report, model, found, progress)
+        if "steps" in only:
+            _measure_steps(report, model, found, progress, contexts)
+        found.clear()
+        if "first" in only:
+            progress.part(f"{folder.name}: first tokens and redirects")
+            report.first_token_ms, report.redirect_share = timing.first_tokens(
+                model, repeat, progress
+            )
+            progress.part(f"{folder.name}: edits of 24 lines")
+            requests = screenful_requests() * repeat
+            report.change_ms = timing.changes(model, requests, model.cache.clear, progress)
+        if "stops" in only:
+            progress.part(f"{folder.name}: stops")
+            report.stop_ms, report.stop_forwards = timing.stops(model, progress)
+            progress.part(f"{folder.name}: an event loop beside it")
+            report.loop_lag_ms = asyncio.run(timing.loop_lag(model))
+        report.memory_mib = {
+            "resident": (resident_bytes() - before) / 2**20,
+            "live cache": model.decoder.cache_bytes / 2**20,
+            "saved prefixes": model.cache.saved_bytes / 2**20,
+        }
+    except KeyboardInterrupt:
+        progress.stop()
+    report.stopped = progress.stopped
     model.close()
     return report
 
@@ -163,6 +216,7 @@ def measure(
 def measure_pair(
     report: EngineReport,
     path: Path,
+    progress: Progress,
     *,
     provider: str = "cpu",
     threads: int | None = None,
@@ -178,15 +232,11 @@ def measure_pair(
         larger.cache.clear()
 
     requests = [*screenful_requests(), *free_requests()] * repeat
-    _tell(f"{model.name} after {model.first.name}: edits of 24 lines")
-    report.pair_ms = timing.changes(model, requests, forget)
+    progress.part(f"{model.name} after {model.first.name}: edits of 24 lines")
+    report.pair_ms = timing.changes(model, requests, forget, progress)
+    report.stopped = progress.stopped
     report.pair_mib = resident_bytes() / 2**20
     model.close()
-
-
-def _tell(what: str) -> None:
-    """Say what is being measured: with a large model, each part takes minutes."""
-    print(f"{what} ...", file=sys.stderr, flush=True)
 
 
 def _peers(
@@ -222,28 +272,65 @@ def _llama(model: OnnxModel, gguf: Path | None) -> LlamaCpp:
 
 
 def _measure_edits(
-    report: EngineReport, model: OnnxModel, repeat: int, found: dict[str, Peer]
+    report: EngineReport,
+    model: OnnxModel,
+    repeat: int,
+    found: dict[str, Peer],
+    progress: Progress,
 ) -> None:
-    forced = timing.forced_edits(model, found, repeat)
-    drafted = timing.edits(model, found, repeat)
-    drafting, model.drafting = model.drafting, None
-    undrafted = timing.edits(model, {}, repeat)
-    model.drafting = drafting
-    report.python_share = median(
-        python_share(model, plan, tokens) for plan, tokens, _ in forced_plans(model) * repeat
-    )
-    report.row_share = model.decoder.row_cost.share
-    same = sum(one == other for one, other in zip(drafted.texts, undrafted.texts, strict=True))
-    report.same_text = f"{same} of {len(drafted.texts)}"
-    for kind, result in (
-        ("whole lines", forced),
-        ("own way", drafted),
-        ("own way, undrafted", undrafted),
-    ):
+    def keep(kind: str, result: timing.Edits) -> timing.Edits:
         report.edits[kind] = result.figures
         for name, figures in result.peers.items():
             for unit, figure in figures.items():
                 report.peers[name][f"edits, {kind}, {unit}"] = figure
+        return result
+
+    progress.part(f"{report.model}: edits, given texts")
+    keep("whole lines", timing.forced_edits(model, found, repeat, progress))
+    progress.part(f"{report.model}: edits, its own way")
+    drafted = keep("own way", timing.edits(model, found, repeat, progress))
+    progress.part(f"{report.model}: edits, its own way, undrafted")
+    drafting, model.drafting = model.drafting, None
+    try:
+        undrafted = keep("own way, undrafted", timing.edits(model, {}, repeat, progress))
+    finally:
+        model.drafting = drafting
+    pairs = list(zip(drafted.texts, undrafted.texts, strict=False))
+    report.same_text = f"{sum(one == other for one, other in pairs)} of {len(pairs)}"
+    progress.part(f"{report.model}: single steps of given texts")
+    plans = progress.over(forced_plans(model) * repeat)
+    report.python_share = median(python_share(model, plan, tokens) for plan, tokens, _ in plans)
+    report.row_share = model.decoder.row_cost.share
+
+
+def _measure_formats(
+    report: EngineReport, model: OnnxModel, found: dict[str, Peer], progress: Progress
+) -> None:
+    progress.part(f"{report.model}: edits of 200 lines, by format")
+    for kind, result in timing.edits_by_format(model, found, progress).items():
+        report.edits[kind] = result.figures
+        for name, figures in result.peers.items():
+            for unit, figure in figures.items():
+                report.peers[name][f"200 lines, {kind}, {unit}"] = figure
+
+
+def _measure_steps(
+    report: EngineReport,
+    model: OnnxModel,
+    found: dict[str, Peer],
+    progress: Progress,
+    contexts: Sequence[int],
+) -> None:
+    progress.part(f"{report.model}: runs of several tokens")
+    report.rows_ms = timing.row_times(model, progress)
+    progress.part(f"{report.model}: prefill and single steps")
+    for context, speeds in timing.steps(model, found, progress, contexts).items():
+        report.plain_tokens_per_second[context] = speeds.plain
+        report.prefill_tokens_per_second[context] = speeds.prefill
+        for name, figures in speeds.peers.items():
+            for kind, figure in figures.items():
+                report.peers[name][f"{kind} at {context}, tokens/s"] = figure
+    _measure_bandwidth(report, model)
 
 
 def _measure_bandwidth(report: EngineReport, model: OnnxModel) -> None:
@@ -257,9 +344,15 @@ def _measure_bandwidth(report: EngineReport, model: OnnxModel) -> None:
         report.bandwidth_share[context] = size * rate / (limit * 1e9)
 
 
+def _row_share(report: EngineReport, rows: int) -> float:
+    """What each further token of a run adds, as a share of a run of one."""
+    return (report.rows_ms[rows] / report.rows_ms[1] - 1) / (rows - 1)
+
+
 def as_lines(report: EngineReport) -> Iterator[str]:
     """Yield a report as text for a terminal."""
     threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
+    yield "; ".join(f"{name} {text}" for name, text in report.machine.items())
     yield f"{report.model}: {report.graph_mib:.1f} MiB, {report.provider}, {threads}"
     yield f"  load                 {report.load_ms:8.0f} ms"
     for kind, figures in report.edits.items():
@@ -270,11 +363,18 @@ def as_lines(report: EngineReport) -> Iterator[str]:
             f"{figures.characters_per_forward:5.1f} characters per forward  "
             f"{figures.edit_ms:7.2f} ms each"
         )
-    yield f"  same text, drafted or not {report.same_text:>8}"
+    if report.same_text:
+        yield f"  same text, drafted or not {report.same_text:>8}"
+    for rows, spent in report.rows_ms.items():
+        more = (
+            "" if rows == 1 else f"  {100 * _row_share(report, rows):5.0f} % of one for each more"
+        )
+        yield f"  run of {rows:<13} {spent:8.2f} ms{more}"
     for context, speed in report.plain_tokens_per_second.items():
         yield f"  plain at {context:<11} {speed:8.0f} tokens/s"
-    yield f"  Python's share       {100 * report.python_share:8.1f} % of a plain step"
-    yield f"  a drafted token adds {100 * report.row_share:8.1f} % of a plain step"
+    if report.python_share:
+        yield f"  Python's share       {100 * report.python_share:8.1f} % of a plain step"
+        yield f"  a drafted token adds {100 * report.row_share:8.1f} % of a plain step"
     for context, speed in report.prefill_tokens_per_second.items():
         yield f"  prefill of {context:<9} {speed:8.0f} tokens/s"
     for title, values, unit in (
@@ -310,12 +410,16 @@ def as_lines(report: EngineReport) -> Iterator[str]:
             yield (
                 f"  {peer}: {key:33} {figure.theirs:8.0f}  ours {figure.ours:8.0f}, "
                 f"{figure.times:.2f}x as quick"
+                + (f", {figure.cpu:.2f}x in processor time" if figure.cpu else "")
             )
     for peer, reason in report.skipped.items():
         yield f"  {peer}: left out, {reason}"
     if report.first is not None:
         yield from as_lines(report.first)
+    if report.first is not None and report.pair_ms:
         yield f"{report.model} after {report.first.model}, 24 lines, by who answers:"
         for key, value in report.pair_ms.items():
             yield f"  {key:38} {value:8.0f} ms"
         yield f"  {'memory of the process':38} {report.pair_mib:8.0f} MiB"
+    if report.stopped:
+        yield f"Stopped at {report.stopped}: what comes after that was not measured."

@@ -37,6 +37,11 @@ def at_least(name: str, value: float, unit: str, goal: float) -> Figure:
     return Figure(name, value, unit, f">= {goal:g}", value >= goal)
 
 
+def beside(name: str, value: float, unit: str) -> Figure:
+    """A figure of another program, which has no target."""
+    return Figure(name, value, unit, "", True)
+
+
 def print_figures(figures: Sequence[Figure], *, as_json: bool, **more: Any) -> int:
     """Print figures as a table or as one JSON object with `more` in it; 1 if a target is missed."""
     if as_json:
@@ -44,6 +49,6 @@ def print_figures(figures: Sequence[Figure], *, as_json: bool, **more: Any) -> i
     else:
         width = max((len(figure.name) for figure in figures), default=0)
         for f in figures:
-            mark = "met" if f.met else "MISSED"
+            mark = ("met" if f.met else "MISSED") if f.target else "for comparison"
             print(f"{f.name:<{width}}  {f.value:>10,.2f} {f.unit:<12} {f.target:<8} {mark}")
     return int(not all(figure.met for figure in figures))

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from midstream.bench.figures import Figure, at_most, percentile
+from midstream.bench.figures import Figure, at_most, beside, percentile
 from midstream.bench.terminal import TerminalProgram
 from midstream.processes import resident_bytes
 
@@ -35,7 +35,8 @@ _TOKENS: Final = 20 * _LINES
 _WIDE: Final = (160, 48)
 
 
-def _long_function(lines: int) -> str:
+def long_function(lines: int) -> str:
+    """Return the source of a function with this number of lines."""
     body = "".join(
         f'    value_{n} = compute(items[{n}], "text {n}", total - {n % 7})\n' for n in range(lines)
     )
@@ -104,7 +105,7 @@ def prepared(bytecode: Path, lines: int = _LINES, rate: float = 1_000) -> Genera
     with tempfile.TemporaryDirectory() as name:
         place = ScratchFolder(Path(name), bytecode)
         place.file.parent.mkdir()
-        place.file.write_text(_long_function(lines))
+        place.file.write_text(long_function(lines))
         edit = [["compute(items[1", "measure(items[1"], ["total - 3", "total + 3"]]
         script = [{"match": "", "edit": edit, "rate": rate}]
         (place.folder / "script.json").write_text(json.dumps(script))
@@ -171,6 +172,35 @@ def keys(
         at_most(f"processor, {at}", used / seconds * 100, "% of a core", goals[2]),
         at_most(f"output, {at}", sent_kb, "kB/s", 800),
     ]
+
+
+STOCK_STARTED: Final = "fed from here on"
+"""What the input line of `bench.stock` says once it runs."""
+
+STOCK_WIDGETS: Final = {"richlog": "RichLog", "textarea": "TextArea"}
+"""What `bench.stock` can feed, and what Textual calls it."""
+
+
+def stock(bytecode: Path, rate: float, count: int) -> list[Figure]:
+    """The same for Textual's own widgets, fed as fast, on the same terminal."""
+    found: list[Figure] = []
+    for widget, name in STOCK_WIDGETS.items():
+        command = [sys.executable, "-m", "midstream.bench.stock", widget, f"{rate}", f"{_LINES}"]
+        environment = {"PYTHONPYCACHEPREFIX": str(bytecode)}
+        with TerminalProgram(command, size=_WIDE, environment=environment) as program:
+            program.wait_for(STOCK_STARTED, 60)
+            program.drain(1.0)
+            cpu, began = program.cpu_seconds(), time.perf_counter()
+            times = _typed(program, count, _TOKENS / rate * 0.6)
+            seconds = time.perf_counter() - began
+            used = program.cpu_seconds() - cpu
+        at = f"{name} of Textual, at {rate:,.0f} tok/s"
+        found += [
+            beside(f"key to terminal, median, {at}", median(times), "ms"),
+            beside(f"key to terminal, p99, {at}", percentile(times, 99), "ms"),
+            beside(f"processor, {at}", used / seconds * 100, "% of a core"),
+        ]
+    return found
 
 
 def loop(bytecode: Path, rate: float) -> list[Figure]:

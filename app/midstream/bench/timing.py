@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from midstream.bench.figures import percentile
+from midstream.bench.formats import format_edits
 from midstream.bench.peers import Peer
+from midstream.bench.progress import Progress
 from midstream.bench.reference_edits import (
     REFERENCE_EDITS,
     edit_requests,
@@ -51,7 +54,9 @@ STOPS = 12
 """Generations stopped, each at another moment."""
 
 
-def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
+def first_tokens(
+    model: OnnxModel, repeat: int, progress: Progress
+) -> tuple[dict[str, float], dict[str, float]]:
     """Measure the first token with nothing cached, with all cached, and after redirects.
 
     The requests are the reference functions one by one, and several of them as one long region. A
@@ -63,8 +68,10 @@ def first_tokens(model: OnnxModel, repeat: int) -> tuple[dict[str, float], dict[
     """
     times: dict[str, list[float]] = {}
     shares: dict[str, list[float]] = {}
-    for title, requests in (("", edit_requests()), (LONG, long_requests())):
-        for request in requests * repeat:
+    requests = [("", request) for request in edit_requests()]
+    requests += [(LONG, request) for request in long_requests()]
+    with progress.stoppable():
+        for title, request in progress.over(requests * repeat):
             # A tiny context has no room for a long region.
             with contextlib.suppress(PromptTooLongError):
                 model.cache.clear()
@@ -88,7 +95,10 @@ TYPED = 0.6
 
 
 def changes(
-    model: TextModel, requests: Sequence[GenerateRequest], forget: Callable[[], None]
+    model: TextModel,
+    requests: Sequence[GenerateRequest],
+    forget: Callable[[], None],
+    progress: Progress,
 ) -> dict[str, float]:
     """Return milliseconds from Enter to the first changed line and to the whole answer.
 
@@ -100,19 +110,21 @@ def changes(
         model: the model.
         requests: edits of 24 lines.
         forget: clears its caches.
+        progress: told every edit.
     """
     times: dict[str, list[float]] = {}
-    for request in requests:
-        for kind in ("pasted", "typed"):
-            forget()
-            if kind == "typed":
-                for share in (0.0, TYPED):
-                    for _ in model.start(_typed(request, share)):
-                        pass
-            first, whole, writer = _change(model, request)
-            for what, seconds in (("first change", first), ("whole answer", whole)):
-                name = ", ".join(filter(None, (writer, kind, what)))
-                times.setdefault(name, []).append(seconds)
+    with progress.stoppable():
+        for request in progress.over(requests):
+            for kind in ("pasted", "typed"):
+                forget()
+                if kind == "typed":
+                    for share in (0.0, TYPED):
+                        for _ in model.start(_typed(request, share)):
+                            pass
+                first, whole, writer = _change(model, request)
+                for what, seconds in (("first change", first), ("whole answer", whole)):
+                    name = ", ".join(filter(None, (writer, kind, what)))
+                    times.setdefault(name, []).append(seconds)
     return {key: 1000 * median(values) for key, values in times.items()}
 
 
@@ -207,12 +219,13 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
 
 
 def stops(
-    model: OnnxModel, *, chunks: int = 16, turns: int = STOPS
+    model: OnnxModel, progress: Progress, *, chunks: int = 16, turns: int = STOPS
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Measure from stop() on one thread to the end of the generation on another.
 
     Args:
         model: the model.
+        progress: told every generation.
         chunks: how many chunks the prompt has.
         turns: generations stopped per kind.
 
@@ -230,13 +243,18 @@ def stops(
     }
     for kind, forward in forwards.items():
         times: list[float] = []
-        for turn in range(turns):
-            delay = (1 + turn / turns) * forward
-            answer = model.decoder.context_length - prompt - 1
-            times.append(_stop_once(_bare(model, prompt, answer), delay, kind == "writing"))
+        with progress.stoppable():
+            for turn in progress.over(range(turns)):
+                delay = (1 + turn / turns) * forward
+                answer = model.decoder.context_length - prompt - 1
+                times.append(_stop_once(_bare(model, prompt, answer), delay, kind == "writing"))
+        if not times:
+            break
         took[kind] = 1000 * median(times)
         took[f"{kind}, slowest"] = 1000 * max(times)
         runs[kind] = max(times) / forward
+        if progress.stopped:
+            break
     return took, runs
 
 
@@ -253,11 +271,14 @@ def _stop_once(generation: ModelGeneration, delay: float, writing: bool) -> floa
 
     thread = threading.Thread(target=work)
     thread.start()
-    begun.wait()
-    time.sleep(delay)
-    stopped = time.perf_counter()
-    generation.stop()
-    thread.join()
+    stopped = 0.0
+    try:
+        begun.wait()
+        time.sleep(delay)
+        stopped = time.perf_counter()
+    finally:
+        generation.stop()
+        thread.join()
     return max(0.0, ended[0] - stopped)
 
 
@@ -279,13 +300,15 @@ async def loop_lag(model: OnnxModel) -> dict[str, float]:
         if busy:
             thread.start()
         lags: list[float] = []
-        for _ in range(400):
-            started = time.perf_counter()
-            await asyncio.sleep(0.002)
-            lags.append(1000 * (time.perf_counter() - started) - 2)
-        done.set()
-        if busy:
-            await asyncio.to_thread(thread.join)
+        try:
+            for _ in range(400):
+                started = time.perf_counter()
+                await asyncio.sleep(0.002)
+                lags.append(1000 * (time.perf_counter() - started) - 2)
+        finally:
+            done.set()
+            if busy:
+                await asyncio.to_thread(thread.join)
         found[f"{name} p50"] = percentile(lags, 50)
         found[f"{name} p99"] = percentile(lags, 99)
     return found
@@ -354,7 +377,7 @@ def _start(model: OnnxModel, plan: EncodedRequest, tokens: Sequence[int]) -> Mod
     model.cache.clear()
     return ModelGeneration(
         plan,
-        Runtime(model.decoder, model.cache, model.drafting, exact=True),
+        Runtime(model.decoder, model.cache, model.drafting, exact=model.exact),
         _Forced(tokens),
         limit=len(tokens),
     )
@@ -366,22 +389,31 @@ SETTLE_SECONDS = 0.06
 ROUNDS, WARM, STEPS = 16, 2, 8
 """Turns at single steps: rounds, and untimed and timed steps in each."""
 
-READS, READ_SECONDS = 5, 1.0
+READS, READ_SECONDS = 5, 2.0
 """How often a prompt is read, unless reading takes more than these seconds in all."""
 
-CONTEXTS = (256, 1024, 2048, 8192)
+CONTEXTS = (256, 1024, 4096, 16384)
 """Cached tokens at which single steps are timed, as far as the model's context allows."""
+
+ROWS = (1, 2, 4, 8, 16, 32)
+"""Tokens of one run, behind the shortest context, that are timed."""
 
 Peers = Mapping[str, Peer]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A peer's figure, ours from the neighbouring turns, and how many times as quick we are."""
+    """A peer's figure, ours from the neighbouring turns, and how many times as quick we are.
+
+    Attributes:
+        cpu: the same of processor time, which other work on the machine does not lengthen; 0 where
+            it was not taken.
+    """
 
     theirs: float
     ours: float
     times: float
+    cpu: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,40 +449,72 @@ class Edits:
     peers: dict[str, dict[str, Beside]]
 
 
-def edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
+def edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress) -> Edits:
     """Answer the reference edits in the model's own way, nothing cached, and let the peers follow.
 
     Where that way is a code of its own, the peers also write the same text in full, as they would
     with a model of this size that knows plain text only.
+
+    Raises:
+        KeyboardInterrupt: Ctrl+C was pressed before the first was written.
     """
     requests = edit_requests()
     tokenizer = load_tokenizer(model.folder) if model.folder.is_edit_model else None
     write(model, requests[0])
     turns: list[_Turn] = []
-    for request in requests * repeat:
-        prompt = model.plan(request).prompt_ids
-        model.cache.clear()
-        settle(model, peers)
-        turn = _turn(prompt, *write(model, request), model, peers)
-        if tokenizer is not None:
-            asked = tokenizer.encode(request.messages[-1].text, add_special_tokens=False).ids
-            plain = tokenizer.encode(turn.text, add_special_tokens=False).ids
-            fits = len(asked) + len(plain) < model.decoder.context_length
-            for name, peer in peers.items() if fits else ():
-                settle(model, peers)
-                turn.plain[name] = _write_plainly(peer, asked, len(plain))
-        turns.append(turn)
+    with progress.stoppable():
+        for request in progress.over(requests * repeat):
+            prompt = model.plan(request).prompt_ids
+            model.cache.clear()
+            settle(model, peers)
+            turn = _turn(prompt, *write(model, request), model, peers)
+            if tokenizer is not None:
+                asked = tokenizer.encode(request.messages[-1].text, add_special_tokens=False).ids
+                plain = tokenizer.encode(turn.text, add_special_tokens=False).ids
+                fits = len(asked) + len(plain) < model.decoder.context_length
+                for name, peer in peers.items() if fits else ():
+                    settle(model, peers)
+                    turn.plain[name] = _write_plainly(peer, asked, len(plain))
+            turns.append(turn)
     return _edits(turns)
 
 
-def forced_edits(model: OnnxModel, peers: Peers, repeat: int) -> Edits:
-    """Write the reference renames as plain text, nothing cached, and let the peers follow."""
+def forced_edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress) -> Edits:
+    """Write the reference renames as plain text, nothing cached, and let the peers follow.
+
+    Raises:
+        KeyboardInterrupt: Ctrl+C was pressed before the first was written.
+    """
     turns: list[_Turn] = []
-    for plan, tokens, text in forced_plans(model) * repeat:
-        settle(model, peers)
-        usage = write_forced(model, plan, tokens)
-        turns.append(_turn(plan.prompt_ids, text, usage, model, peers))
+    with progress.stoppable():
+        for plan, tokens, text in progress.over(forced_plans(model) * repeat):
+            settle(model, peers)
+            usage = write_forced(model, plan, tokens)
+            turns.append(_turn(plan.prompt_ids, text, usage, model, peers))
     return _edits(turns)
+
+
+def edits_by_format(model: OnnxModel, peers: Peers, progress: Progress) -> dict[str, Edits]:
+    """Write an edit of 200 lines in every format, once, nothing cached.
+
+    Formats whose answer does not fit the model's context are left out.
+    """
+    tokenizer = load_tokenizer(model.folder)
+
+    def ids(text: str) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    found: dict[str, Edits] = {}
+    with progress.stoppable():
+        for edit in progress.over(list(format_edits())):
+            prompt, tokens = ids(edit.prompt), ids(edit.answer)
+            if len(prompt) + len(tokens) + 2 > model.decoder.context_length:
+                continue
+            plan = EncodedRequest(prompt, ids(edit.draft), frozenset(), _NoText())
+            settle(model, peers)
+            usage = write_forced(model, plan, tokens)
+            found[edit.name] = _edits([_turn(prompt, edit.answer, usage, model, peers)])
+    return found
 
 
 def write(model: OnnxModel, request: GenerateRequest) -> tuple[str, Usage]:
@@ -499,6 +563,8 @@ def _turn(prompt: Sequence[int], text: str, usage: Usage, model: OnnxModel, peer
 
 
 def _edits(turns: Sequence[_Turn]) -> Edits:
+    if not turns:
+        raise KeyboardInterrupt
     usages = [turn.usage for turn in turns]
     forwards = sum(usage.forwards for usage in usages)
     tokens = sum(usage.output_tokens for usage in usages)
@@ -582,40 +648,82 @@ class Speeds:
     peers: dict[str, dict[str, Beside]]
 
 
-def steps(model: OnnxModel, peers: Peers) -> dict[int, Speeds]:
-    """Time prefill and single greedy steps at several context lengths."""
+def steps(
+    model: OnnxModel, peers: Peers, progress: Progress, contexts: Sequence[int] = CONTEXTS
+) -> dict[int, Speeds]:
+    """Time prefill and single greedy steps at several context lengths, as far as they fit."""
     model.cache.clear()
     engines: dict[str, Peer] = {"": Plain(model), **peers}
     room = ROUNDS * (WARM + STEPS)
     found: dict[int, Speeds] = {}
-    for context in CONTEXTS:
-        if context + room > model.decoder.context_length:
-            continue
-        ids = [i % min(200, model.decoder.vocab) for i in range(7, 7 + context)]
-        read: dict[str, float] = {}
-        turns: dict[str, list[float]] = {name: [] for name in engines}
-        for name, engine in engines.items():
-            # The first time makes room.
-            engine.read(ids, room)
-            reads: list[float] = []
-            while len(reads) < READS and sum(reads) < READ_SECONDS:
-                settle(model, peers)
-                started = time.perf_counter()
-                engine.read(ids, room)
-                reads.append(time.perf_counter() - started)
-            read[name] = median(reads)
-        for turn in range(ROUNDS):
-            for name in sorted(engines, reverse=bool(turn % 2)):
-                settle(model, peers)
-                for _ in range(WARM):
-                    engines[name].step()
-                turns[name].append(median(timed(engines[name].step) for _ in range(STEPS)))
-        prefill, plain = context / read[""], 1 / median(turns[""])
-        found[context] = Speeds(prefill, plain, {})
-        for name in peers:
-            ratios = [theirs / ours for theirs, ours in zip(turns[name], turns[""], strict=True)]
-            found[context].peers[name] = {
-                "plain": Beside(1 / median(turns[name]), plain, median(ratios)),
-                "prefill": Beside(context / read[name], prefill, read[name] / read[""]),
-            }
+    fitting = [size for size in contexts if size + room <= model.decoder.context_length]
+    with progress.stoppable():
+        for context in progress.over(fitting):
+            ids = [i % min(200, model.decoder.vocab) for i in range(7, 7 + context)]
+            reads = {name: list[_Taken]() for name in engines}
+            turns = {name: list[_Taken]() for name in engines}
+            for engine in engines.values():
+                # Makes room.
+                engine.read(ids[:1], room + context - 1)
+            while len(reads[""]) < READS and sum(read.wall for read in reads[""]) < READ_SECONDS:
+                for name, engine in engines.items():
+                    settle(model, peers)
+                    reads[name].append(_take(partial(engine.read, ids, room)))
+            for turn in range(ROUNDS):
+                for name in sorted(engines, reverse=bool(turn % 2)):
+                    settle(model, peers)
+                    for _ in range(WARM):
+                        engines[name].step()
+                    turns[name].append(_typical([_take(engines[name].step) for _ in range(STEPS)]))
+            prefill, plain = context / _typical(reads[""]).wall, 1 / _typical(turns[""]).wall
+            found[context] = Speeds(prefill, plain, {})
+            for name in peers:
+                found[context].peers[name] = {
+                    "plain": _rates(turns[name], turns[""], 1),
+                    "prefill": _rates(reads[name], reads[""], context),
+                }
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Seconds that something took: of the wall's clock and of all processors together."""
+
+    wall: float
+    cpu: float
+
+
+def _take(call: Callable[[], object]) -> _Taken:
+    cpu, started = time.process_time(), time.perf_counter()
+    call()
+    return _Taken(time.perf_counter() - started, time.process_time() - cpu)
+
+
+def _typical(taken: Sequence[_Taken]) -> _Taken:
+    return _Taken(median(one.wall for one in taken), median(one.cpu for one in taken))
+
+
+def _rates(theirs: Sequence[_Taken], ours: Sequence[_Taken], tokens: int) -> Beside:
+    """Compare the same work in neighbouring turns."""
+    pairs = list(zip(theirs, ours, strict=True))
+    return Beside(
+        tokens / _typical(theirs).wall,
+        tokens / _typical(ours).wall,
+        median(them.wall / us.wall for them, us in pairs),
+        median(them.cpu / us.cpu for them, us in pairs),
+    )
+
+
+def row_times(model: OnnxModel, progress: Progress) -> dict[int, float]:
+    """Milliseconds of a run by how many tokens it has, in turns, behind the shortest context."""
+    model.cache.clear()
+    decoder, past = model.decoder, CONTEXTS[0]
+    counts = [rows for rows in ROWS if past + rows + 1 < decoder.context_length]
+    decoder.fill([i % decoder.vocab for i in range(past)], 0)
+    times = {rows: list[float]() for rows in counts}
+    with progress.stoppable():
+        for _ in progress.over(range(ROUNDS)):
+            for rows in counts:
+                ids = [i % decoder.vocab for i in range(rows)]
+                times[rows].append(timed(partial(decoder.run, ids, past)))
+    return {rows: 1000 * median(taken) for rows, taken in times.items() if taken}

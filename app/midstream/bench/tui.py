@@ -6,19 +6,23 @@ busy is printed beside them.  What is measured, and how, is ``screen_runs``'s.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from midstream.arguments import CommandParser
 from midstream.bench import screen_runs
 from midstream.bench.figures import Figure, print_figures
+from midstream.bench.machine import compared, machine_facts, read_output
 
 _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
     "start": lambda at, quick: screen_runs.start(at, 2 if quick else 6),
     "keys": lambda at, quick: screen_runs.keys(at, 5_000, (2, 8, 22), 40 if quick else 150),
     "fast": lambda at, quick: screen_runs.keys(at, 20_000, (4, 16, 45), 40 if quick else 150),
+    "stock": lambda at, quick: screen_runs.stock(at, 5_000, 40 if quick else 150),
     "tmux": lambda at, quick: screen_runs.through_tmux(at, 40 if quick else 150),
     "stop": lambda at, quick: screen_runs.stops(at, 3 if quick else 12),
     "frames": lambda at, _: screen_runs.frames(at, 5_000),
@@ -41,7 +45,11 @@ def run(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="an earlier output (--json) to compare with"
+    )
     options = parser.parse_args(argv)
+    earlier = None if options.compare is None else read_output(options.compare)
     wanted = options.only or [n for n in _RUNS if not (options.quick and n in _NOT_QUICK)]
     before = _processors()
     figures: list[Figure] = []
@@ -49,9 +57,16 @@ def run(argv: Sequence[str]) -> int:
         for name in wanted:
             figures += _RUNS[name](Path(bytecode), options.quick)
     busy = _busy(before, _processors())
-    code = print_figures(figures, as_json=options.json, busy=busy)
+    facts = machine_facts()
+    if not options.json:
+        print("; ".join(f"{name} {text}" for name, text in facts.items()))
+    code = print_figures(figures, as_json=options.json, busy=busy, machine=facts)
     if not options.json and busy is not None:
         print(f"The processors of this machine were busy for {busy:.0%} of the time.")
+    if earlier is not None:
+        now = {"machine": facts, "figures": [asdict(figure) for figure in figures]}
+        lines = "\n".join([f"compared with {options.compare}:", *compared(earlier, now)])
+        print(lines, file=sys.stderr if options.json else sys.stdout)
     return code
 
 

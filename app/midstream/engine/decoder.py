@@ -37,6 +37,16 @@ Array = np.ndarray[Any, Any]
 POOLED_ROWS = 128
 """Bindings are kept for runs of at most this many tokens; longer ones make their own."""
 
+FIRST_ROWS = 512
+"""Rows that a cache has room for from the beginning, context permitting."""
+
+IDLE_SHARE = 4
+"""A cache this many times larger than a prompt needs is released. Growing it again copies the rows
+that are kept, so that should stay rare."""
+
+CAUSAL_SLACK = 1e-2
+"""Spreads of the logits by which a token may be changed by a later one: rounding, no more."""
+
 
 class RunTerminatedError(Exception):
     """A run was ended by `Decoder.terminate`; the cache holds what it held before."""
@@ -69,6 +79,8 @@ class Decoder:
         vocab: size of the vocabulary.
         shared: whether past and present are one buffer.
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
+        causal: whether a token's logits depend on no later one of its run (likewise). They do in
+            graphs that quantise activations while they run, with one scale for all rows.
         runtime_s: seconds spent inside ONNX Runtime so far.
         row_cost: what one more row of a run has cost so far.
         written: rows of the live cache that were ever written: the memory that it really takes (the
@@ -122,7 +134,7 @@ class Decoder:
         self._mask_name = mask.name if mask else ""
         self._mask: Array = np.zeros((1, 0))
         self._masked = 0
-        self._reserve(min(self.context_length, 512), 0)
+        self._reserve(min(self.context_length, FIRST_ROWS), 0)
 
     @property
     def wafer_s(self) -> float | None:
@@ -179,9 +191,20 @@ class Decoder:
     def load_rows(self, saved: Sequence[Array], count: int) -> None:
         """Put the first `count` rows of a copy made by `save_rows` into the live cache."""
         if count > self._cache.capacity:
-            self._reserve(count, 0)
+            self._grow(count, 0)
         self.written = max(self.written, count)
         self._cache.load(saved, count)
+
+    def fit(self, rows: int, keep: int) -> None:
+        """Give memory back that a longer prompt has left, if a cache of `rows` wants far less.
+
+        Args:
+            rows: what the next prompt takes.
+            keep: how many of the live rows are its first ones; the others are lost.
+        """
+        wanted = min(self.context_length, max(FIRST_ROWS, 2 * rows))
+        if self._cache.capacity >= IDLE_SHARE * wanted:
+            self._reserve(wanted, keep)
 
     def _run_options(self) -> Any:
         options = self._ort.RunOptions()
@@ -209,7 +232,7 @@ class Decoder:
         count = self._padded(given) if exact else given
         total = past + count
         if total > self._cache.capacity:
-            self._reserve(total, past)
+            self._grow(total, past)
         if total > self.written:
             self.written = total
         if not self.shared and past != self._cache.stored:
@@ -299,14 +322,17 @@ class Decoder:
             self._logits = np.empty(size, self._logits.dtype)
         return self._logits[:size].reshape(rows, self.vocab)
 
-    def _reserve(self, rows: int, keep: int) -> None:
+    def _grow(self, rows: int, keep: int) -> None:
         """Make room for `rows` rows and keep the first `keep`.
 
         Capacity doubles, so that growing costs little in all.
         """
         if rows > self.context_length:
             raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
-        capacity = min(self.context_length, max(rows, 2 * self._cache.capacity))
+        self._reserve(min(self.context_length, max(rows, 2 * self._cache.capacity)), keep)
+
+    def _reserve(self, capacity: int, keep: int) -> None:
+        """Move the first `keep` rows into a cache of another size."""
         self._cache.reserve(capacity, keep)
         self.written = keep
         self._runs.clear()
@@ -318,6 +344,7 @@ class Decoder:
     def _probe(self, folder: ModelFolder) -> None:
         """Run two tokens to find out whether the cache can be shared and which logits come back."""
         self.shared = self._whole_mask = False
+        self.causal = True
         logits: Array | None = None
         if folder.shares_cache is not False:
             # Room for four rows of which none is used: only a graph that shares returns four. One
@@ -337,12 +364,19 @@ class Decoder:
                     f"{folder.graph} loads but does not run: {reason(error)}"
                 ) from error
         self.all_rows, self.vocab = logits.shape[1] == 2, int(logits.shape[2])
+        if self.all_rows:
+            buffer = 4 if self.shared else 0
+            other, _ = self._probe_run(buffer, mask=2, second=1)
+            # Bit for bit on CPUs; on other devices sums may come in any order.
+            gap = np.abs(np.subtract(other[0, 0], logits[0, 0], dtype=np.float32)).max()
+            self.causal = bool(gap <= CAUSAL_SLACK * logits[0, 0].std(dtype=np.float32))
 
-    def _probe_run(self, buffer: int, mask: int) -> tuple[Array, int]:
-        """Run two tokens with so many rows of cache and so long a mask; return the logits and how
-        long a cache comes back.
+    def _probe_run(self, buffer: int, mask: int, second: int = 0) -> tuple[Array, int]:
+        """Run token 0 and a second one with a cache and a mask of the given lengths; return the
+        logits and the length of the returned cache.
         """
-        feeds: dict[str, Array] = {self.io.tokens.name: np.zeros((1, 2), self.io.tokens.dtype)}
+        tokens = np.array([[0, second]], self.io.tokens.dtype)
+        feeds: dict[str, Array] = {self.io.tokens.name: tokens}
         for name, info in self.io.extras.items():
             value = np.full(_sizes(name, info, 2), 2, info.dtype)
             if name == "attention_mask":

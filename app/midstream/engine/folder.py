@@ -86,11 +86,17 @@ class Takeover:
         threshold: its answer is shown if its calibrated probability is at least this.
         compare: from this probability on its answer competes with this model's; None stands for the
             other model's own threshold.
+        hold: this model's answer is held back until it is complete where its first token has a
+            lower probability than this.
+        decline: an answer that changes something and was held back is not shown, and the request is
+            declined, where its probability of being right is lower than this.
     """
 
     first: str
     threshold: float
     compare: float | None = None
+    hold: float = 0.0
+    decline: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,16 +313,18 @@ def _takeover(table: Mapping[str, Any], path: Path) -> Takeover | None:
         return None
     first, threshold, compare = (table.get(key) for key in ("first", "threshold", "compare"))
     named = isinstance(first, str) and Path(first).name == first
-    numbers = _is_number(threshold) and (compare is None or _is_number(compare))
-    if not (named and numbers):
+    others = {key: table.get(key, 0.0) for key in ("hold", "decline")}
+    numbers = _is_number(threshold) and all(map(_is_number, others.values()))
+    if not (named and numbers and (compare is None or _is_number(compare))):
         raise ModelFolderError(
             f"{path / 'midstream.toml'}: [takeover] should hold first, the name of a model folder, "
-            "and the numbers threshold and, if wanted, compare."
+            "and the numbers threshold and, if wanted, compare, hold and decline."
         )
     return Takeover(
         cast("str", first),
         float(cast("float", threshold)),
         None if compare is None else float(cast("float", compare)),
+        **{key: float(value) for key, value in others.items()},
     )
 
 

@@ -101,6 +101,9 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._exact = runtime.exact
+        # Of a prompt, the first token must not depend on how much was cached: see the module's
+        # docstring for what is different about one row. Exact runs are never that short.
+        self._last = 1 if runtime.exact else 2
         self._drafter: Proposer | None = None
         if runtime.drafting is not None and runtime.decoder.all_rows:
             self._drafter = plan.drafter or Drafter(plan.draft_ids, plan.prompt_ids)
@@ -182,10 +185,10 @@ class ModelGeneration:
         """Compute the rows of all prompt tokens but the last ones, which the first run decodes."""
         prompt = self._plan.prompt_ids
         with self._step:
-            past = self._open(prompt[:-1])
+            past = self._open(prompt[: -self._last])
         self.usage.cached_tokens = past
         while past < len(prompt) - SHORT_TAIL and not self._stop.is_set():
-            chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - 1)]
+            chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - self._last)]
             with self._step:
                 self._take_back()
                 self._fill(chunk, past)

@@ -102,15 +102,17 @@ class OnnxModel:
         decoder: the graph and its cache.
         cache: what is remembered of earlier prompts.
         drafting: how much is drafted; None verifies no drafts (the text is the same, only slower).
+        exact: whether all runs are such that the text with drafts is the text without.
     """
 
     def __init__(
         self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
     ) -> None:
         self.folder = folder
-        self.drafting: Drafting | None = folder.drafting
         self._style = prompt_style(folder)
         self.decoder = Decoder(folder, provider=provider, threads=threads)
+        self.exact = folder.drafting is not None and self.decoder.causal
+        self.drafting: Drafting | None = folder.drafting if self.exact else None
         require_vocabulary(folder, self._style, self.decoder.vocab)
         self.cache = PrefixCache(self.decoder)
         self._facts = {**folder.facts, "provider": provider}
@@ -170,7 +172,7 @@ class OnnxModel:
                 self.decoder,
                 self.cache,
                 self.drafting,
-                exact=self.folder.drafting is not None,
+                exact=self.exact,
                 turn=self._turn,
                 step=self._step,
             ),

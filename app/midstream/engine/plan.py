@@ -72,6 +72,11 @@ class Judge(Protocol):
         """Whether the model has said that it cannot do what was asked."""
         ...
 
+    @property
+    def opening(self) -> float:
+        """Probability of the answer's first token, 1 before there is one."""
+        ...
+
     def confidence(self) -> float:
         """Return the probability that the answer, which is complete, is right."""
         ...

@@ -62,6 +62,7 @@ class PrefixCache:
             self._saved.move_to_end(best)
         if self._worth_saving(live):
             self._save()
+        self._decoder.fit(len(prompt), live if rows is None else 0)
         if rows is not None:
             self._decoder.load_rows(rows, longest)
             live = longest
