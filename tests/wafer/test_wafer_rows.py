@@ -5,6 +5,7 @@ out.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,12 @@ from hypothesis import strategies as st
 
 from midstream.wafer import validation
 from midstream.wafer.baselines import compare
-from midstream.wafer.cost import Rectangle
+from midstream.wafer.cost import Rectangle, decode_cost
 from midstream.wafer.errors import DoesNotFitError, WaferUsageError
+from midstream.wafer.estimate import machine
+from midstream.wafer.kernels import generation
+from midstream.wafer.machines import Wafer
+from midstream.wafer.machines import hardware as machine_of
 from midstream.wafer.models import preset, preset_names, resolve
 from midstream.wafer.options import Options
 from midstream.wafer.predict import predict
@@ -212,6 +217,22 @@ def test_gemv_rows() -> None:
         text = f"{HEADER}\na100x{count},sglang,gemv-16384,gemv,,,,,,,,0.3,ms,x"
         assert 0.04 < point(text) < 0.6
     assert point(f"{HEADER}\nwse2,waferllm,gemm-4096,,480,,,,,,,1,ms,x") > 0
+
+
+@pytest.mark.parametrize(("size", "milliseconds"), [("16k", 0.0012), ("32k", 0.00203)])
+@pytest.mark.parametrize("side", [720, 750])
+def test_a_product_pays_no_software_of_a_layer(size: str, milliseconds: float, side: int) -> None:
+    """Table 6 of WaferLLM, on its largest grids."""
+    row = f"wse2,waferllm,gemv-{size},gemv,{side},,,,,,,{milliseconds},ms,x"
+    assert point(f"{HEADER}\n{row}") == pytest.approx(milliseconds, rel=0.1)
+    (product,) = resolve(f"gemv-{size}").kinds[0]
+    grid = Rectangle(side, side)
+    wafer = machine_of("wse2")
+    assert isinstance(wafer, Wafer)
+    at = machine(wafer, generation("waferllm-wse2"))
+    assert decode_cost(product, grid, at, 1).software == 0
+    inside = decode_cost(replace(product, alone=False), grid, at, 1)
+    assert inside.software == at.costs.collective
 
 
 def test_a_product_is_a_model_like_any_other() -> None:

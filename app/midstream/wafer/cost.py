@@ -8,6 +8,8 @@ Decode, one token:
 
 * local GEMV: ``k' * (issue + A * n')``, k' vector instructions of n' multiply-adds;
 * collective: two-level tree of ``c(n', 2)`` wavelets along the axis, plus the software around it;
+* a product alone: its result is cleared by one vector instruction, and the collective has no
+  software around it, because no layer is there (WaferLLM's ``meshgemv.csl``);
 * attention: a GEMV against the key tile (all-reduce of scores), softmax (two scalar all-reduces,
   exp in scalar code), a GEMV against the value tile (all-reduce of the output).
 
@@ -155,6 +157,8 @@ def decode_cost(
     if op.kind in ("linear", "head"):
         rows, columns = ceil_div(op.k, along), ceil_div(op.n, across)
         compute = batch * op.copies * _gemv(rows, columns, k)
+        if op.alone:
+            compute += batch * (k.issue + k.cycles_per_mac * columns)
         total = CycleCost(compute=compute)
         if op.kind == "head":
             # Arg-max over the local logits, then two scalar all-reduces (value and place).
@@ -167,7 +171,7 @@ def decode_cost(
         total = CycleCost(compute=batch * (vectors + scalars))
     if op.reduced:
         values = 1 if op.kind == "norm" else ceil_div(op.reduced, across)
-        total += _allreduce(batch * values, along, machine)
+        total += _allreduce(batch * values, along, machine, bare=op.alone)
     return total
 
 
@@ -175,10 +179,11 @@ def _gemv(rows: int, columns: int, k: KernelCosts) -> float:
     return rows * (k.issue + k.cycles_per_mac * columns)
 
 
-def _allreduce(values: int, length: int, machine: Machine) -> CycleCost:
+def _allreduce(values: int, length: int, machine: Machine, *, bare: bool = False) -> CycleCost:
+    """Price of a collective; ``bare`` leaves the software around it out."""
     wavelets = ceil_div(values, machine.values_per_wavelet)
     tree = two_level_allreduce(length, wavelets, machine.ramp)
-    software = machine.costs.collective if length > 1 else 0.0
+    software = machine.costs.collective if length > 1 and not bare else 0.0
     return CycleCost(0.0, tree.hops, tree.stages, tree.streaming, software, 0.0, tree.depth)
 
 

@@ -38,6 +38,7 @@ class Operator:
         vectors: Vector instructions over ``k`` values per token.
         window: Attention window in tokens, 0 for none.
         products: Separate matrix products in prefill, where the published kernels do not fuse.
+        alone: Whether it is a program of its own: nothing of a layer runs around its collective.
         op_types: ONNX operator types that it stands for.
     """
 
@@ -54,6 +55,7 @@ class Operator:
     vectors: int = 0
     window: int = 0
     products: int = 1
+    alone: bool = False
     op_types: tuple[str, ...] = ()
 
     @property
@@ -138,7 +140,7 @@ def product_of(rows: int, columns: int) -> Workload:
     shape = ModelShape(
         square, layers=1, hidden=rows, heads=1, kv_heads=1, head_dim=1, ffn=0, vocab=0
     )
-    product = Operator("gemv", "linear", rows, columns, op_types=("MatMul",))
+    product = Operator("gemv", "linear", rows, columns, alone=True, op_types=("MatMul",))
     return Workload(shape, ((product,),), (0,), (), product=True)
 
 

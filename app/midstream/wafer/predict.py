@@ -22,7 +22,7 @@ from midstream.wafer.estimate import (
 from midstream.wafer.kernels import KernelGeneration, generation
 from midstream.wafer.machines import Gpu, Wafer, hardware
 from midstream.wafer.models import resolve
-from midstream.wafer.operators import Operator
+from midstream.wafer.operators import product_of
 from midstream.wafer.parameters import Parameters
 from midstream.wafer.placement import place
 from midstream.wafer.plan import Plan
@@ -191,11 +191,10 @@ def _microbenchmark(
     """One product on a grid: local work and one all-reduce (matrix-vector), or P shifts."""
     grid = _grids(row)[1]
     notes = [f"grid {grid.width} assumed"] if row.grids is None else []
-    rows, columns = matrix
-    op = Operator(row.phase, "linear", rows, columns)
+    ((op,),) = product_of(*matrix).kinds
     m = machine(hw, kernels, parameters)
     if row.phase == "gemm":
-        tokens = row.prompt or row.batch if (row.prompt or row.batch > 1) else rows
+        tokens = row.prompt or row.batch if (row.prompt or row.batch > 1) else op.k
         cost = prefill_cost(op, grid, m, tokens, tokens)
     else:
         cost = decode_cost(op, grid, m, 1, row.batch)
