@@ -7,15 +7,19 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.documents import SourceText
+from midstream.edits.request import parse_request
+from midstream.engine.types import GenerateRequest
 from midstream.pairing.renaming import Renaming, renamed_again
 from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, is_question
 from midstream.pairing.scope.find import TargetUnclearError, find_target
 from midstream.pairing.scope.mentions import AtPath, find_at_paths, missing_names
 from midstream.pairing.session import PairingSession
 from midstream.responses.model_info import ModelInfo
+from midstream.serving.replay import ReplayModel
+from midstream.settings import Settings
 from midstream.workspace.files import Workspace
 from tests.helpers.pairing import Witness
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stepped import SteppedModel, served
 
 UTIL = "def f(x):\n    return x\n\n\ndef g(x):\n    return x * 2\n"
 MAIN = "import util\n\n\ndef main(word):\n    hits = word\n    return hits\n"
@@ -98,6 +102,47 @@ async def test_a_name_of_another_file_is_not_renamed_where_it_is_used(
     await session.turns.stop()
 
 
+@pytest.mark.parametrize(
+    ("asked", "cursor", "sentence"),
+    [
+        ("rename htis to n", 4, r"Nothing here is called `htis`; nearest: `hits`\."),
+        ("rename `wrod` to text in main", 4, r"Nothing here is called `wrod`; nearest: `word`\."),
+        ("rename htis to n", None, r"Nothing here is called `htis`; nearest: `hits`\."),
+        ("rename qqqq to n", 4, r"Nothing here is called `qqqq`; say a name that the code has\."),
+        ("rename widest to n", 4, r"`widest` is not in main\.py but in shape\.py; open the one"),
+        (
+            "rename widest to n in main",
+            4,
+            r"`widest` is not in main\.py but in shape\.py; open the",
+        ),
+        ("rename sep to n", 4, r"`sep` is not in `main` but in line 1 of main\.py; mark the lines"),
+    ],
+)
+async def test_a_name_that_is_not_there_is_not_renamed_at_the_cursor(
+    session: PairingSession,
+    model: SteppedModel,
+    root: Path,
+    asked: str,
+    cursor: int | None,
+    sentence: str,
+) -> None:
+    (root / "main.py").write_text(f"from os import path as sep\n{MAIN}")
+    (root / "shape.py").write_text(
+        "class Shape:\n    def __init__(self):\n        self.widest = 1\n"
+    )
+    with pytest.raises(TargetUnclearError, match=sentence) as caught:
+        await session.turns.instruct(asked, path="main.py", cursor=cursor)
+    assert not caught.value.candidates, "the same words would be wrong there as well"
+    assert not model.requests
+
+
+@pytest.mark.parametrize("asked", ["rename it to first", "rename the function to first"])
+async def test_a_word_for_the_thing_itself_is_no_name(session: PairingSession, asked: str) -> None:
+    turn = await session.turns.instruct(asked, path="main.py", cursor=4)
+    assert turn.symbol == "main"
+    await session.turns.stop()
+
+
 def test_a_decorator_is_not_a_file(root: Path) -> None:
     workspace = Workspace(root)
     assert find_at_paths("add @functools.cache to main", workspace) == ()
@@ -145,15 +190,25 @@ def test_a_name_is_exchanged_before_it_was_written() -> None:
     assert again == Renaming("matches", "hits")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no, call it `matches`",
+        "sorry, `matches` is better",
+        "`matches` would be better",
+        "better: matches",
+        "actually, a better name would be matches",
+    ],
+)
 async def test_another_name_right_after_the_end_is_for_the_last_answer(
-    session: PairingSession, model: SteppedModel
+    session: PairingSession, model: SteppedModel, said: str
 ) -> None:
     await session.turns.instruct("rename hits to found in main", path="main.py")
     model.give("def main(word):\n    found = word\n    return found\n")
     model.end()
     await session.turns.finished()
     await session.files.accept_rest("main.py")
-    turn = await session.turns.instruct("no, call it `matches`", path="util.py", cursor=0)
+    turn = await session.turns.instruct(said, path="util.py", cursor=0)
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await Witness(session).until(lambda: model.asked != "rename hits to found in main")
     assert model.asked == "rename `found` to `matches`"
@@ -170,6 +225,37 @@ async def test_an_instruction_for_undecided_lines_says_so(
     await session.turns.instruct("add a docstring to main", path="main.py")
     assert any("works on the text of" in each.text for each in session.status.notices)
     await session.turns.stop()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("rename x to n in @util.py:g", "rename x to n in g"),
+        ("In @util.py, add a docstring to g.", "add a docstring to g."),
+        ("rename x to n in g in util.py", "rename x to n in g"),
+        ("@util.py:g", "g"),
+        ("add @functools.cache to main", "add @functools.cache to main"),
+        ("tidy main as in @util.py", "tidy main as in util.py"),
+    ],
+)
+async def test_an_edit_model_is_not_told_files(root: Path, asked: str, told: str) -> None:
+    """It would take the ``@`` for a decorator."""
+    told_it: list[str] = []
+
+    def answer(request: GenerateRequest) -> str:
+        parsed = parse_request(request.messages[-1].text)
+        assert parsed is not None
+        told_it.append(parsed.instruction)
+        return parsed.region
+
+    model = ReplayModel(answer, facts={"prompt": "edit-codec", "languages": "python"})
+    async with (
+        served(model) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        await session.turns.instruct(asked, path="main.py", cursor=4)
+        await session.turns.finished()
+    assert told_it == [told]
 
 
 EDITS = ModelInfo(prompt="edit-codec")

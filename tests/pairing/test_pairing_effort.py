@@ -97,6 +97,25 @@ async def test_high_asks_the_projects_own_test(root: Path, model: SteppedModel) 
     assert not (root / "__pycache__").exists(), "it ran elsewhere"
 
 
+async def test_a_candidate_that_goes_on_and_on_is_left_out(root: Path) -> None:
+    model = SteppedModel(CHAT | {"edit_format": "search-replace"})
+    async with served(model) as endpoint:
+        settings = Settings(effort="high", guard=False)
+        session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+        async with session:
+            witness = Witness(session)
+            model.give("There is one more thing. " * 2_000)
+            turn = await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await witness.until(lambda: session.turns.trying == (2, 4))
+            assert model.stopped == 1
+            answer(model, *[block(LINE, GOOD_LINE)] * 3)
+            await session.turns.finished()
+            assert turn.status is TurnStatus.DONE
+            assert turn.tried.startswith("4 candidates, 1 different")
+            await session.files.accept_rest("area.py")
+    assert (root / "area.py").read_text() == GOOD
+
+
 async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel) -> None:
     async with served(model) as endpoint:
         settings = Settings(effort="high", guard=False)

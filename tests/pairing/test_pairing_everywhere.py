@@ -104,6 +104,44 @@ async def test_exactly_the_listed_uses_are_exchanged(
         assert (root / path).read_text() == expected(before[path])
 
 
+PAD = """\
+import textwrap
+
+
+class Pad:
+    width: int = 70
+
+    def fill(self, text):
+        line = text.strip()
+        return textwrap.fill(line, width=self.width)
+
+
+class Row:
+    width: int = 3
+"""
+
+
+async def test_a_keyword_of_a_library_is_not_taken_for_what_was_renamed(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "pad.py").write_text(PAD)
+    (root / "main.py").write_text("from pad import Pad\n\nprint(Pad().width)\n")
+    await session.turns.instruct("rename width to columns in Pad", path="pad.py")
+    model.give(PAD[PAD.index("class Pad") : PAD.index("\n\nclass Row")].replace("width", "columns"))
+    model.end()
+    await session.turns.finished()
+    first, last = [hunk.id for hunk in session.hunks.undecided()]
+    await session.files.accept(first)
+    await session.files.accept(last)
+    assert await session.background.elsewhere(last) == 1
+    await session.background.finished()
+    assert await session.files.accept_rest("main.py") == 1
+    assert "Pad().columns" in (root / "main.py").read_text()
+    assert await session.background.elsewhere(last) == 0
+    last_word = session.status.notices[-1].text
+    assert last_word.startswith("No other place was found"), "Row has its own"
+
+
 async def test_uncertain_uses_are_flagged(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
@@ -154,6 +192,9 @@ class Report:
     def waiting(self, sentence: str) -> None:
         pass
 
+    def disclosed(self, sentence: str) -> None:
+        pass
+
     def text(self, text: str) -> None:
         pass
 
@@ -179,6 +220,17 @@ async def test_edit_everywhere(
     assert set(report.paths) == {"util.py", "main.py"}
     assert (root / "util.py").read_text() == expected(UTIL)
     assert (root / "main.py").read_text() == expected(MAIN)
+
+
+async def test_edit_tells_of_a_name_that_nothing_defines(
+    root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
+) -> None:
+    model.give("@functools.cache\ndef helper(x):\n    return x + 1\n")
+    model.end()
+    job = Job(root, "util.py", "add @functools.cache to helper", apply=True)
+    outcome = await run_job(job, Report(), settings=settings, endpoint=endpoint)
+    assert outcome.written
+    assert outcome.left == "Nothing defines `functools` (util.py, line 4)."
 
 
 async def test_plain_mode_repeats_a_change(

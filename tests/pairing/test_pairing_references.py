@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing.references import Use, UseLeft, find_uses, first_use, uses_left, with_name
+from midstream.pairing.references import (
+    Use,
+    UseLeft,
+    find_uses,
+    first_use,
+    listed,
+    uses_left,
+    with_name,
+)
 from midstream.workspace.files import Workspace
 from tests.helpers.repositories import git
 
@@ -295,3 +303,31 @@ async def test_an_attribute_that_is_called_like_a_parameter(tmp_path: Path) -> N
         tmp_path, ["box.py"], {"box.py": before.split("\n")}, {"box.py": after.split("\n")}
     )
     assert [(use.name, use.new, use.line) for use in left] == [("size", "edge", 5)]
+
+
+async def test_a_namesake_that_a_method_calls_of_what_it_holds_is_uncertain(tmp_path: Path) -> None:
+    text = (
+        "class Log:\n    def __init__(self, inner, parts):\n        self._inner = inner\n"
+        "        self.parts = parts\n\n    def child(self, name):\n"
+        "        for part in self.parts:\n            part.child(name)\n"
+        "        return self._inner.child(name)\n\n"
+        "    def alias(self, name):\n        return self._inner.child(name)\n\n\n"
+        "def use(log):\n    return log.child(1)\n"
+    )
+    (tmp_path / "log.py").write_text(text)
+    uses = await find_uses(tmp_path, ["log.py"], "child", Use("log.py", 5, 8))
+    assert {use.line: use.certain for use in uses} == {
+        5: True,
+        7: True,
+        8: False,
+        11: False,
+        15: True,
+    }
+    after = text.replace("def child", "def sub").replace("part.child", "part.sub")
+    before = {"log.py": text.split("\n")}
+    now = {"log.py": after.replace("log.child", "log.sub").split("\n")}
+    left = await uses_left(tmp_path, ["log.py"], before, now)
+    assert listed(left) == "Nothing says whether `child` means the same in log.py:9"
+    now = {"log.py": after.split("\n")}
+    left = await uses_left(tmp_path, ["log.py"], before, now)
+    assert listed(left).startswith("`child` is still used in log.py:16. Nothing says whether")

@@ -37,6 +37,9 @@ LINES, GIVEN = BEFORE.splitlines(), AFTER.splitlines()
         "no, call it money please",
         "rename amount to money",
         "actually, name the variable `money`!",
+        "sorry, `money` is better",
+        "money would be better",
+        "better: money",
     ],
 )
 def test_a_sentence_that_only_asks_for_another_name(said: str) -> None:
@@ -53,6 +56,10 @@ def test_a_sentence_that_only_asks_for_another_name(said: str) -> None:
         "rename total to amount",
         "rename amount to total",
         "make it quicker",
+        "this is better",
+        "shorter would be better",
+        "better, faster",
+        "money is better because it is shorter",
     ],
 )
 def test_a_sentence_that_asks_for_anything_else(said: str) -> None:
@@ -214,7 +221,7 @@ async def test_what_the_person_wrote_into_a_rename_is_not_lost(
         ("no, call it money", "rename `amount` to `money`"),
         ("rename total to money and add a docstring", "rename amount to money and add a docstring"),
         ("rename items to things", "rename items to things"),
-        ("rename nothing to money", "rename nothing to money"),
+        ("rename seen to known", "rename seen to known"),
     ],
 )
 async def test_after_the_answer_what_the_file_calls_it_is_understood(

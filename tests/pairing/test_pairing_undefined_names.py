@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from midstream.pairing.session import PairingSession
+from midstream.pairing.turn import checks
 from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedModel
 
@@ -98,3 +100,24 @@ async def test_halves_that_hold_are_not_told(session: PairingSession, model: Ste
     await witness.until(lambda: bool(said(session)))
     assert len(said(session)) == 1
     assert "`paid`" in said(session)[0]
+
+
+async def test_an_answer_without_hunks_has_nothing_looked_at(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = Witness(session)
+    await answered(session, model, BEFORE.replace("found", "kept"))
+    assert await session.files.accept_rest("run.py") == 2
+    looked: list[str] = []
+    look = checks.look
+
+    async def counted(path: str, before: Sequence[str], after: Sequence[str]) -> checks.Verdict:
+        looked.append(path)
+        return await look(path, before, after)
+
+    monkeypatch.setattr(checks, "look", counted)
+    await answered(session, model, BEFORE.replace("found", "kept"))
+    await answered(session, model, BEFORE.replace("found", "kept").replace("paid", "due"))
+    assert await session.files.accept_rest("run.py") == 1
+    await witness.until(lambda: bool(looked))
+    assert len(looked) == 1, "for the answer with a hunk"

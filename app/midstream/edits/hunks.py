@@ -60,8 +60,9 @@ class Hunk:
     """
 
     __slots__ = (
-        *("_anchored", "_displaced", "_held", "_match_level", "_new", "_note", "_old", "_own"),
-        *("_quarantine", "_start", "_state", "_stop", "external", "id", "path", "rank"),
+        *("_anchored", "_call", "_displaced", "_due", "_held", "_match_level", "_new", "_note"),
+        *("_old", "_own", "_postponed", "_quarantine", "_start", "_state", "_stop"),
+        *("external", "id", "path", "rank"),
     )
 
     def __init__(
@@ -86,6 +87,9 @@ class Hunk:
         self._quarantine: Quarantine | None = None
         self._own = False
         self._displaced = False
+        self._postponed: str | None = None
+        self._call = 0
+        self._due = False
         self._old: list[str] = []
         self._new: list[str] = []
         self._held: tuple[str, ...] | None = None
@@ -140,6 +144,24 @@ class Hunk:
     def displaced(self) -> bool:
         """Whether it was rejected in a conflict: it has no rows, and the file keeps its lines."""
         return self._displaced
+
+    @property
+    def postponed(self) -> str | None:
+        """Why it will be rejected later, ``None`` if it will not."""
+        return self._postponed
+
+    @property
+    def call(self) -> int:
+        """The call of an agent's tool that proposes it, 0 if none does.
+
+        Until its lines have come, only the agent writes them: the hunk asks for no change.
+        """
+        return self._call
+
+    @property
+    def due(self) -> bool:
+        """Whether that call was answered, so that the agent writes the hunk if it was accepted."""
+        return self._due
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -218,7 +240,7 @@ class Hunk:
         which is no longer accepted, asks for its old lines back.  The lines of an external hunk
         stay until it is rejected.
         """
-        if not self.decidable:
+        if not self.decidable or self._call:
             return None
         kept = self._state is HunkState.ACCEPTED
         if self.external:
@@ -308,11 +330,13 @@ class _Record(Hunk):
 
     def decide(self, decision: _Decision) -> None:
         self._state, self._note, _, self._own, self._displaced = decision
+        self._postponed = None
         if self.new != decision.new:
             self._new = list(decision.new)
 
     def set_state(self, state: HunkState, note: str | None = None) -> None:
         self._state = state
+        self._postponed = None
         if note is not None:
             self._note = note
 
@@ -321,6 +345,13 @@ class _Record(Hunk):
 
     def set_anchored(self, anchored: bool) -> None:
         self._anchored = anchored
+
+    def set_postponed(self, note: str | None) -> None:
+        self._postponed = note
+
+    def set_call(self, call: int, *, due: bool = False) -> None:
+        self._call = call
+        self._due = due
 
     def set_displaced(self, displaced: bool) -> None:
         self._displaced = displaced
@@ -410,15 +441,29 @@ class HunkStore:
 
     def rejected(self, path: str) -> frozenset[int]:
         """The rejected hunks of a file."""
-        hunks = self._by_path.get(path, ())
-        return frozenset(h.id for h in hunks if h.state is HunkState.REJECTED and h.anchored)
+        return frozenset(h.id for h in self.for_path(path) if h.state is HunkState.REJECTED)
 
     def undecided(self, path: str | None = None) -> list[Hunk]:
         """Settled hunks that wait for a decision, by file and position."""
         paths = self._by_path if path is None else (path,)
         return [h for p in paths for h in self.for_path(p) if h.state is HunkState.SETTLED]
 
+    def postponed(self) -> list[Hunk]:
+        """Hunks that will be rejected later, by file and position."""
+        return [h for p in self._by_path for h in self.for_path(p) if h.postponed is not None]
+
+    @property
+    def steps(self) -> int:
+        """How many steps can be undone."""
+        return len(self._undo)
+
     # Decisions
+
+    def postpone(self, hunk_ids: Iterable[int], note: str | None) -> None:
+        """Undecided hunks will be rejected later (``None``: will not); a decision ends that."""
+        for hunk_id in hunk_ids:
+            self._hunks[hunk_id].set_postponed(note)
+        self.touch()
 
     def accept(self, hunk_id: int) -> None:
         """Accept a hunk.
@@ -529,6 +574,38 @@ class HunkStore:
         hunk.set_quarantine(None)
         self.touch()
 
+    # Calls of agents' tools
+
+    def of_call(self, call: int) -> list[Hunk]:
+        """The live hunks of a call that is not over, by file and position."""
+        return [h for p in self._by_path for h in self.for_path(p) if h.call == call]
+
+    def answer(self, call: int) -> None:
+        """A call was answered: the agent writes what was accepted of it."""
+        for hunk in self._hunks.values():
+            if hunk.call == call:
+                kept = hunk.live and hunk.state is HunkState.ACCEPTED
+                hunk.set_call(call if kept else 0, due=kept)
+        self.touch()
+
+    def drop_call(self, call: int) -> tuple[Hunk, ...]:
+        """What is left of a call will not be written; returns the hunks that are gone."""
+        gone: list[Hunk] = []
+        for hunk in self._hunks.values():
+            if hunk.call == call:
+                if hunk.live:
+                    gone.append(hunk)
+                    hunk.set_state(HunkState.SUPERSEDED)
+                hunk.set_call(0)
+        for path in {hunk.path for hunk in gone}:
+            self._restructured(path)
+        return tuple(gone)
+
+    @property
+    def calls(self) -> frozenset[int]:
+        """The calls that are not over."""
+        return frozenset(hunk.call for hunk in self._hunks.values() if hunk.call)
+
     # Structure
 
     def split(self, hunk_id: int, cuts: Sequence[tuple[int, int]]) -> tuple[Hunk, ...]:
@@ -619,6 +696,19 @@ class HunkStore:
         hunk.place(start, start + len(new), hunk.new)
         hunk.set_state(HunkState.SETTLED)
         return hunk
+
+    def add_proposed(self, path: str, edit: LineEdit, old: Sequence[str], call: int) -> Hunk:
+        """A settled hunk that a call of an agent's tool proposes, at its place in the base."""
+        hunk = self._new(path, edit.start)
+        hunk.rewrite(old, edit.lines, own=False)
+        hunk.place(edit.start, edit.stop)
+        hunk.set_call(call)
+        hunk.set_state(HunkState.SETTLED)
+        return hunk
+
+    def written(self, hunk: Hunk) -> None:
+        """The agent has written a hunk that it proposed: from now on it is like any other."""
+        self._hunks[hunk.id].set_call(0)
 
     def add_line(self, hunk: Hunk, line: str) -> None:
         """A streaming hunk adds a line."""
@@ -739,6 +829,7 @@ class HunkStore:
             first, last = (b, d) if hunk.external else (a, c)
             child.place(hunk.start + first, hunk.start + last, child.undecided_lines)
             child.set_match_level(hunk.match_level)
+            child.set_call(hunk.call)
             child.set_state(HunkState.SETTLED)
             # Undoing the split makes it as if it had been superseded all along.
             step.before[child.id] = child.decision._replace(state=HunkState.SUPERSEDED)

@@ -14,6 +14,7 @@ from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_
 from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Move, Obstacle
 from midstream.edits.indent import IndentRepair
+from midstream.edits.lcs import line_edits
 from midstream.edits.rebase import CoveredHunks, Rebase
 from midstream.edits.segment import Segment
 
@@ -315,6 +316,7 @@ class FileProposal:
         Returns:
             The external hunks that are new, by position.
         """
+        self._note_written(new_base)
         waits = waiting_hunks(self.hunks.for_path(self.path))
         if not review and not waits:
             self._advance(new_base, 0, 0)
@@ -344,6 +346,61 @@ class FileProposal:
             self.restructured()
             self._drop_empty_pieces()
         return tuple(waits)
+
+    def blocked(self, after: Sequence[str]) -> bool:
+        """Whether an agent's change to these lines meets something that waits or is written."""
+        edits, current = line_edits(self.base.lines, after), self._current
+        open_hunks = [h for h in self.hunks.for_path(self.path) if not h.decided or h.call]
+        return any(
+            any(_overlaps(hunk, edit.start, edit.stop, tight=False) for hunk in open_hunks)
+            or (current is not None and current.start <= edit.stop and edit.start <= current.stop)
+            for edit in edits
+        )
+
+    def propose(self, after: Sequence[str], call: int) -> tuple[Hunk, ...]:
+        """Make hunks of a change that an agent wants to write; it writes what is accepted itself.
+
+        Args:
+            after: The lines as the agent would leave them; not ``blocked``.
+            call: The number of its call.
+        """
+        if self.hunks.accepted_edits(self.path):
+            self._advance(self.composed(), 0, 0)
+        added: list[Hunk] = []
+        for edit in line_edits(self.base.lines, after):
+            for hunk in self.hunks.for_path(self.path):
+                if hunk.decided and _overlaps(hunk, edit.start, edit.stop, tight=False):
+                    self.hunks.detach(hunk)
+                    if hunk.state is HunkState.ACCEPTED:
+                        self._covered.add(hunk, self.base.lines)
+            old = self.base.lines[edit.start : edit.stop]
+            added.append(self.hunks.add_proposed(self.path, edit, old, call))
+        self.restructured()
+        for hunk in added:
+            self._join(hunk)
+        return tuple(added)
+
+    def with_call(self, call: int) -> SourceText:
+        """The base with what was accepted of a call."""
+        return self.base.replace(
+            [
+                LineEdit(hunk.start, hunk.stop, hunk.new)
+                for hunk in self.hunks.for_path(self.path)
+                if hunk.call == call and hunk.state is HunkState.ACCEPTED
+            ]
+        )
+
+    def _note_written(self, new_base: SourceText) -> None:
+        """Recognise accepted hunks that an agent was allowed to write, by what they change."""
+        due = [hunk for hunk in self.hunks.for_path(self.path) if hunk.due]
+        if not due or new_base.lines == self.base.lines:
+            return
+        wanted = {hunk.id: LineEdit(hunk.start, hunk.stop, hunk.new) for hunk in due}
+        whole = self.base.replace([wanted[hunk.id] for hunk in due]).lines == new_base.lines
+        made = frozenset(() if whole else line_edits(self.base.lines, new_base.lines))
+        for hunk in due:
+            if whole or wanted[hunk.id] in made:
+                self.hunks.written(hunk)
 
     def _drop_empty_pieces(self) -> None:
         """Remove segments that were made for hunks which are gone."""

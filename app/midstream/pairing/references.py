@@ -73,6 +73,7 @@ class UseLeft:
         path: The file of the use.
         line: 0-based line, in the file as it will be after the change.
         text: That line, without spaces around it.
+        certain: Whether it is that name for sure.
     """
 
     name: str
@@ -80,6 +81,7 @@ class UseLeft:
     path: str
     line: int
     text: str
+    certain: bool = True
 
 
 async def find_uses(
@@ -164,6 +166,16 @@ def first_use(lines: Sequence[str], name: str, start: int, stop: int) -> tuple[i
     return _first_on(lines, name, range(start, stop))
 
 
+def taken_away(before: Sequence[str], after: Sequence[str], name: str) -> list[tuple[int, int]]:
+    """Line and column of the definitions of a name that a change takes away."""
+    spots = [
+        first_use(before, name, definition.start, definition.stop)
+        for definition in _gone(before, after)
+        if definition.name.rpartition(".")[2] == name
+    ]
+    return [spot for spot in spots if spot is not None]
+
+
 async def uses_left(
     root: Path,
     files: Sequence[str],
@@ -185,7 +197,8 @@ async def uses_left(
         outside: Finds files outside of the folder that may use a name as well.
 
     Returns:
-        The certain uses, by name, file and line; none where every name is still defined.
+        The certain uses, by name, file and line, and the uncertain ones inside the definition that
+        is gone: a recursion would break. None where every name is still defined.
 
     Raises:
         ReferencesError: A search failed.
@@ -198,16 +211,24 @@ async def uses_left(
     async def occurs(name: str, texts: Lines) -> bool:
         return await asyncio.to_thread(_occurs, root, await searched(name), name, texts)
 
-    async def look(name: str, new: str, start: Use, *, defined_elsewhere: bool = False) -> None:
+    async def look(
+        name: str,
+        new: str,
+        start: Use,
+        *,
+        inside: range = range(0),
+        defined_elsewhere: bool = False,
+    ) -> None:
         uses = await find_uses(root, await searched(name), name, start, texts=before)
         if defined_elsewhere and not any(use.certain and use.defines for use in uses):
             return
-        for other in dict.fromkeys(use.path for use in uses if use.certain):
-            mine = [use for use in uses if use.path == other and use.certain]
+        left = [u for u in uses if u.certain or (u.path == start.path and u.line in inside)]
+        for other, certain in dict.fromkeys((use.path, use.certain) for use in left):
+            mine = [use for use in left if (use.path, use.certain) == (other, certain)]
             now = after.get(other) or await asyncio.to_thread(_read, root, other)
             then = before.get(other, now)
             found.extend(
-                UseLeft(name, new, other, line, now[line].strip())
+                UseLeft(name, new, other, line, now[line].strip(), certain)
                 for line in _still_there(then, now, mine, name)
             )
 
@@ -217,7 +238,8 @@ async def uses_left(
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop)
             if spot is not None and await occurs(name, after):
-                await look(name, renamed.get(name, ""), Use(path, *spot))
+                body = range(definition.start, definition.stop)
+                await look(name, renamed.get(name, ""), Use(path, *spot), inside=body)
         for each, old, new in _renamed_uses(before[path], after[path]):
             if not await occurs(each.old, after):
                 continue
@@ -317,10 +339,26 @@ async def told_uses_left(
 
 def listed(left: Sequence[UseLeft]) -> str:
     """A sentence without its full stop that lists uses which a change leaves behind."""
-    names = " and ".join(f"`{name}`" for name in dict.fromkeys(use.name for use in left))
+    sentences: list[str] = []
+    if sure := [use for use in left if use.certain]:
+        names = _quoted(sure)
+        be = "is" if names.count("`") == 2 else "are"
+        sentences.append(f"{names} {be} still used in {_places(sure)}")
+    if unsure := [use for use in left if not use.certain]:
+        sentences.append(
+            f"Nothing says whether {_quoted(unsure)} means the same in {_places(unsure)}"
+        )
+    return ". ".join(sentences)
+
+
+def _quoted(left: Sequence[UseLeft]) -> str:
+    return " and ".join(f"`{name}`" for name in dict.fromkeys(use.name for use in left))
+
+
+def _places(left: Sequence[UseLeft]) -> str:
     places = ", ".join(f"{use.path}:{use.line + 1}" for use in left[:MOST_LISTED])
     more = f" and {len(left) - MOST_LISTED} more places" if len(left) > MOST_LISTED else ""
-    return f"{names} {'is' if names.count('`') == 2 else 'are'} still used in {places}{more}"
+    return f"{places}{more}"
 
 
 def _gone(before: Sequence[str], after: Sequence[str]) -> list[Definition]:

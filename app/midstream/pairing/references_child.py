@@ -197,8 +197,10 @@ def search(
     attribute = any(_is_attribute(leaves[s]) or _in_class(leaves[s]) for s in certain)
     open_ = {s for s in open_ if _may_be(leaves[s], attribute)}
     if not others and any(_defines(leaves[spot]) for spot in certain):
-        certain |= open_
-        open_ = set[Spot]()
+        others_too = {_held(leaves[spot]) for spot in open_ if _is_handed_on(leaves[spot])}
+        handed_on = {spot for spot in open_ if _held(leaves[spot]) in others_too}
+        certain |= open_ - handed_on
+        open_ = handed_on
     defining = {spot for spot in certain if _defines(leaves[spot])}
     tops = _tops(certain, leaves)
     named, open_names = _named_in_strings(project, tops, attribute)
@@ -275,6 +277,26 @@ def _may_be(leaf: _Leaf, attribute: bool) -> bool:
     if attribute:
         return _is_attribute(leaf) or _is_keyword(leaf)
     return not leaf.is_definition() or _is_imported(leaf)
+
+
+def _is_handed_on(leaf: _Leaf) -> bool:
+    """Whether a method calls its namesake of something that its object holds.
+
+    In ``def close(self): self._socket.close()`` the second one is most likely another's.
+    """
+    method = leaf.search_ancestor("funcdef")
+    return method is not None and method.name.value == leaf.value and _held(leaf) != ""
+
+
+def _held(leaf: _Leaf) -> str:
+    """What an attribute is of, as code, if an object holds it: ``self._socket``."""
+    trailer, chain = leaf.parent, leaf.parent.parent
+    if trailer.type != "trailer":
+        return ""
+    before = [each for each in chain.children if each.end_pos <= trailer.start_pos]
+    before = before[1:] if before and before[0].type == "keyword" else before  # ``await``
+    code = [each.get_code(include_prefix=False) for each in before]
+    return "".join(code) if len(code) > 1 and code[0] in ("self", "cls") else ""
 
 
 def _overrides(project: Project, leaves: Mapping[Spot, _Leaf]) -> Iterator[tuple[Spot, Spot]]:

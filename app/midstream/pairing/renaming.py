@@ -28,6 +28,18 @@ _SAID: Final = re.compile(
     r"\s+[`\"']?(?P<new>[\w.]+)[`\"']?",
     re.IGNORECASE,
 )
+_NO_NAME: Final = (
+    r"(?!(?:it|this|that|these|those|which|what|there|here|(?:every|some|any|no)thing|more|less|one"
+    r"|none|(?:short|long|simpl|clean|clear|fast|slow|small|bigg|larg|nic)er)\b)"
+)
+_IS: Final = r"(?:is|are|would\s+be|might\s+be|looks|reads|sounds|seems|fits)"
+_BETTER: Final = re.compile(
+    rf"(?:\ba\s+)?\bbetter(?:\s+name)?(?:\s*[:,-]|\s+{_IS})\s*{_NO_NAME}[`\"']?(?P<named>\w+)[`\"']?"
+    rf"|(?:\b|(?<=[`\"'])){_NO_NAME}(?P<then>[^\W\d]\w*)[`\"']?\s+{_IS}"
+    r"\s+(?:a\s+)?(?:much\s+)?better(?:\s+name)?\b",
+    re.IGNORECASE,
+)
+"""Offers another name without a verb of naming: ``pos is better``, ``better: pos``."""
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 
 
@@ -118,10 +130,12 @@ def _given_another(
 
 def _only_a_name(said: str) -> tuple[str, str | None] | None:
     """The name that a sentence asks for, and the one that it speaks of, if it says nothing else."""
-    found = _SAID.search(said)
-    if found is None:
+    if (found := _SAID.search(said)) is not None:
+        names = new_names(said[: found.end()])
+    elif (found := _BETTER.search(said)) is not None:
+        names = [found["named"] or found["then"]]
+    else:
         return None
-    names = new_names(said[: found.end()])
     if len(names) != 1 or not names[0].isidentifier():
         return None
     rest = said[: found.start()], said[found.end() :]

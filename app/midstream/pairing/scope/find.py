@@ -8,7 +8,6 @@ Only :func:`search_workspace` opens files.
 from __future__ import annotations
 
 import builtins
-import difflib
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.scope.mentions import Mention, Mentions, Sureness, find_mentions
-from midstream.pairing.scope.outline import Definition, Outline, outline
+from midstream.pairing.scope.outline import Definition, Outline, identifiers, outline
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -28,6 +27,8 @@ LONGEST_BYTES: Final = 2_000_000
 """Larger files are not searched."""
 MOST_CHOICES: Final = 9
 """Candidates offered on screen: one for each number key."""
+_NEAR: Final = 60.0
+"""Per cent of likeness (``rapidfuzz.fuzz.ratio``) at which a name is offered for a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,8 @@ class Target:
         stop: End line, exclusive.
         symbol: Dotted name of the definition, or ``""`` for a plain line range.
         why: How it was found, for display.
-        undefined: A name in the instruction that the file uses but does not define, so that the
-            region was taken from the cursor; another file may define it.
+        undefined: A name in the instruction that these lines were not meant for: the file does not
+            define it, though another may, or it is to have another name and does not stand there.
     """
 
     start: int
@@ -143,16 +144,18 @@ def find_target(
     if selection is not None:
         return _selected(lines, selection, max_lines, path)
     outlined = outline(lines)
+    mentions = find_mentions(instruction)
     if symbol and (named := outlined.named(symbol)):
         if len(named) > 1:
             raise _several(named)
-        return _fitting(_whole(named[0], "named with @"), outlined, max_lines, path)
-    mentions = find_mentions(instruction)
+        target = _with_absent(_whole(named[0], "named with @"), lines, mentions)
+        return _fitting(target, outlined, max_lines, path)
     found = _mentioned(path, outlined, mentions)
     if cursor is None and not found:
         _check_places(lines, outlined, mentions, path)
     if mentions.renamed is not None:
         target = _renamed(outlined, mentions.renamed, found, cursor)
+        target = target and _with_absent(target, lines, mentions)
     else:
         target = _named(found, cursor)
     if target is None:
@@ -232,6 +235,43 @@ def search_workspace(workspace: Workspace, instruction: str) -> str:
             f"There is no Python file in {workspace.root}; open a folder with code or name a file."
         )
     return find_in_files(_texts(workspace, paths), instruction=instruction)[0]
+
+
+def not_renamed(
+    workspace: Workspace, name: str, path: str, lines: Sequence[str], place: str
+) -> TargetUnclearError:
+    """Why a name cannot be renamed in a place: it stands elsewhere, or nowhere (blocking).
+
+    Args:
+        workspace: The folder.
+        name: The name that is to have another.
+        path: The file of the place.
+        lines: That file.
+        place: What to call the place, which does not have the name.
+    """
+    last = name.rpartition(".")[2]
+    word = re.compile(rf"\b{re.escape(last)}\b")
+    if here := [number for number, line in enumerate(lines, 1) if word.search(line)]:
+        numbers = ", ".join(map(str, here[:3])) + (" and further ones" if here[3:] else "")
+        sentence = (
+            f"`{name}` is not in {place} but in line{'s' * (len(here) > 1)} {numbers} of {path}; "
+            "mark the lines that you mean, or name their function."
+        )
+        return TargetUnclearError(sentence, missing=name)
+    others: list[str] = []
+    known: set[str] = set()
+    for other, text in _texts(workspace, [p for p in workspace.files() if is_python(p)]):
+        if word.search(text):
+            others.append(other)
+        known.update(match[1] or match[2] for match in _DEFINED.finditer(text))
+    if others:
+        listed = " and ".join(others[:2]) + (" and further files" if others[2:] else "")
+        sentence = f"`{name}` is not in {path} but in {listed}; open the one you mean."
+        return TargetUnclearError(sentence, missing=name)
+    # What the file itself has is likelier than what any other defines.
+    near = _nearest([last], identifiers(lines)) or _nearest([last], known)
+    hint = f"; nearest: {_listed(near)}" if near else "; say a name that the code has"
+    return TargetUnclearError(f"Nothing here is called `{name}`{hint}.", missing=name)
 
 
 def _texts(workspace: Workspace, paths: list[str]) -> Iterator[tuple[str, str]]:
@@ -342,7 +382,12 @@ def _check_existing(
     With a cursor there is a place already, and an unknown name may be one that the change adds;
     then only a name that stands for the place must exist.
     """
-    for mention in mentions.sure:
+    renamed = [
+        m
+        for m in mentions.all
+        if m.name == mentions.renamed and m.sureness is Sureness.WORD and m.name not in _NO_NAMES
+    ]
+    for mention in [*mentions.sure, *renamed]:
         if with_cursor and not mention.place:
             continue
         last = mention.name.rpartition(".")[2]
@@ -363,9 +408,9 @@ _NO_NAMES = frozenset({
     "methods", "classes", "body", "signature", "docstring", "parameters", "arguments", "loop",
     "loops", "place", "places", "end", "start", "top", "bottom", "beginning", "front", "back",
     "order", "parallel", "general", "case", "cases", "python", "type", "types", "string",
-    "strings",
+    "strings", "parameter", "argument", "variable", "attribute", "constant", "field", "name",
 })  # fmt: skip
-"""Words for places that are not names."""
+"""Words for places and things that are not names."""
 
 
 def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str) -> None:
@@ -404,15 +449,25 @@ def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, targe
     if undefined := next(places, ""):
         return undefined
     old = mentions.renamed
-    if old is None or outlined.named(old):
+    if old is None or old.lower() in _NO_NAMES or outlined.named(old):
         return ""
-    last = re.escape(old.rpartition(".")[2])
-    word = re.compile(rf"\b{last}\b")
-    if not any(map(word.search, lines[target.start : target.stop])):
-        return old
+    if absent := _with_absent(target, lines, mentions).undefined:
+        return absent
     # What is only used there is renamed where it is defined; an attribute is, where it is set.
+    last = re.escape(old.rpartition(".")[2])
     is_set = re.compile(rf"\.{last}\s*(?::[^=]+)?=(?!=)")
     return "" if outlined.binding(old) or any(map(is_set.search, lines)) else old
+
+
+def _with_absent(target: Target, lines: Sequence[str], mentions: Mentions) -> Target:
+    """A target with the name that is to have another, if its lines do not have it."""
+    old = mentions.renamed
+    if old is None or old.lower() in _NO_NAMES:
+        return target
+    word = re.compile(rf"\b{re.escape(old.rpartition('.')[2])}\b")
+    if any(map(word.search, lines[target.start : target.stop])):
+        return target
+    return replace(target, undefined=old)
 
 
 def _only_thing(lines: Sequence[str], outlined: Outline) -> Target | None:
@@ -494,13 +549,16 @@ def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearErr
 
 
 def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
+    from rapidfuzz import fuzz, process
+
     by_last: dict[str, str] = {}
     for name in sorted(names):
         by_last.setdefault(name.rpartition(".")[2], name)
     near: dict[str, None] = {}
     for word in wanted:
         last = word.rpartition(".")[2]
-        for match in difflib.get_close_matches(last, by_last, n=3, cutoff=0.6):
+        found = process.extract(last, by_last, scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR)
+        for match, _, _ in found:
             near.setdefault(by_last[match])
     return tuple(near)[:3]
 

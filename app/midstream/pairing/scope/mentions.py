@@ -297,6 +297,33 @@ def without_mentions(instruction: str) -> str:
     return _AT_PATH.sub(_plain, instruction)
 
 
+_IN_FILE = re.compile(
+    r"(?P<gap>[ \t]*)"
+    r"(?P<link>(?i:\b(?:in|inside|within|of|from)\s+(?:the\s+)?(?:(?:file|module)\s+)?)?)"
+    + _AT_PATH.pattern
+)
+
+
+def without_files(instruction: str) -> str:
+    """The instruction for a model that sees one place and is not told the file.
+
+    "in @util.py" is left out, "in @util.py:load" is "in load", and a file that is named for
+    comparison loses its ``@``, which would be taken for a decorator.
+    """
+
+    def said(match: re.Match[str]) -> str:
+        path = _path_of(match)
+        if not (match["quoted"] or _LIKE_A_FILE.search(path)):
+            return match[0]
+        if _ASIDE.search(instruction[: match.start("link")] + match["link"]):
+            return f"{match['gap']}{match['link']}{path}"
+        return f"{match['gap']}{match['link']}{match['symbol']}" if match["symbol"] else ""
+
+    text = _IN_FILE.sub(said, instruction)
+    left = text.strip().lstrip(",:; ")
+    return left if left and text != instruction else instruction
+
+
 def named_with_file(instruction: str, path: str) -> str:
     """The definition that is named with ``@`` in a file, ``""`` if there is none."""
     for match in _AT_PATH.finditer(instruction):
@@ -332,9 +359,12 @@ def find_at_paths(
         name = _path_of(match)
         path = workspace.relative(name) if _LIKE_A_FILE.search(name) or match["quoted"] else name
         if not (workspace.root / path).is_file():
-            if match["quoted"] or _LIKE_A_FILE.search(name):
+            if not (match["quoted"] or _LIKE_A_FILE.search(name)):
+                continue
+            called = [each for each in workspace.files() if each.endswith(f"/{name}")]
+            if len(called) != 1:
                 raise UnknownFileError(f"There is no file {name}{_nearest_path(name, workspace)}.")
-            continue
+            path = called[0]
         if path not in allowed and workspace.ignores(path):
             ignored.append(path)
             continue
@@ -356,7 +386,8 @@ def _path_of(match: re.Match[str]) -> str:
 def _nearest_path(name: str, workspace: Workspace) -> str:
     paths = workspace.files()
     by_name = {path.rpartition("/")[2]: path for path in paths}
-    near = difflib.get_close_matches(name, paths, n=1, cutoff=0.6) or [
-        by_name[n] for n in difflib.get_close_matches(name.rpartition("/")[2], by_name, n=1)
-    ]
+    last = name.rpartition("/")[2]
+    near = [path for path in paths if path.endswith(f"/{last}")]
+    near = near or difflib.get_close_matches(name, paths, n=1, cutoff=0.6)
+    near = near or [by_name[each] for each in difflib.get_close_matches(last, by_name, n=1)]
     return f"; did you mean @{near[0]}?" if near else "; name one that exists, or drop the @"

@@ -110,6 +110,28 @@ def outline(lines: Sequence[str]) -> Outline:
 _last: Outline | None = None
 
 
+def identifiers(lines: Sequence[str]) -> frozenset[str]:
+    """The names that a file binds or uses; the words of one that does not parse."""
+    text = "\n".join(lines)
+    try:
+        tree = parse_python(text)
+    except NOT_PYTHON:
+        return frozenset(re.findall(r"[^\W\d]\w*", text))
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, _DEFS):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+    return frozenset(names)
+
+
 def _outlined(lines: Sequence[str]) -> Outline:
     if len(lines) > PARSED_LINES:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)

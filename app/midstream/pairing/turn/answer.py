@@ -178,6 +178,12 @@ class Answer:
         """Note text that is taken."""
         self._text.append(text)
 
+    def rambles(self, characters: int) -> bool:
+        """Whether so many characters are more than what was asked for can need."""
+        most = self.mode.longest
+        # A long instruction may bring text that belongs into the answer.
+        return most is not None and characters > most + len(self.turn.instruction)
+
     def count(self, delta: Delta) -> int:
         """Note that a piece of a response has arrived; its tokens."""
         tokens = delta.tokens or max(1, round(len(delta.text) / CHARACTERS_PER_TOKEN))

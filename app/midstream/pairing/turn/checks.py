@@ -221,7 +221,7 @@ class UndefinedNames:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
         if isinstance(event, HunkDecided):
             path = event.path
-        elif isinstance(event, TurnFinished):
+        elif isinstance(event, TurnFinished) and event.turn.hunks:
             path = event.turn.path
         else:
             return
@@ -263,7 +263,9 @@ class UndefinedNames:
             return bool(names)
         them = " and ".join(f"`{name}`" for name in names[:2])
         gone = f"{them} ({path}, line {found[0].line}) {'is' if len(names) == 1 else 'are'} "
-        gone += "no longer defined"
+        # A name that the file had before has lost its definition, another one never had any here.
+        known = any(re.search(rf"\b{names[0]}\b", line) for line in before)
+        gone += "no longer defined" if known else "not defined"
         if half:
             self._status.warn(
                 f"{gone}: only part of the change was accepted. Undo a decision, or ask for the "
@@ -304,7 +306,9 @@ class UndefinedNames:
         if names and names != told:
             # What is deleted has no new name that could be put there.
             action = "hunk.elsewhere" if all(use.new for use in left) else ""
-            self._status.warn(f"{listed(left)}. Change these as well.", action)
+            sure = any(use.certain for use in left)
+            advice = "Change these as well" if sure else "Look there, and change it if it does"
+            self._status.warn(f"{listed(left)}. {advice}.", action)
         return bool(names)
 
     def _is_open(self, proposal: FileProposal) -> bool:

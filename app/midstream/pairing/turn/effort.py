@@ -156,9 +156,9 @@ class AnswerWriter:
                 for number in range(count):
                     self._effort.show_progress(number, count)
                     text = await self._candidate(answer, number)
-                    if text is None or not answer.live:
+                    if not answer.live:
                         break
-                    if text not in [known for known, _ in found]:
+                    if text is not None and text not in [known for known, _ in found]:
                         found.append((text, await self._judge(answer, text, trial)))
         finally:
             self._effort.show_progress()

@@ -16,7 +16,6 @@ from midstream.pairing.request.builder import (
     Scope,
 )
 from midstream.pairing.request.context import Context
-from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, is_question
 from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.scope.outline import outline
 from midstream.pairing.status import SessionState, Turn
@@ -103,6 +102,8 @@ class AnswerFactory:
         Raises:
             NotAnEditError: It asks for something that is not an edit.
         """
+        from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, is_question
+
         text = question.text
         if question.background:
             return question
@@ -146,8 +147,8 @@ class AnswerFactory:
 
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
         """Say that an instruction works on the text of hunks that were not decided."""
-        if question.background or not scope.by_region:
-            return
+        if question.background or question.asked or not scope.by_region:
+            return  # What is about the last answer is about its hunks.
         target, path = scope.target, scope.proposal.path
         waiting = [
             hunk
@@ -164,6 +165,8 @@ class AnswerFactory:
 
     def check(self, text: str) -> None:
         """Refuse a redirect that asks for no edit; raises ``NotAnEditError``."""
+        from midstream.pairing.request.kinds import check_is_edit
+
         check_is_edit(text, self._server.model_info)
 
     async def preview(self, question: Question) -> Context:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 MOST_HELD: Final = 2
 """How often in a row the guard has an edit written again where the model names the places."""
+ROOM: Final = 8_000
+"""Characters that a rewrite may add to what it replaces; some 200 lines."""
+BLOCK_ROOM: Final = 32_000
+"""The same where the model names its places: it may write whole new files there."""
 
 _AFTER_REDIRECT: Final = (
     "Your answer was stopped. Edits that were complete are proposed and stand; do not send them "
@@ -203,6 +207,20 @@ class EditMode(Protocol):
         """The lines that the answer is about, as they were."""
         ...
 
+    @property
+    def longest(self) -> int | None:
+        """Characters of an answer that does nothing but what was asked, at most.
+
+        ``None`` where no chat model writes it; a server knows how long answers of its edit model
+        can be. Reasoning is no part of it, which a limit of tokens would count.
+        """
+        ...
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all has come that the answer can bring."""
+        ...
+
     def subject(self, turn: Turn) -> str:
         """What the answer is about, in words."""
         ...
@@ -259,6 +277,16 @@ class RegionMode:
     @property
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines[self.segment.start : self.segment.stop]
+
+    @property
+    def longest(self) -> int | None:
+        if self.bare:
+            return None
+        return ROOM + 2 * max(_characters(self.old_lines), len(self.before or ""))
+
+    @property
+    def is_written(self) -> bool:
+        return not self.is_open and bool(self.segment.new_text)
 
     def parser(self) -> ReplyParser:
         return _region_parser(self.old_lines, bare=self.bare)
@@ -441,6 +469,14 @@ class BlockMode:
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines
 
+    @property
+    def longest(self) -> int | None:
+        return None if self.bare else BLOCK_ROOM + 2 * _characters(self.old_lines)
+
+    @property
+    def is_written(self) -> bool:
+        return False
+
     def parser(self) -> ReplyParser:
         from midstream.edits.sniffing import SniffingParser
 
@@ -534,6 +570,10 @@ def _region_lines(text: str, old: Sequence[str]) -> list[str]:
     events = [*parser.feed(text), *parser.finish()]
     new = "".join(event.text for event in events if isinstance(event, NewText))
     return new.removesuffix("\n").split("\n") if new else []
+
+
+def _characters(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
 
 
 def _latest(history: Sequence[FollowUp], kind: FollowUpKind) -> int:

@@ -102,6 +102,7 @@ class ResponseReader:
         seed: int | None = None,
     ) -> Stream | None:
         client = await self._server.ready()
+        self._log.status.disclose(self._server.disclosure())
         if not answer.live:
             return None
         stream = await client.create(
@@ -128,7 +129,7 @@ class ResponseReader:
         """
         from midstream.responses.events import Delta, Failed, Finished, Progress, Started
 
-        offline = False
+        offline, written = False, 0
         async for event in stream:
             match event:
                 case Started():
@@ -145,6 +146,10 @@ class ResponseReader:
                     if answer.live:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
+                    written += len(event.text)
+                    if answer.live and answer.rambles(written):
+                        await self._end_ramble(answer)
+                        await stream.interrupt()
                 case Finished():
                     self._log.count(answer, event, self._server.price)
                     answer.output = event.output
@@ -189,6 +194,8 @@ class ResponseReader:
                 case Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)
+                    if answer.rambles(sum(map(len, text))):
+                        await stream.interrupt()
                 case Finished():
                     self._log.count(answer, event, self._server.price)
                     if event.status != "completed":
@@ -260,12 +267,22 @@ class ResponseReader:
         if finished.status == "completed" or (answer.mode.segment and answer.is_empty):
             return False
         reason = _EARLY_ENDS.get(finished.reason or "", finished.reason or "no reason given")
-        came = "what came can be decided" if answer.hunk_ids else "no change had come"
+        self._cut(answer, f"stopped early ({reason})")
+        return True
+
+    async def _end_ramble(self, answer: Answer) -> None:
+        if answer.mode.is_written:  # What follows the region is talk.
+            await self.complete(answer)
+        else:
+            self._cut(answer, "was stopped (it wrote far more than this can need)")
+
+    def _cut(self, answer: Answer, how: str) -> None:
+        changes = counted(len(answer.hunk_ids), "change")
+        came = f"after {changes}" if answer.hunk_ids else "before any change"
         rest = answer.mode.rest(answer.turn)
-        error = f"The model stopped early ({reason}); {came}, and {rest} stays as it was."
+        error = f"The model {how} {came}; {rest} stays as it was."
         self._log.cut(answer, TurnStatus.FAILED, error)
         self._log.status.warn(error)
-        return True
 
     def _failed(self, answer: Answer, failed: Failed) -> None:
         turn, status = answer.turn, self._log.status

@@ -1,0 +1,88 @@
+"""What a person is told once: what the built-in model is for, and what is sent to which host.
+
+Which of it was told is kept in the state folder, so that no later session says it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from midstream.workspace import atomic
+from midstream.workspace.paths import state_dir
+
+if TYPE_CHECKING:
+    from midstream.settings import Settings
+
+FILE: Final = "told.json"
+BUILT_IN: Final = "the built-in model"
+"""The fact of `about_built_in`; others are the addresses of endpoints."""
+_MOST: Final = 256
+
+
+def was_told(fact: str) -> bool:
+    """Whether a fact was told before (blocking); not if the file is missing or damaged."""
+    return fact in _read()
+
+
+def note_told(fact: str) -> bool:
+    """Note that a fact is told now (blocking); whether it was not before.
+
+    A failed write is ignored: it is told again then.
+    """
+    facts = _read()
+    if fact in facts:
+        return False
+    with contextlib.suppress(OSError):
+        atomic.overwrite(state_dir() / FILE, msgspec.json.encode([*facts, fact][-_MOST:]))
+    return True
+
+
+def _read() -> list[str]:
+    try:
+        return msgspec.json.decode((state_dir() / FILE).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return []
+
+
+class Introduction:
+    """Whether to say what the built-in model is for: until it was used, or that was dismissed.
+
+    Attributes:
+        due: Whether it is still to be said.
+    """
+
+    due: bool = False
+
+    async def done(self) -> None:
+        """It was read: it is not said again."""
+        if self.due:
+            self.due = False
+            await asyncio.to_thread(note_told, BUILT_IN)
+
+
+def is_unconfigured(settings: Settings) -> bool:
+    """Whether nobody has chosen a model or set up an endpoint yet."""
+    return settings.profile is None and settings.model is None and not settings.endpoints
+
+
+def about_built_in(larger: str) -> str:
+    """What the built-in model is for, as a sentence.
+
+    Args:
+        larger: How to get a larger one, such as ``M sets up``.
+    """
+    return f"The built-in model makes small, exact edits; {larger} a larger one for the rest."
+
+
+def what_is_sent(url: str) -> str:
+    """What an endpoint off this machine is sent, as a sentence."""
+    return (
+        f"{urlsplit(url).hostname or url} gets each instruction with the files it is about, "
+        "their uncommitted changes, AGENTS.md, files you name with @, and your decisions so far; "
+        "what you have not sent stays here."
+    )
