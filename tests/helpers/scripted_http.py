@@ -149,29 +149,41 @@ class ScriptedHttp:
         self, api: str, request: dict[str, Any], writer: asyncio.StreamWriter
     ) -> None:
         assert request["stream"] is True
+        fault, at = self._fault(), self.random.randrange(1, self.events_at_least)
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        index = -1
+        async with contextlib.aclosing(self.events(api, request)) as events:
+            async for event in events:
+                index += 1
+                if index == at and fault:
+                    event = self._broken(fault, api, event)
+                for piece in self._split(event):
+                    writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                try:
+                    await writer.drain()
+                except ConnectionError:
+                    self.left.set()
+                    raise
+                if index == at and fault in ("drop", "truncated"):
+                    raise DroppedError
+                self.written += 1
+                await asyncio.sleep(self.pause)
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    @property
+    def events_at_least(self) -> int:
+        """How many events an answer has at least; a fault comes among them."""
+        return self.length
+
+    async def events(self, api: str, request: dict[str, Any]) -> AsyncGenerator[bytes]:
+        """The events of an answer."""
         whole = self.answer or expected(said(api, request), self.length)
         words = [word + " " for word in whole.removesuffix("\n").split(" ")]
         words[-1] = words[-1].rstrip() + "\n"
-        events = list(EVENTS[api](request, words, self.reasoning))
-        fault, at = self._fault(), self.random.randrange(1, len(events))
-        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
-        for index, event in enumerate(events):
-            if index == at and fault:
-                event = self._broken(fault, api, event)
-            for piece in self._split(event):
-                writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-            try:
-                await writer.drain()
-            except ConnectionError:
-                self.left.set()
-                raise
-            if index == at and fault in ("drop", "truncated"):
-                raise DroppedError
-            self.written += 1
-            await asyncio.sleep(self.pause)
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
+        for event in EVENTS[api](request, words, self.reasoning):
+            yield event
 
     def _fault(self) -> str:
         faults = self.faults

@@ -73,6 +73,14 @@ def test_a_missing_file_is_named_with_the_nearest(workspace: Workspace) -> None:
         find_at_paths("see @pkg/utils.py", workspace)
 
 
+def test_a_file_is_found_by_its_name_where_one_has_it(root: Path, workspace: Workspace) -> None:
+    assert find_at_paths("see @util.py:run", workspace) == (AtPath("pkg/util.py", None, "run"),)
+    (root / "other").mkdir()
+    (root / "other" / "util.py").write_text("")
+    with pytest.raises(UnknownFileError, match=r"did you mean @\w+/util\.py\?"):
+        find_at_paths("see @util.py:run", workspace)
+
+
 def test_nothing_outside_the_folder(workspace: Workspace) -> None:
     with pytest.raises(OutsideWorkspaceError):
         find_at_paths("see @../secret.py", workspace)

@@ -549,3 +549,60 @@ async def test_a_copy_leaves_the_old_file(hosted: Hosted, url: str, root: Path) 
         assert await session.files.accept_rest("run.py") == 0
         assert (root / "copy.py").read_text() == changed(FIRST, SECOND)
         assert (root / "run.py").read_text() == BEFORE
+
+
+RAMBLE = "And then there is one more thing that should be said about lines and numbers. " * 500
+
+
+@pytest.mark.parametrize("edit_format", ["search-replace", "region"])
+async def test_an_answer_that_goes_on_and_on_is_cut_off(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    first, _, _ = pieces(edit_format)
+    session = await opened(root, hosted.settings(url, edit_format))
+    async with session:
+        witness = Witness(session)
+        hosted.say(first + RAMBLE)
+        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        await session.turns.finished()
+        assert turn.status is TurnStatus.FAILED
+        rest = "the rest of lines 1-30" if edit_format == "region" else "everything else"
+        assert turn.error == (
+            "The model was stopped (it wrote far more than this can need) after 1 change; "
+            f"{rest} stays as it was."
+        )
+        assert witness.notice == turn.error
+        assert hosted.interrupts == 1, "the server writes no further"
+        await session.files.accept_rest("run.py")
+        text = (root / "run.py").read_text()
+        assert "first = 3\n" in text, "what had come before can be accepted"
+        assert text.endswith("".join(LINES[20:])), "what was not reached stays"
+
+
+async def test_talk_behind_a_complete_region_does_no_harm(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    session = await opened(root, hosted.settings(url, "region"))
+    async with session:
+        hosted.say("".join(pieces("region")) + RAMBLE)
+        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert hosted.interrupts == 1
+        await session.files.accept_rest("run.py")
+        assert (root / "run.py").read_text() == changed(FIRST, SECOND)
+
+
+async def test_an_answer_may_be_much_longer_than_its_region(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    added = "".join(f"added_{n:03d} = work({n})\n" for n in range(200))
+    session = await opened(root, hosted.settings(url, "region"))
+    async with session:
+        hosted.say(f"<region>\n{added}</region>\n")
+        hosted.end()
+        turn = await session.turns.instruct("write 200 lines", path="run.py", selection=(0, 1))
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        await session.files.accept_rest("run.py")
+        assert (root / "run.py").read_text() == added + "".join(LINES[1:])

@@ -76,6 +76,8 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
             await session.turns.finished()
             assert session.files["work.py"].segments[0].new_text.startswith(kept)
             assert second.status in (TurnStatus.DONE, TurnStatus.FAILED)
+        # `running` ends before the turn does: the next one would only wait in its queue.
+        await session.turns.finished()
         third = await session.turns.instruct("rename `entry` to `item` in collect", path="work.py")
         await witness.seen(HunkSettled)
         await session.turns.stop()

@@ -125,6 +125,17 @@ async def test_keep_writes_the_choice(project: Path, state: Path) -> None:
         assert (state / "config.toml").read_text().startswith("# mine\n")
 
 
+async def test_a_key_pressed_twice_leaves_the_page_once(project: Path, state: Path) -> None:
+    async with on_stage(project, settings=load_settings(project)) as stage:
+        screen = await opened(stage)
+        await to(stage, screen, f"built-in:{default_model()}")
+        screen.action_keep()
+        screen.action_keep()
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        await stage.pilot.pause(0.05)
+        assert "failed" not in stage.notice
+
+
 async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,10 +235,10 @@ async def test_rows_fit(project: Path, size: tuple[int, int]) -> None:
         for row in rows(screen):
             assert len(row) <= screen.list.size.width
             assert row.isascii()
-        assert "none yet; the settings (,) make one" in "\n".join(rows(screen))
+        assert "none yet; n sets one up" in "\n".join(rows(screen))
         await stage.press("question_mark")
         await stage.pilot.pause(0.1)
-        assert type(stage.app.screen).__name__ == "PageHelp"
+        assert type(stage.app.screen).__name__ == "HelpScreen"
         await stage.press("escape", "escape")
         assert stage.app.screen is stage.screen
 

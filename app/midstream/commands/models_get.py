@@ -189,9 +189,8 @@ def _catalogue(*, as_json: bool) -> None:
 def _show_offer(
     offer: Offer, known: PublishedModel | None, target: Path, done: int, *, as_json: bool
 ) -> None:
-    place = target.parent
-    while not place.exists():
-        place = place.parent
+    from midstream.resources import free_disk
+
     facts: dict[str, Any] = {
         "repository": f"{offer.address}/{offer.repository}",
         "revision": offer.revision,
@@ -200,7 +199,7 @@ def _show_offer(
         "license": offer.license,
         "bytes": offer.size,
         "present": done,
-        "free": shutil.disk_usage(place).free,
+        "free": free_disk(target),
         "folder": str(target),
     }
     if as_json:

@@ -20,6 +20,7 @@ from midstream.errors import UnavailableError
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.model_lists import KeptList, Lists, configured, found_engines
 from midstream.resources import config_path, default_model, find_model, model_places
+from midstream.responses.catalogue import ListedModel
 from midstream.responses.dialect import EFFORTS, kind_of
 from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import OWN_EFFORTS, SESSION_EFFORTS, Settings, change_file
@@ -111,11 +112,18 @@ def _of_list(profile: Profile, kept: KeptList, environ: Mapping[str, str]) -> li
     choices: list[ModelChoice] = []
     for model in kept.models:
         if model.id != profile.model:
-            price = model.price or (_FREE if kept.engine else None)
-            own = replace(profile, model=model.id, context=model.context, price=price)
-            choice = _of_profile(own, environ)
-            choices.append(replace(choice, id=f"{choice.id}#{model.id}", group=group))
+            own = replace(model, price=model.price or _FREE) if kept.engine else model
+            choices.append(listed_choice(profile, own, environ, group=group))
     return choices
+
+
+def listed_choice(
+    profile: Profile, model: ListedModel, environ: Mapping[str, str] = os.environ, *, group: str
+) -> ModelChoice:
+    """A model that an endpoint lists; ``group`` is the heading that it stands under."""
+    own = replace(profile, model=model.id, context=model.context, price=model.price)
+    choice = _of_profile(own, environ)
+    return replace(choice, id=f"{choice.id}#{model.id}", group=group)
 
 
 def _ago(seconds: float) -> str:
@@ -255,6 +263,8 @@ def _profile_changes(profile: Profile, *, listed: bool) -> dict[tuple[str, ...],
         }
         if profile.kind != kind_of(profile.url):  # An engine, which no address tells.
             values["kind"] = profile.kind
+        if profile.keyring is not None or profile.key_env != profile.dialect.key_env:
+            values |= {"key_env": profile.key_env, "keyring": profile.keyring}
     table = {("endpoints", profile.name, key): value for key, value in values.items()}
     return {**table, ("endpoint",): profile.name}
 

@@ -7,7 +7,6 @@ it loses nothing: what has come is kept, and the next download goes on from ther
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any, Final
 from midstream import processes
 from midstream.errors import UnavailableError
 from midstream.hub.published import PublishedModel, published_models
-from midstream.resources import model_places
+from midstream.resources import free_disk, model_places
 
 _LONGEST_LINE: Final = 1 << 16
 
@@ -29,10 +28,7 @@ def downloadable() -> list[PublishedModel]:
 
 def what_it_takes(model: PublishedModel) -> str:
     """A sentence on what downloading a model means (blocking)."""
-    place = model_places()[0]
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
+    free = free_disk(model_places()[0])
     return (
         f"{model.name} is {model.size / 1e6:,.0f} MB from {model.repository}, licence "
         f"{model.license}; it takes some {model.memory / 1e9:.1f} GB of memory, and "

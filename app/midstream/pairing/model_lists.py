@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -147,7 +147,7 @@ def ask_everybody(
                 lists.pop(url, None)
                 continue
             name, models = looked
-            engine = _free_name(name, names)
+            engine = free_name(name, names)
             names.add(engine)
             lists[url] = KeptList(models, time.time(), engine)
             found.append((engine, len(models)))
@@ -221,7 +221,8 @@ def _place(url: str) -> tuple[str, int | None]:
     return (host, None)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name for an endpoint that no other one has, made from ``name``."""
     name = re.sub(r"[^a-z0-9-]", "-", name.lower())
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
     return next(free for free in names if free not in taken)

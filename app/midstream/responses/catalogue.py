@@ -20,6 +20,7 @@ from midstream.responses.profiles import Price
 SECONDS: Final = 5.0
 """How long an endpoint may take to answer."""
 
+_LIST: Final = "/models"
 _MOST_BYTES: Final = 4_000_000
 _MOST_MODELS: Final = 2_000
 _LONGEST_NAME: Final = 200
@@ -47,12 +48,26 @@ class ListedModel:
     owner: str = ""
 
 
+class KeyRefusedError(UnavailableError):
+    """The endpoint answers, and does not take the key, or wants one."""
+
+    code = "key-refused"
+
+
+class NoListError(UnavailableError):
+    """The endpoint answers, and has no list of models."""
+
+    code = "no-list"
+
+
 def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> object:
     """GET ``path`` below an endpoint's address (blocking); returns the JSON value.
 
     Redirects are not followed: the key is for this endpoint only.
 
     Raises:
+        KeyRefusedError: It needs another key.
+        NoListError: It has nothing there.
         UnavailableError: There is no answer, or none in JSON.
     """
     from midstream.responses.http import RefusedError, get
@@ -60,8 +75,12 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
     try:
         return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MOST_BYTES))
     except RefusedError as error:
-        advice = "check its key" if error.status in (401, 403) else "it may not offer this list"
-        raise UnavailableError(f"{endpoint.host} answers HTTP {error.status}; {advice}.") from None
+        said = f"{endpoint.host} answers HTTP {error.status}"
+        # Gemini and xAI answer 400 to a wrong key, and nothing else of such a request can be wrong.
+        if error.status in (400, 401, 403):
+            raise KeyRefusedError(said, "check its key") from None
+        kind = NoListError if error.status in (404, 405, 501) else UnavailableError
+        raise kind(said, "it may not offer this list") from None
     except OSError as error:
         raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from None
     except OverflowError:
@@ -76,11 +95,24 @@ def list_models(endpoint: Endpoint, *, seconds: float = SECONDS) -> tuple[Listed
     Raises:
         UnavailableError: It does not answer, or with something else than a list of models.
     """
-    value = get_json(endpoint, "/models", seconds=seconds)
+    value = get_json(endpoint, _LIST, seconds=seconds)
     found = read_list(value)
     if found is None:
-        raise UnavailableError(f"{endpoint.host} did not answer with a list of models.")
+        raise NoListError(f"{endpoint.host} did not answer with a list of models.")
     return found
+
+
+def check_key(endpoint: Endpoint) -> tuple[ListedModel, ...]:
+    """The models of an endpoint that takes the key (blocking); no model is asked for anything.
+
+    Raises:
+        KeyRefusedError: It needs another key.
+        NoListError: It has no list of models, so that the key is not known to be good.
+        UnavailableError: It does not answer as a model server.
+    """
+    if (path := endpoint.dialect.key_path) != _LIST:
+        get_json(endpoint, path)
+    return list_models(endpoint)
 
 
 def read_list(value: object) -> tuple[ListedModel, ...] | None:

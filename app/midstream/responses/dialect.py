@@ -82,6 +82,7 @@ class Dialect:
         domains: Hosts that are of this kind; one that begins with a dot covers subdomains.
         url: Its address; "" where every account or machine has its own.
         key_env: Conventional variable for its key; None where no key is needed.
+        key_path: What to GET to learn whether a key is good, where everybody gets the models.
         edit_format: How its models are asked to write edits; None leaves it to the server.
         efforts: Efforts to offer.
     """
@@ -102,6 +103,7 @@ class Dialect:
     domains: tuple[str, ...] = ()
     url: str = ""
     key_env: str | None = None
+    key_path: str = "/models"
     edit_format: str | None = None
     efforts: tuple[str, ...] = ()
 
@@ -230,6 +232,7 @@ DIALECTS: Final[Mapping[EndpointKind, Dialect]] = {
         domains=("openrouter.ai",),
         url="https://openrouter.ai/api/v1",
         key_env="OPENROUTER_API_KEY",
+        key_path="/key",
         edit_format="search-replace",
         efforts=("none", "minimal", "low", "medium", "high", "xhigh"),
     ),

@@ -6,7 +6,6 @@ or shows a key.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Final
 from midstream.errors import UsageError
 from midstream.responses.dialect import DIALECTS, Dialect, EndpointKind, kind_of
 from midstream.responses.endpoint import Endpoint, Transport
+from midstream.responses.keys import read_key
 from midstream.responses.model_info import ModelInfo
 
 BUILT_IN: Final = "built-in"
@@ -91,6 +91,11 @@ class Profile:
     def dialect(self) -> Dialect:
         return DIALECTS[self.kind]
 
+    @property
+    def loopback(self) -> bool:
+        """Whether it is on this machine."""
+        return Endpoint(self.url, None, "").loopback
+
     def configured(self, model: ModelInfo) -> ModelInfo:
         """The server's model info, overridden by what this profile configures."""
         return replace(
@@ -128,7 +133,7 @@ class Profile:
     def _key(self, called: str, environ: Mapping[str, str]) -> str | None:
         key = environ.get(self.key_env, "").strip() if self.key_env is not None else ""
         if not key and self.keyring is not None:
-            key = _from_keyring(self.keyring, self.name, called)
+            key = read_key(self.keyring, self.name, called)
         if key:
             if not key.isascii() or not key.isprintable() or " " in key:
                 where = f"in {self.key_env} " if self.key_env is not None else ""
@@ -143,26 +148,3 @@ class Profile:
                 "export it and try again."
             )
         return None
-
-
-def _from_keyring(service: str, user: str, called: str) -> str:
-    try:
-        # Optional packages come by name: the type checker runs without them.
-        keyring = importlib.import_module("keyring")
-        errors = importlib.import_module("keyring.errors")
-    except ImportError:
-        raise UsageError(
-            f"The key of {called} is in the keyring, which needs the package keyring: "
-            "pip install 'midstream[keyring]'."
-        ) from None
-    try:
-        found = keyring.get_password(service, user)
-    except errors.KeyringError as error:
-        raise UsageError(
-            f"The keyring that holds the key of {called} cannot be read: {error}."
-        ) from None
-    if not found:
-        raise UsageError(
-            f"The keyring has no key for {called}; store it with `keyring set {service} {user}`."
-        )
-    return found

@@ -29,22 +29,57 @@ def optimum(source: Path, target: Path) -> None:
     main_export(str(source), target, task="text-generation-with-past", do_validation=False)
 
 
-def transformers_js(exported: Path, target: Path, graph: str) -> None:
-    """Optimum's export with its matrices in 4 bits and external data, below onnx/."""
-    import onnx
-    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+def transformers_js(exported: Path, target: Path) -> None:
+    """Optimum's export below onnx/, whole, in 8 bits and in 4, the texts in the root.
 
-    (target / "onnx").mkdir(parents=True)
+    The quantisers and their settings are those of `scripts/quantize.py` in transformers.js. The
+    graph in 4 bits has its weights in a file of their own, as newer repositories have them.
+    """
+    graphs = target / "onnx"
+    graphs.mkdir(parents=True)
     for name in (*TEXTS, "special_tokens_map.json", "chat_template.jinja"):
         if (exported / name).exists():
             shutil.copy(exported / name, target / name)
-    quantizer = MatMulNBitsQuantizer(onnx.load(exported / "model.onnx"), block_size=32)
+    shutil.copy(exported / "model.onnx", graphs / "model.onnx")
+    quantize_to_8_bits(graphs / "model.onnx", graphs / "model_quantized.onnx")
+    quantize_to_4_bits(graphs / "model.onnx", graphs / "model_q4.onnx")
+
+
+def quantize_to_8_bits(source: Path, target: Path) -> None:
+    import onnx
+    from onnxruntime.quantization import QuantizationMode, QuantType
+    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
+    from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+    quantizer = ONNXQuantizer(
+        onnx.load(source),
+        per_channel=None,
+        reduce_range=None,
+        mode=QuantizationMode.IntegerOps,
+        static=False,
+        weight_qType=QuantType.QInt8,
+        activation_qType=QuantType.QUInt8,
+        tensors_range=None,
+        nodes_to_quantize=[],
+        nodes_to_exclude=[],
+        op_types_to_quantize=set(IntegerOpsRegistry),
+        extra_options={"EnableSubgraph": True, "MatMulConstBOnly": True},
+    )
+    quantizer.quantize_model()
+    onnx.save(quantizer.model.model, target)
+
+
+def quantize_to_4_bits(source: Path, target: Path) -> None:
+    import onnx
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=True)
     quantizer.process()
     onnx.save(
         quantizer.model.model,
-        target / "onnx" / graph,
+        target,
         save_as_external_data=True,
-        location=f"{graph}_data",
+        location=f"{target.name}_data",
     )
 
 
@@ -58,7 +93,7 @@ def main(tools: str, folder: Path) -> None:
         },
         "optimum": {
             "optimum": lambda to: optimum(source, to),
-            "transformers-js": lambda to: transformers_js(layouts / "optimum", to, "model_q4.onnx"),
+            "transformers-js": lambda to: transformers_js(layouts / "optimum", to),
         },
     }
     for name, build in steps[tools].items():

@@ -39,6 +39,7 @@ from midstream.pairing.scope.find import (
     Target,
     TargetUnclearError,
     find_target,
+    not_renamed,
     search_workspace,
 )
 from midstream.pairing.scope.mentions import (
@@ -47,8 +48,10 @@ from midstream.pairing.scope.mentions import (
     find_at_paths,
     find_mentions,
     with_at_paths,
+    without_files,
     without_mentions,
 )
+from midstream.pairing.scope.outline import outline
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -102,6 +105,7 @@ class Scope:
         model: What was known about the model then.
         target: The lines that are meant; the whole file where the model finds them.
         by_region: Whether the model rewrites just these lines.
+        said: The instruction, with files that it names in words named with ``@``.
         mentioned: Files named with ``@``.
     """
 
@@ -110,6 +114,7 @@ class Scope:
     model: ModelInfo
     target: Target
     by_region: bool
+    said: str
     mentioned: tuple[AtPath, ...]
 
 
@@ -260,7 +265,7 @@ class RequestBuilder:
         Raises:
             UserError: None is named, or several are.
         """
-        mentioned = await self._mentioned(question)
+        mentioned = await self._mentioned(await self._with_at_paths(question))
         if mentioned and question.selection is None and self._aims_at(mentioned[0], question):
             return mentioned[0].path
         if question.path is not None:
@@ -296,10 +301,12 @@ class RequestBuilder:
         check_language(proposal.path, base, model)
         if seen is not None and seen.base is base and seen.model == model:
             return seen
-        mentioned = await self._mentioned(question)
+        said = await self._with_at_paths(question)
+        mentioned = await self._mentioned(said)
         leaves = not self._server.local and proposal.path not in self.allowed
         if leaves and await asyncio.to_thread(self._files.workspace.ignores, proposal.path):
             raise NeedsConsentError((proposal.path,))
+        renamed = find_mentions(question.text).renamed
         wanted = model.edit_format if question.known is None else "region"
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
@@ -308,7 +315,7 @@ class RequestBuilder:
             target = await asyncio.to_thread(
                 find_target,
                 base,
-                instruction=without_mentions(await self._with_at_paths(question)),
+                instruction=without_mentions(said),
                 cursor=None if elsewhere else question.cursor,
                 selection=question.selection or (here[0].lines if here and elsewhere else None),
                 max_lines=None if question.known is not None else longest,
@@ -317,18 +324,38 @@ class RequestBuilder:
             )
         except TargetUnclearError as unclear:
             if not self._finds_places(model):
-                raise (await self._find(unclear.missing, proposal.path) or unclear) from None
+                better = await self._find(unclear.missing, proposal.path)
+                if better is None and renamed and unclear.missing == renamed:
+                    better = await self._not_renamed(renamed, proposal, proposal.path)
+                raise (better or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
             target = Target(0, len(base.lines), "", "the model finds the place")
         if target.undefined and not self._finds_places(model):
-            word = re.compile(rf"\b{re.escape(target.undefined.rpartition('.')[2])}\b")
-            renamed = target.undefined == find_mentions(question.text).renamed
-            proposed = word.search(proposal.proposed_region(target.start, target.stop))
-            there = any(map(word.search, base.lines[target.start : target.stop]))
-            brought = renamed and proposed and not there  # by an undecided hunk
-            if not brought and (other := await self._find(target.undefined, proposal.path)):
-                raise other
-        return Scope(proposal, base, model, target, wanted in ("region", "auto"), mentioned)
+            await self._check_undefined(target, proposal, renamed)
+        return Scope(proposal, base, model, target, wanted in ("region", "auto"), said, mentioned)
+
+    async def _check_undefined(
+        self, target: Target, proposal: FileProposal, renamed: str | None
+    ) -> None:
+        """Raise TargetUnclearError if the lines that were found lack what is meant."""
+        name, lines = target.undefined, proposal.base.lines
+        word = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\b")
+        absent = name == renamed and not any(map(word.search, lines[target.start : target.stop]))
+        if absent and word.search(proposal.proposed_region(target.start, target.stop)):
+            return  # An undecided hunk brings it.
+        if not (absent and outline(lines).named(name)) and (
+            other := await self._find(name, proposal.path)
+        ):
+            raise other
+        if absent:
+            place = f"`{target.symbol}`" if target.symbol else f"line {target.start + 1}"
+            raise await self._not_renamed(name, proposal, place)
+
+    async def _not_renamed(
+        self, name: str, proposal: FileProposal, place: str
+    ) -> TargetUnclearError:
+        workspace, path, lines = self._files.workspace, proposal.path, proposal.base.lines
+        return await asyncio.to_thread(not_renamed, workspace, name, path, lines, place)
 
     async def _find(self, name: str, here: str) -> TargetUnclearError | None:
         """The question about a name that is not defined in the file ``here``, if another has it."""
@@ -348,8 +375,7 @@ class RequestBuilder:
             f"{said}; ask for it there.", found, question=f"{said}; go there?"
         )
 
-    async def _mentioned(self, question: Question) -> tuple[AtPath, ...]:
-        text = await self._with_at_paths(question)
+    async def _mentioned(self, text: str) -> tuple[AtPath, ...]:
         if "@" not in text:
             return ()
         return await asyncio.to_thread(
@@ -416,8 +442,8 @@ class RequestBuilder:
             )
         if model.is_edit_model and not question.background:
             _check_absent(question.text, region)
-        said = question.asked or question.text
-        asked = as_proposed(said, base.lines[start:stop], region.split("\n")[:-1])
+        told = without_files(scope.said) if model.is_edit_model else question.text
+        asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
         messages = [("user", region_message(proposal.path, base, start, stop, region, asked))]
         if model.is_chat and context.parts:

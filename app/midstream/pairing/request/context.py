@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
-from midstream.guard.secrets import mask
 from midstream.pairing.scope.mentions import AtPath
 
 if TYPE_CHECKING:
@@ -236,6 +235,8 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
 
 def rejected_lines(hunk: Hunk) -> list[str]:
     """The lines of a rejected hunk for a prompt: indented, credentials masked."""
+    from midstream.guard.secrets import mask
+
     lines = [
         *(f"    - {line}" for line in hunk.old),
         *(f"    + {mask(line)}" for line in hunk.new),

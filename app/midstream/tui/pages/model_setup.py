@@ -1,0 +1,192 @@
+"""Setting up a larger model on the models page: what the user has already is one number away.
+
+A key found in the environment, an engine on this machine, a download, or a pasted address. A key
+is checked before it is kept, and what will be sent where is said before a model is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from midstream.errors import UserError
+from midstream.pairing.choosing import ModelChoice, listed_choice
+from midstream.pairing.setting_up import keep_key, keys_found, models_at, pasted
+from midstream.pairing.told import what_is_sent
+from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
+from midstream.responses.profiles import Profile
+from midstream.tui.notices import Choice
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow
+
+if TYPE_CHECKING:
+    from midstream.tui.pages.page import PageScreen
+
+_MOST_KEYS: Final = 6
+"""Keys that are offered, so that the other ways have a number too."""
+
+Take = Callable[[ModelChoice, str], Awaitable[None]]
+
+
+class ModelSetup:
+    """One way at a time to an endpoint that was not used before.
+
+    Args:
+        page: The page that asks.
+        find_engines: Asks this machine for its engines; returns their models.
+        download: Offers the published models.
+        take: Uses and keeps a model; gets a sentence about its key.
+    """
+
+    def __init__(
+        self,
+        page: PageScreen,
+        *,
+        find_engines: Callable[[], Awaitable[Sequence[ModelChoice]]],
+        download: Callable[[], None],
+        take: Take,
+    ) -> None:
+        self._page = page
+        self._find_engines = find_engines
+        self._download = download
+        self._take = take
+        self._given: Callable[[str], None] = lambda _: None
+
+    def begin(self) -> None:
+        """Ask which way."""
+        ways: list[Choice] = [
+            (f"{profile.key_env} for {_host(profile)}", lambda one=profile: self._try(one))
+            for profile in keys_found(self._page.services.settings)[:_MOST_KEYS]
+        ]
+        ways += [
+            ("an engine on this machine", self._engines),
+            ("download a model", self._download),
+            ("paste an address", self._paste),
+        ]
+        self._page.notices.ask("A larger model, from what is here already:", *ways)
+
+    def give(self, text: str) -> None:
+        """Take what was typed into the page's field."""
+        self._page.leave_entry()
+        if text.strip():
+            self._given(text.strip())
+
+    # the ways
+
+    def _engines(self) -> None:
+        async def work() -> None:
+            choices = {choice.id: choice for choice in await self._find_engines()}
+            if not choices:
+                return
+            rows = [
+                ListRow(
+                    choice.id,
+                    ((f" {visible(choice.name)} ", "foreground"), (choice.endpoint, "muted")),
+                )
+                for choice in choices.values()
+            ]
+
+            def chosen(choice_id: str | None) -> None:
+                if choice_id is not None:
+                    self._run(lambda: self._take(choices[choice_id], ""))
+
+            self._pick("Engines on this machine", rows, "", chosen)
+
+        self._run(work)
+
+    def _paste(self) -> None:
+        def given(text: str) -> None:
+            try:
+                profile = pasted(text, self._page.services.settings)
+            except UserError as error:
+                self._page.notices.say("warning", visible(str(error)))
+                return
+            if profile.dialect.hosted and not profile.has_key():
+                self._ask_key(profile)
+            else:
+                self._try(profile)
+
+        self._ask("Address", "https://HOST/v1, or a host", given)
+
+    def _ask_key(self, profile: Profile, why: str = "") -> None:
+        self._ask(
+            f"Key for {_host(profile)}",
+            "it is checked, and not shown",
+            lambda key: self._try(profile, key),
+            secret=True,
+        )
+        if why:
+            self._page.notices.say("warning", visible(why))
+
+    def _try(self, profile: Profile, key: str = "") -> None:
+        """Ask an endpoint for its models; a key that it refuses is asked for again."""
+        page = self._page
+
+        async def work() -> None:
+            page.notices.say("info", f"Asking {_host(profile)} for its models.")
+            own = profile
+            if not key and profile.has_key() is False:
+                # It may need none: the conventional variable is only where a key would be.
+                own = replace(profile, key_env=None)
+            try:
+                models = await asyncio.to_thread(models_at, own, key)
+            except KeyRefusedError as error:
+                self._ask_key(profile, f"{error.problem}; type the key to use.")
+            except NoListError as error:
+                page.notices.say("info", f"{error.problem}: it lists no models; name the one.")
+                self._ask("Model", "as the server calls it", lambda name: named(own, name))
+            else:
+                if models:
+                    self._choose(own, models, key)
+                else:
+                    page.notices.say("warning", f"{_host(profile)} has no model that writes text.")
+
+        def named(own: Profile, name: str) -> None:
+            self._choose(own, (ListedModel(name),), key)
+
+        self._run(work)
+
+    def _choose(self, profile: Profile, models: Sequence[ListedModel], key: str) -> None:
+        """Offer an endpoint's models; taking one keeps the endpoint, and its key if one came."""
+        listed = {model.id: model for model in models}
+
+        async def take(model: ListedModel) -> None:
+            own, said = profile, ""
+            if key:
+                own, said = await asyncio.to_thread(keep_key, profile, key)
+            await self._take(listed_choice(own, model, group=own.name), said)
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self._run(lambda: take(listed[name]))
+
+        rows = [ListRow(name, ((f" {visible(name)}", "foreground"),)) for name in listed]
+        self._page.notices.clear()
+        note = "" if profile.loopback else what_is_sent(profile.url)
+        self._pick(f"Models of {_host(profile)}", rows, note, chosen)
+
+    # asking
+
+    def _pick(
+        self, title: str, rows: Sequence[ListRow], note: str, chosen: Callable[[str | None], None]
+    ) -> None:
+        services = self._page.services
+        services.open_screen(PickerScreen(services, title, rows, browse=True, note=note), chosen)
+
+    def _ask(
+        self, label: str, placeholder: str, given: Callable[[str], None], *, secret: bool = False
+    ) -> None:
+        self._given = given
+        self._page.notices.clear()
+        self._page.entry.open("", label=label, placeholder=placeholder, secret=secret)
+
+    def _run(self, work: Callable[[], Awaitable[object]]) -> None:
+        self._page.work.run(work)
+
+
+def _host(profile: Profile) -> str:
+    return urlsplit(profile.url).hostname or profile.url
