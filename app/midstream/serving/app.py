@@ -8,8 +8,11 @@ Routes: WebSocket and POST ``/v1/responses``; GET and DELETE ``/v1/responses/{id
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,12 +28,34 @@ from midstream.serving.access import AccessControl, Limited, refusal_response
 from midstream.serving.connection import ServerConnection
 from midstream.serving.http import EventStream, post_response, telemetry_events
 from midstream.serving.limits import Limits
+from midstream.serving.metrics import Family, render
 from midstream.serving.requests import RequestError
 from midstream.serving.service import Service
-from midstream.serving.stored import read_page
+from midstream.serving.stored import ResponseShelf, Shelf, read_page
 
 _PLACES = ("/v1/responses", "/v1/models", "/v1/telemetry", "/healthz", "/metrics")
 _CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+REPORT_SECONDS = 5.0
+"""How often the replicas of a cluster tell each other their metrics."""
+
+
+class Replicas(Protocol):
+    """The replicas of a cluster, as one of them sees them."""
+
+    @property
+    def shelf(self) -> Shelf:
+        """Their stored responses."""
+        ...
+
+    async def exchange(self, own: Sequence[Family]) -> Mapping[str, Sequence[Family]]:
+        """Tell the others the metrics of this one; the last ones of all that run, by name.
+
+        Raises:
+            RequestError: They cannot be told.
+        """
+        ...
 
 
 def _cross_origin(origins: Collection[str]) -> Middleware:
@@ -49,6 +74,7 @@ def create_app(
     token: str | None,
     limits: Limits | None = None,
     origins: Collection[str] = (),
+    replicas: Replicas | None = None,
 ) -> Starlette:
     """Make the application.
 
@@ -58,13 +84,27 @@ def create_app(
         token: Bearer token every request needs, or None for none (only sensible on loopback).
         limits: Bounds; the defaults suit one machine.
         origins: Values of ``Origin`` that browser pages may come from; none by default.
+        replicas: The cluster that this application is a replica of.
     """
     bounds = limits or Limits()
-    service = Service(models, bounds)
+    shelf = ResponseShelf(bounds) if replicas is None else replicas.shelf
+    service = Service(models, bounds, shelf)
+
+    def counted() -> list[Family]:
+        return service.metrics.families(connections=service.connections, generations=service.load)
+
+    async def report(cluster: Replicas) -> None:
+        while True:
+            with contextlib.suppress(RequestError):
+                await cluster.exchange(counted())
+            await asyncio.sleep(REPORT_SECONDS)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        reporting = None if replicas is None else asyncio.create_task(report(replicas))
         yield
+        if reporting is not None:
+            reporting.cancel()
         await service.leave()
         service.close()
 
@@ -110,7 +150,7 @@ def create_app(
             raise RequestError(
                 "A stored response is not streamed again; leave out stream.", param="stream"
             )
-        return JSONResponse(service.stored.response(request.path_params["id"]))
+        return JSONResponse(await service.stored.response(request.path_params["id"]))
 
     async def response_delete(request: Request) -> Response:
         response_id = request.path_params["id"]
@@ -122,11 +162,11 @@ def create_app(
 
     async def response_items(request: Request) -> Response:
         page = read_page(request.query_params)
-        return JSONResponse(page.of(service.stored.items(request.path_params["id"])))
+        return JSONResponse(page.of(await service.stored.items(request.path_params["id"])))
 
     async def metrics(_: Request) -> Response:
-        text = service.metrics.render(connections=service.connections, generations=service.load)
-        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        servers = {"": counted()} if replicas is None else await replicas.exchange(counted())
+        return Response(render(servers), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def on_request_error(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestError)

@@ -18,37 +18,124 @@ A cluster: install ``midstream[ray]`` and put the model folder at the same path 
         --tls-cert CERT --tls-key KEY --model FOLDER --replicas 2 --max-replicas 16 --replica-gpus 1
 
 and every developer's ``[endpoints.team]`` has ``kind = "local"``, the address and a ``key_env``.
-Ctrl+C takes the deployment away and leaves the cluster running. Limits are per replica. A response
-that is to be continued by ``previous_response_id`` over HTTP may land on another replica, which
-does not know it; over a WebSocket it never does. Ray's own ports (6379, 8265, 10001 and the
-workers') have no password: keep them inside a private network, only the port of ``midstream`` is
-meant to be reached. Ray's proxy also answers ``/-/healthz`` and ``/-/routes`` without a token; they
-say nothing of what is asked.
+Ctrl+C takes the deployment away and leaves the cluster running. Limits are per replica, except for
+those of stored responses.
+
+HTTP requests land on any replica. So what they share is in one small actor: the stored responses,
+which any replica retrieves, goes on from, deletes and, in the background, cancels; and their
+last metrics, so that a scrape of one shows all. It costs a stored response a call within the
+cluster. If the actor's machine is lost, Ray starts it anew, without the responses that it had.
+
+A Ray that is started for the deployment alone listens on loopback, except for the port of
+``midstream`` and those on which replicas speak to each other; all of its own ports take a token
+that is made for it and known to its processes only.
+The ports of a cluster (6379, 8265, 10001 and the workers') are as open as it was started: give it
+a token (``RAY_AUTH_MODE=token``), and keep them inside a private network. Ray's proxy also answers
+``/-/healthz`` and ``/-/routes`` without a token; they say nothing of what is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import logging
+import os
+import secrets
 import socket
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from midstream.errors import UnavailableError
 from midstream.serving.limits import Limits
+from midstream.serving.metrics import Family
+from midstream.serving.requests import RequestError
 from midstream.serving.source import ModelSource
+from midstream.serving.stored import ResponseShelf, StoredResponse
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+T = TypeVar("T")
+
 _NAME = "midstream"
+_SHARED = "midstream-shared"
 _HEALTH_SECONDS = 10.0
 _LEAVE_SECONDS = 15.0
 """How long a replica that is taken away waits for its connections to end by themselves."""
+
+
+_REPORT_SECONDS = 20.0
+"""How old the last metrics of a replica are at most; several reports may have failed by then."""
+
+
+class Shared(ResponseShelf):
+    """What the replicas share; an actor of Ray."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._reports: dict[str, tuple[float, Sequence[Family]]] = {}
+
+    async def exchange(self, name: str, own: Sequence[Family]) -> dict[str, Sequence[Family]]:
+        """Take the metrics of a replica; the last ones of all that still report."""
+        now = time.monotonic()
+        self._reports[name] = (now, own)
+        self._reports = {
+            replica: report
+            for replica, report in sorted(self._reports.items())
+            if now - report[0] <= _REPORT_SECONDS
+        }
+        return {replica: families for replica, (_, families) in self._reports.items()}
+
+
+class SharedByRay:
+    """That actor as a replica sees it: a `Shelf` and `Replicas`."""
+
+    def __init__(self, name: str) -> None:
+        """Find the actor.
+
+        Args:
+            name: The replica's name.
+        """
+        self._ray, _ = _modules()
+        self._name = name
+        self._actor = self._ray.get_actor(_SHARED, namespace=_NAME)
+
+    @property
+    def shelf(self) -> SharedByRay:
+        return self
+
+    async def put(self, stored: StoredResponse) -> None:
+        await self._called(self._actor.put.remote(stored))
+
+    async def get(self, response_id: str) -> StoredResponse | None:
+        return await self._called(self._actor.get.remote(response_id))
+
+    async def drop(self, response_id: str) -> None:
+        await self._called(self._actor.drop.remote(response_id))
+
+    async def stop(self, response_id: str) -> bool:
+        return await self._called(self._actor.stop.remote(response_id))
+
+    async def until_stopped(self, response_id: str) -> None:
+        await self._called(self._actor.until_stopped.remote(response_id))
+
+    async def exchange(self, own: Sequence[Family]) -> Mapping[str, Sequence[Family]]:
+        return await self._called(self._actor.exchange.remote(self._name, own))
+
+    async def _called(self, answer: Awaitable[T]) -> T:
+        try:
+            return await answer
+        except self._ray.exceptions.RayError as error:
+            raise RequestError(
+                "What the replicas share cannot be reached; try again in a moment.",
+                code="server_error",
+                status=503,
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +198,7 @@ def application(options: ClusterOptions) -> Any:
             token=options.token,
             limits=options.limits,
             origins=options.origins,
+            replicas=SharedByRay(serve.get_replica_context().replica_tag),
         )
 
     class Replica:
@@ -148,17 +236,36 @@ async def cluster(options: ClusterOptions) -> AsyncGenerator[int]:
     Raises:
         UnavailableError: Ray is not installed or cannot be reached, or the model does not load.
     """
+    if options.address is None:
+        _guard_own_ray()
     bound = application(options)
     port = options.port or _free_port(options.host)
     try:
         await asyncio.to_thread(_deploy, bound, options, port)
-    except (RuntimeError, ConnectionError, OSError) as error:
+    except Exception as error:  # Ray raises bare ones, too, as when its node does not start.
         await asyncio.to_thread(_leave, options)
         raise UnavailableError(f"Ray could not serve the model: {_last_line(error)}.") from error
     try:
         yield port
     finally:
         await asyncio.to_thread(_leave, options)
+
+
+def _guard_own_ray() -> None:
+    """Keep the Ray that this process starts to loopback, and behind a token.
+
+    Both stand in the environment, from which Ray's processes inherit them, and which Ray reads when
+    it is imported. The first is how Ray stays on loopback on macOS and Windows; it is no option.
+    """
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = _own_token()
+
+
+@functools.cache
+def _own_token() -> str:
+    """A token for this process, in which Ray reads it once."""
+    return secrets.token_hex(32)
 
 
 def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
@@ -184,6 +291,15 @@ def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
         },
         logging_config=logs,
     )
+    # An actor that went with its driver would leave a deployment that outlived it without one.
+    ray.remote(Shared).options(
+        name=_SHARED,
+        namespace=_NAME,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        num_cpus=0,
+    ).remote(options.limits)
     serve.run(
         bound,
         name=_NAME,
@@ -197,8 +313,9 @@ def _leave(options: ClusterOptions) -> None:
     if not ray.is_initialized():
         return
     with contextlib.suppress(Exception):
-        # Of a cluster that goes on, only the deployment; a Ray of our own ends as a whole.
+        # Of a cluster that goes on, only what is ours; a Ray of our own ends as a whole.
         serve.delete(_NAME)
+        ray.kill(ray.get_actor(_SHARED, namespace=_NAME))
     ray.shutdown()
 
 

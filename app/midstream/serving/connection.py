@@ -258,7 +258,7 @@ class ServerConnection:
     ) -> ServedResponse | None:
         """Run one response; None if it was refused before it was created."""
         try:
-            history, parent = self._service.history(request, self._cache)
+            history, parent = await self._service.history(request, self._cache)
             if parent is not None and not steers:
                 steers = self._pending_steers.pop(parent.response_id, [])
                 if steers:
@@ -283,8 +283,6 @@ class ServerConnection:
     async def _settle(self, turn: ServedResponse) -> None:
         """Keep or evict conversations after a turn, and answer its steers if nothing follows."""
         conversation = turn.conversation
-        if turn.request.keep:
-            self._service.stored.add(turn)
         if conversation is None:
             # A failed continuation takes its parent along, a failed fork does not.
             parent = self._cache.get(turn.request.previous_response_id or "")
@@ -296,6 +294,8 @@ class ServerConnection:
                 # Of what is typed and read, the last counts: others would drive out real answers.
                 self._cache.drop(self._read_ahead.get(conversation.stream_id, ""))
                 self._read_ahead[conversation.stream_id] = turn.id
+        if turn.request.keep:
+            await self._service.stored.add(turn)
         if not turn.steers:
             return
         if turn.required:

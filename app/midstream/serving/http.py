@@ -52,10 +52,10 @@ async def post_response(request: Request, service: Service) -> Response:
         ) from None
     create = read_create(read_frame(body))
     service.admit()
-    history, parent = service.history(create, None)
+    history, parent = await service.history(create, None)
     if create.background:
         turn = service.turn(create, history, parent, _Unread())
-        service.stored.run(turn, service.run(turn))
+        await service.stored.run(turn, service.run(turn))
         return JSONResponse(turn.wire())
     events: asyncio.Queue[Event] = asyncio.Queue(_UNREAD_EVENTS)
     turn = service.turn(create, history, parent, events.put)
@@ -178,7 +178,7 @@ async def _events(
             yield event
         await running
         if turn.request.keep:
-            service.stored.add(turn)
+            await service.stored.add(turn)
         yield event
     finally:
         turn.abandon()

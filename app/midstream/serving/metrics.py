@@ -1,11 +1,70 @@
-"""Counters of the server in Prometheus' text format; nothing about what was asked or answered."""
+"""Counters of the server in Prometheus' text format; nothing about what was asked or answered.
+
+A server counts for itself. The replicas of a cluster show each other's counters as well, each with
+its name as the label ``replica``, because Prometheus reaches any one of them.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric of one server.
+
+    Attributes:
+        name: Its name.
+        kind: Its type.
+        text: What it is.
+        samples: Its values: ending of the name, labels, value.
+    """
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    text: str
+    samples: list[tuple[str, Labels, float]] = field(
+        default_factory=list[tuple[str, Labels, float]]
+    )
+
+
+def render(servers: Mapping[str, Sequence[Family]]) -> str:
+    """The metrics of servers as one text.
+
+    Args:
+        servers: By name; the one server whose name is "" gets no label.
+    """
+    lines: list[str] = []
+    together: dict[str, list[tuple[str, Family]]] = {}
+    for server, families in servers.items():
+        for family in families:
+            together.setdefault(family.name, []).append((server, family))
+    for name, found in together.items():
+        first = found[0][1]
+        lines += [f"# HELP {name} {first.text}", f"# TYPE {name} {first.kind}"]
+        for server, family in found:
+            own: Labels = (("replica", server),) if server else ()
+            lines += [
+                f"{name}{ending}{_written((*own, *labels))} {_number(value)}"
+                for ending, labels, value in family.samples
+            ]
+    return "\n".join([*lines, ""])
+
+
+def _written(labels: Labels) -> str:
+    return "{" + ",".join(f'{key}="{value}"' for key, value in labels) + "}" if labels else ""
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6f}"
 
 
 class Histogram:
@@ -21,14 +80,15 @@ class Histogram:
         self._counts[bisect_left(_BUCKETS, seconds)] += 1
         self._sum += seconds
 
-    def render(self) -> list[str]:
-        """Prometheus lines; bucket counts are cumulative."""
-        lines = [f"# HELP {self._name} {self._text}", f"# TYPE {self._name} histogram"]
+    def family(self) -> Family:
+        """What was observed; bucket counts are cumulative."""
+        family = Family(self._name, "histogram", self._text)
         total = 0
         for bound, count in zip((*map(str, _BUCKETS), "+Inf"), self._counts, strict=True):
             total += count
-            lines.append(f'{self._name}_bucket{{le="{bound}"}} {total}')
-        return [*lines, f"{self._name}_sum {self._sum:.6f}", f"{self._name}_count {total}"]
+            family.samples.append(("_bucket", (("le", bound),), total))
+        family.samples.extend((("_sum", (), self._sum), ("_count", (), total)))
+        return family
 
 
 class Metrics:
@@ -54,37 +114,41 @@ class Metrics:
             "midstream_queue_seconds", "Time from created until the engine took the response up."
         )
 
-    def render(self, *, connections: int, generations: int) -> str:
-        """Everything as one text.
+    def families(self, *, connections: int, generations: int) -> list[Family]:
+        """Everything.
 
         Args:
             connections: Open WebSockets.
             generations: Generations that run or wait.
         """
-        lines: list[str] = []
+        ended: list[tuple[str, Labels, float]] = [
+            ("", (("status", status), ("reason", reason)), count)
+            for (status, reason), count in sorted(self.responses.items())
+        ]
+        tokens: list[tuple[str, Labels, float]] = [
+            ("", (("kind", kind),), self.tokens[kind]) for kind in ("input", "cached", "output")
+        ]
+        return [
+            _gauge("connections", "Open WebSocket connections.", connections),
+            _gauge("generations", "Generations that run or wait.", generations),
+            Family("midstream_responses_total", "counter", "Ended responses.", ended),
+            Family(
+                "midstream_tokens_total",
+                "counter",
+                "Tokens; cached ones are part of the input.",
+                tokens,
+            ),
+            _counter("text_events_total", "Text events sent.", self.text_events),
+            _counter("prefill_seconds_total", "Time reading input.", self.prefill_seconds),
+            _counter("decode_seconds_total", "Time generating.", self.decode_seconds),
+            self.first_text.family(),
+            self.waiting.family(),
+        ]
 
-        def add(name: str, kind: str, text: str, samples: dict[str, float]) -> None:
-            lines.extend((f"# HELP midstream_{name} {text}", f"# TYPE midstream_{name} {kind}"))
-            lines.extend(f"midstream_{name}{labels} {value:g}" for labels, value in samples.items())
 
-        add("connections", "gauge", "Open WebSocket connections.", {"": connections})
-        add("generations", "gauge", "Generations that run or wait.", {"": generations})
-        add(
-            "responses_total",
-            "counter",
-            "Ended responses.",
-            {
-                f'{{status="{status}",reason="{reason}"}}': count
-                for (status, reason), count in sorted(self.responses.items())
-            },
-        )
-        add(
-            "tokens_total",
-            "counter",
-            "Tokens; cached ones are part of the input.",
-            {f'{{kind="{kind}"}}': self.tokens[kind] for kind in ("input", "cached", "output")},
-        )
-        add("text_events_total", "counter", "Text events sent.", {"": self.text_events})
-        add("prefill_seconds_total", "counter", "Time reading input.", {"": self.prefill_seconds})
-        add("decode_seconds_total", "counter", "Time generating.", {"": self.decode_seconds})
-        return "\n".join([*lines, *self.first_text.render(), *self.waiting.render(), ""])
+def _gauge(name: str, text: str, value: float) -> Family:
+    return Family(f"midstream_{name}", "gauge", text, [("", (), value)])
+
+
+def _counter(name: str, text: str, value: float) -> Family:
+    return Family(f"midstream_{name}", "counter", text, [("", (), value)])

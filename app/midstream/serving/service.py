@@ -19,7 +19,7 @@ from midstream.serving.conversations import ResponseCache, StoredConversation
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Metrics
 from midstream.serving.requests import CreateRequest, RequestError, read_messages
-from midstream.serving.stored import StoredResponses
+from midstream.serving.stored import Shelf, StoredResponses
 from midstream.serving.turn import Emit, ServedResponse
 from midstream.serving.worker import ModelWorker
 
@@ -36,6 +36,7 @@ class Service:
     Args:
         models: Models by the name that requests use, some by several; the first is the default.
         limits: Bounds.
+        shelf: Where stored responses are.
 
     Attributes:
         connections: Open WebSockets.
@@ -47,7 +48,7 @@ class Service:
         leaving: Set when the server is about to end.
     """
 
-    def __init__(self, models: Mapping[str, TextModel], limits: Limits) -> None:
+    def __init__(self, models: Mapping[str, TextModel], limits: Limits, shelf: Shelf) -> None:
         self.limits = limits
         self.metrics = Metrics()
         self.connections = 0
@@ -59,7 +60,7 @@ class Service:
         self.started = time.time()
         one_each = {id(model): ModelWorker(model) for model in models.values()}
         self._workers = {name: one_each[id(model)] for name, model in models.items()}
-        self.stored = StoredResponses(limits)
+        self.stored = StoredResponses(limits, shelf)
 
     async def leave(self) -> None:
         """Tell all connections that the server is about to end."""
@@ -131,7 +132,7 @@ class Service:
         """Generations running or waiting, over all models."""
         return sum(worker.load for worker in set(self._workers.values()))
 
-    def history(
+    async def history(
         self, request: CreateRequest, own: ResponseCache[StoredConversation] | None
     ) -> tuple[tuple[Message, ...], StoredConversation | None]:
         """Return the conversation a request means, its own messages included, and its parent.
@@ -148,7 +149,7 @@ class Service:
         if previous is None:
             return messages, None
         parent = own.get(previous) if own is not None else None
-        parent = parent or self.stored.conversation(previous)
+        parent = parent or await self.stored.conversation(previous)
         if parent is None:
             raise RequestError(
                 f"Previous response with id {previous!r} not found.",

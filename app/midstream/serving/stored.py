@@ -1,16 +1,18 @@
 """Responses that outlive their request: to go on from, to retrieve, to run in the background.
 
-They are kept in memory, the ones used last (`Limits.stored_responses`), and as JSON, whose size is
-known. A response in the background is run by a task of its own until it is stored.
+They are on a shelf: in memory, the ones used last (`Limits.stored_responses`), and as JSON, whose
+size is known. One server has a shelf of its own, the replicas of a cluster share one. A response in
+the background is run by a task of its own; until it has ended, the shelf has it as it began.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,27 +29,112 @@ _items_decoder = msgspec.json.Decoder(list[dict[str, Any]])
 _response_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
+_STOP_SECONDS = 30.0
+"""How long a response in the background may take to end once it is to."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """One response that has ended.
+    """One response that has ended, or runs in the background.
 
     Attributes:
         response_id: Its id.
         response: The response object as JSON.
         items: The items of its own input as JSON.
         conversation: What can be continued from; None where nothing can.
+        running: Whether it has not ended; the rest is as it was in the beginning.
     """
 
     response_id: str
     response: bytes
     items: bytes
     conversation: StoredConversation | None
+    running: bool = False
 
     @property
     def characters(self) -> int:
         """Its size."""
         messages = self.conversation.characters if self.conversation is not None else 0
         return len(self.response) + len(self.items) + messages
+
+
+class Shelf(Protocol):
+    """Where stored responses are; every method may raise RequestError if it cannot be reached."""
+
+    async def put(self, stored: StoredResponse) -> None:
+        """Keep a response in place of what is kept of it."""
+        ...
+
+    async def get(self, response_id: str) -> StoredResponse | None:
+        """What is kept of a response."""
+        ...
+
+    async def drop(self, response_id: str) -> None:
+        """Forget a response."""
+        ...
+
+    async def stop(self, response_id: str) -> bool:
+        """Have a response that runs stopped; whether it has ended before long."""
+        ...
+
+    async def until_stopped(self, response_id: str) -> None:
+        """Wait until a response that runs is to be stopped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A response that runs somewhere."""
+
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class ResponseShelf:
+    """A `Shelf` in this process."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._held = ResponseCache[StoredResponse](
+            limits.stored_responses, limits.stored_characters
+        )
+        self._runs: dict[str, _Run] = {}
+
+    async def put(self, stored: StoredResponse) -> None:
+        self._held.add(stored)
+        if stored.running:
+            self._runs[stored.response_id] = _Run()
+        else:
+            self._end(stored.response_id)
+
+    async def get(self, response_id: str) -> StoredResponse | None:
+        return self._held.get(response_id)
+
+    async def drop(self, response_id: str) -> None:
+        self._held.drop(response_id)
+        self._end(response_id)
+
+    async def stop(self, response_id: str) -> bool:
+        run = self._runs.get(response_id)
+        if run is None:
+            return True
+        run.stop.set()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await run.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def until_stopped(self, response_id: str) -> None:
+        run = self._runs.get(response_id)
+        if run is not None:
+            await run.stop.wait()
+
+    def _end(self, response_id: str) -> None:
+        run = self._runs.pop(response_id, None)
+        if run is not None:
+            run.stop.set()  # Nobody waits for that any more.
+            run.ended.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,53 +144,75 @@ class _Running:
 
 
 class StoredResponses:
-    """The responses that any connection may retrieve and continue from."""
+    """The responses that any connection may retrieve and continue from.
 
-    def __init__(self, limits: Limits) -> None:
+    Args:
+        limits: Bounds.
+        shelf: Where they are.
+    """
+
+    def __init__(self, limits: Limits, shelf: Shelf) -> None:
         self._limits = limits
-        self._ended = ResponseCache[StoredResponse](
-            limits.stored_responses, limits.stored_characters
-        )
+        self._shelf = shelf
         self._running: dict[str, _Running] = {}
 
-    def add(self, turn: ServedResponse) -> None:
-        """Keep a response that has ended."""
-        items = msgspec.json.encode(_input_items(turn))
-        response = msgspec.json.encode(turn.wire())
-        self._ended.add(StoredResponse(turn.id, response, items, turn.conversation))
+    async def add(self, turn: ServedResponse) -> None:
+        """Keep a response that has ended; it was answered, whether that works or not."""
+        try:
+            await self._shelf.put(_stored(turn))
+        except RequestError as error:
+            _log.error("a response could not be stored: %s", error)
 
-    def conversation(self, response_id: str) -> StoredConversation | None:
-        """What can be continued from; None if the response is not known or has failed."""
-        stored = self._ended.get(response_id)
+    async def conversation(self, response_id: str) -> StoredConversation | None:
+        """What can be continued from; None if the response is not known or has failed.
+
+        Raises:
+            RequestError: The shelf cannot be reached.
+        """
+        stored = await self._shelf.get(response_id)
         return None if stored is None else stored.conversation
 
-    def run(self, turn: ServedResponse, work: Coroutine[Any, Any, None]) -> None:
+    async def run(self, turn: ServedResponse, work: Coroutine[Any, Any, None]) -> None:
         """Run a response in the background.
 
         Raises:
-            RequestError: Too many of them run.
+            RequestError: Too many of them run, or the shelf cannot be reached.
         """
-        if len(self._running) >= self._limits.background:
+        try:
+            await self._shelf.put(_stored(turn, running=True))
+            if len(self._running) >= self._limits.background:
+                await self._shelf.drop(turn.id)
+                raise RequestError(
+                    f"{len(self._running)} responses run in the background; let some finish first.",
+                    code="too_many_requests",
+                    status=429,
+                )
+        except RequestError:
             work.close()
-            raise RequestError(
-                f"{len(self._running)} responses run in the background; let some finish first.",
-                code="too_many_requests",
-                status=429,
-            )
+            raise
         task = asyncio.create_task(self._run(turn, work), name="background-response")
         self._running[turn.id] = _Running(turn, task)
 
     async def _run(self, turn: ServedResponse, work: Coroutine[Any, Any, None]) -> None:
+        stopping = asyncio.create_task(self._stop_when_asked(turn))
         try:
             await work
-            self.add(turn)
+            await self.add(turn)
         except Exception as error:
             _log.error("a response in the background could not be served: %s", fault(error))
+            await self._shelf.drop(turn.id)
         finally:
+            stopping.cancel()
             self._running.pop(turn.id, None)
 
-    def response(self, response_id: str) -> dict[str, Any]:
-        """The response object, as it stands.
+    async def _stop_when_asked(self, turn: ServedResponse) -> None:
+        with contextlib.suppress(RequestError):  # Then nobody can ask any more.
+            await self._shelf.until_stopped(turn.id)
+            if turn.active:
+                turn.interrupt(Interrupt.CANCEL)
+
+    async def response(self, response_id: str) -> dict[str, Any]:
+        """The response object, as it stands; as it began, if another replica runs it.
 
         Raises:
             RequestError: It is not known.
@@ -111,31 +220,30 @@ class StoredResponses:
         running = self._running.get(response_id)
         if running is not None:
             return running.turn.wire()
-        return _response_decoder.decode(self._find(response_id).response)
+        return _response_decoder.decode((await self._find(response_id)).response)
 
-    def items(self, response_id: str) -> list[dict[str, Any]]:
+    async def items(self, response_id: str) -> list[dict[str, Any]]:
         """The items of its own input, oldest first; those of earlier responses are not repeated.
 
         Raises:
             RequestError: It is not known.
         """
-        running = self._running.get(response_id)
-        if running is not None:
-            return _input_items(running.turn)
-        return _items_decoder.decode(self._find(response_id).items)
+        return _items_decoder.decode((await self._find(response_id)).items)
 
     async def cancel(self, response_id: str) -> dict[str, Any]:
         """Stop a response that runs in the background; the response object afterwards.
 
         Raises:
-            RequestError: It is not known, or has not been made in the background.
+            RequestError: It is not known, has not been made in the background, or does not end.
         """
-        running = self._running.get(response_id)
-        if running is not None:
-            if running.turn.active:
-                running.turn.interrupt(Interrupt.CANCEL)
-            await asyncio.wait({running.task})
-        response = self.response(response_id)
+        if (await self._find(response_id)).running and not await self._shelf.stop(response_id):
+            await self._shelf.drop(response_id)
+            raise RequestError(
+                "What ran this response does not answer; it is forgotten.",
+                code="server_error",
+                status=503,
+            )
+        response = await self.response(response_id)
         if not response["background"]:
             raise RequestError(
                 "Only a response with background: true can be cancelled; close the connection of "
@@ -150,25 +258,26 @@ class StoredResponses:
         Raises:
             RequestError: It is not known.
         """
-        if response_id in self._running:
+        if (await self._find(response_id)).running:
             await self.cancel(response_id)
-        self._find(response_id)
-        self._ended.drop(response_id)
+        await self._shelf.drop(response_id)
 
     async def close(self) -> None:
         """End what runs in the background."""
-        tasks = [running.task for running in self._running.values()]
-        for running in self._running.values():
+        left = dict(self._running)
+        for running in left.values():
             running.turn.abandon()
             running.task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(each.task for each in left.values()), return_exceptions=True)
+        # Nobody else will end them.
+        await asyncio.gather(*map(self._shelf.drop, left), return_exceptions=True)
 
-    def _find(self, response_id: str) -> StoredResponse:
-        found = self._ended.get(response_id)
+    async def _find(self, response_id: str) -> StoredResponse:
+        found = await self._shelf.get(response_id)
         if found is None:
             raise RequestError(
                 f"Response with id {response_id!r} not found; it was made with store: false, was "
-                "deleted, or gave way to newer ones.",
+                "deleted, gave way to newer ones, or the server that ran it has ended.",
                 code="response_not_found",
                 status=404,
             )
@@ -222,6 +331,11 @@ def read_page(query: Mapping[str, str]) -> ItemPage:
     if order not in ("asc", "desc"):
         raise RequestError('order must be "asc" or "desc".', param="order")
     return ItemPage(int(limit), order == "desc", query.get("after", ""))
+
+
+def _stored(turn: ServedResponse, *, running: bool = False) -> StoredResponse:
+    items, response = msgspec.json.encode(_input_items(turn)), msgspec.json.encode(turn.wire())
+    return StoredResponse(turn.id, response, items, turn.conversation, running)
 
 
 def _input_items(turn: ServedResponse) -> list[dict[str, Any]]:
