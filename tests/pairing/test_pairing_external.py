@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing import put_backs
 from midstream.pairing.external import MOST_FILES
+from midstream.pairing.journal import Replay
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -25,6 +27,12 @@ SECRET = 'TOKEN = "ghp_' + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8" + '"\n'
 def root(tmp_path: Path) -> Path:
     files = {"run.py": BEFORE, "other.py": "x = 1\n", "latin.txt": "one\ntwo\n"}
     return make_repo(tmp_path / "work", files)
+
+
+@pytest.fixture(autouse=True)
+def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program is done as soon as it has written."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
 
 
 @pytest.fixture
@@ -226,6 +234,25 @@ async def test_a_review_is_resumed(
         assert (root / "run.py").read_text() == BEFORE
 
 
+async def test_a_write_found_by_a_decision_is_in_the_journal(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.files.open("run.py")
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        async with session.files.lock:  # As at the start of a turn.
+            await session.files.refreshed("run.py")
+        waits = session.hunks.undecided()
+        session.journal.flush()
+        assert session.journal.path is not None
+        known = Replay.read(session.journal.path).hunks.undecided()
+    assert [(h.start, h.new) for h in known] == [(h.start, h.new) for h in waits]
+    assert len(waits) == 2
+
+
 async def test_files_that_are_no_text_are_named(watched: Reviewed, root: Path) -> None:
     (root / "image.png").write_bytes(b"\x89PNG\0\1")
     await watched.until(lambda: "image.png" in watched.notice)
@@ -238,3 +265,189 @@ async def test_the_mode_of_a_changed_file_stays(watched: Reviewed, root: Path) -
     first, _ = await watched.waiting(2)
     await watched.session.files.reject(first.id)
     assert stat.S_IMODE((root / "run.py").stat().st_mode) == 0o755
+
+
+@pytest.fixture
+async def busy(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[PairingSession]:
+    """A review in which another program has just written two hunks, and may go on."""
+    monkeypatch.setattr(put_backs, "QUIET_S", getattr(request, "param", 60.0))
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        yield session
+
+
+async def test_while_another_program_writes_put_backs_wait(
+    busy: PairingSession, root: Path
+) -> None:
+    first, second = busy.hunks.undecided()
+    assert await busy.files.reject(first.id, "3 was right")
+    assert (root / "run.py").read_text() == AFTER
+    assert (first.state, first.postponed) == (HunkState.SETTLED, "3 was right")
+    assert await busy.files.accept(second.id), "keeping is at once"
+    assert await busy.files.undo() == (second.id,), "the last decision first"
+    assert await busy.files.undo() == (first.id,)
+    assert first.postponed is None
+    assert await busy.files.reject_rest("run.py") == 2
+    assert await busy.files.put_backs.apply() == 2
+    assert (root / "run.py").read_text() == BEFORE
+    assert set(await busy.files.undo()) == {first.id, second.id}, "one step"
+    assert (root / "run.py").read_text() == AFTER
+    assert first.postponed is None
+
+
+@pytest.mark.parametrize("busy", [0.3], indirect=True)
+async def test_put_backs_are_applied_when_the_writer_is_quiet(
+    busy: PairingSession, root: Path
+) -> None:
+    first, _ = busy.hunks.undecided()
+    assert await busy.files.reject(first.id)
+    assert (root / "run.py").read_text() == AFTER
+    await Witness(busy).until(lambda: first.state is HunkState.REJECTED)
+    await Witness(busy).until(
+        lambda: (root / "run.py").read_text() == AFTER.replace("work(33)", "work(3)")
+    )
+    await Witness(busy).until(lambda: "1 hunk put back" in busy.status.notices[-1].text)
+
+
+async def test_a_marked_hunk_that_is_changed_stays_open(busy: PairingSession, root: Path) -> None:
+    """Ten lines above it move one; the other is written anew."""
+    first, second = busy.hunks.undecided()
+    assert await busy.files.reject(first.id)
+    assert await busy.files.reject(second.id)
+    above = "".join(f"# {number}\n" for number in range(10))
+    text = above + AFTER.replace("work(220)", "work(2220)")
+    (root / "run.py").write_text(text)  # Nobody has noticed yet.
+    assert await busy.files.put_backs.apply() == 1
+    assert (root / "run.py").read_text() == text.replace("work(33)", "work(3)")
+    assert "changed meanwhile" in busy.status.notices[-1].text
+    assert ("    step_20 = work(2220)",) in [hunk.new for hunk in busy.hunks.undecided()]
+
+
+async def test_some_lines_of_a_hunk_are_marked(busy: PairingSession, root: Path) -> None:
+    (root / "other.py").write_text("x = 2\ny = 3\n")
+    await busy.review.changed({"other.py"})
+    (hunk,) = busy.hunks.undecided("other.py")
+    assert await busy.files.decide_lines(hunk.id, 2, 3, accept=False)  # y = 3
+    assert (root / "other.py").read_text() == "x = 2\ny = 3\n"
+    assert await busy.files.put_backs.apply() == 1
+    assert (root / "other.py").read_text() == "x = 2\n"
+
+
+async def test_marks_survive_a_kill(busy: PairingSession, root: Path) -> None:
+    first, second = busy.hunks.undecided()
+    await busy.files.reject(first.id, "why")
+    await busy.files.reject(second.id)
+    await busy.files.undo()
+    busy.journal.flush()
+    assert busy.journal.path is not None
+    hunks = Replay.read(busy.journal.path).hunks
+    assert [(hunk.id, hunk.postponed) for hunk in hunks.postponed()] == [(first.id, "why")]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
+    tmp_path: Path, settings: Settings, endpoint: Endpoint, state: Path, commits: bool
+) -> None:
+    """Also where git cannot tell: the lines were there before the review, or were committed."""
+    root = tmp_path / "work"
+    files = {"run.py": BEFORE, "other.py": "x = 1\n", "mine.py": "m = 1\n"}
+    if commits:
+        make_repo(root, files)
+    else:
+        root.mkdir()
+        for name, text in files.items():
+            (root / name).write_text(text)
+    (root / "mine.py").write_text("m = 2\n")  # The user's own change, before the review.
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        first, second = session.hunks.undecided()
+        await session.files.accept(first.id)
+    (root / "other.py").write_text("x = 2\n")
+    (root / "new.py").write_text("n = 1\n")
+    (root / "mine.py").write_text("m = 3\n")
+    if commits:
+        git(root, "commit", "-qam", "by an agent")
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: len(session.hunks.undecided()) == 4)
+        waits = {hunk.path: hunk for hunk in session.hunks.undecided()}
+        assert waits.keys() == {"run.py", "other.py", "new.py", "mine.py"}
+        assert waits["run.py"].id == second.id
+        assert (waits["mine.py"].old, waits["mine.py"].new) == (("m = 2",), ("m = 3",))
+        assert await session.files.reject(waits["other.py"].id)
+        assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_a_checkout_while_the_program_does_not_run_needs_no_review(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "other.py").write_text("x = 2\n")
+    git(root, "commit", "-qam", "side")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+    git(root, "checkout", "-q", "main")
+    journal = Journal.latest(state, root)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: session.review.on)
+        await session.review.changed({"other.py"})
+        assert {hunk.path for hunk in session.hunks.undecided()} == {"run.py"}
+
+
+@pytest.mark.parametrize("staged", [False, True])
+async def test_a_deleted_program_is_executable_when_it_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, staged: bool
+) -> None:
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    git(root, "add", "run.sh")
+    git(root, "commit", "-qm", "program")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        git(root, "rm", "-q", "run.sh") if staged else (root / "run.sh").unlink()
+        await session.review.changed({"run.sh"})
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        assert (root / "run.sh").stat().st_mode & 0o111 == 0o111
+
+
+async def test_a_formatter_joins_the_hunk_that_it_changes(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "other.py").write_text("x = 1\ny=[1,\n2]\n")
+        await session.review.changed({"other.py"})
+        (root / "other.py").write_text("x = 1\ny = [1, 2]\n")
+        await session.review.changed({"other.py"})
+        (hunk,) = session.hunks.undecided()
+        assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
+        assert await session.files.reject(hunk.id)
+        assert (root / "other.py").read_text() == "x = 1\n"

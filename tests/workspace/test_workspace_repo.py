@@ -20,8 +20,10 @@ async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:
     (repository / "neu é.txt").write_text("x")
     (repository / "new\nline").write_text("x")
     (repository / "noise.log").write_text("ignored")
-    assert repo_status(repository) == RepoStatus("main", False, 2, 2, head)
-    assert repo_status(repository / "src") == RepoStatus("main", False, 2, 2, head)
+    marks = {"a.py": "M", "src/c d.py": "R", "neu é.txt": "?", "new\nline": "?"}
+    assert repo_status(repository) == RepoStatus("main", False, 2, 2, head, marks=marks)
+    below = {"c d.py": "R"}
+    assert repo_status(repository / "src") == RepoStatus("main", False, 2, 2, head, marks=below)
 
     git(repository, "checkout", "-q", "--detach")
     status = repo_status(repository)
@@ -32,7 +34,21 @@ async def test_status_of_a_clean_then_busy_repository(repository: Path) -> None:
 async def test_status_before_the_first_commit(root: Path) -> None:
     git(root, "init", "-q", "-b", "feature/x")
     (root / "f").write_text("1")
-    assert repo_status(root) == RepoStatus("feature/x", False, 0, 1, "")
+    assert repo_status(root) == RepoStatus("feature/x", False, 0, 1, "", marks={"f": "?"})
+
+
+async def test_marks_of_new_deleted_and_staged_files(repository: Path) -> None:
+    (repository / "a.py").unlink()
+    (repository / "staged.py").write_text("x = 1\n")
+    git(repository, "add", "staged.py")
+    (repository / "src" / "new" / "deep").mkdir(parents=True)
+    (repository / "src" / "new" / "deep" / "f.py").write_text("x = 1\n")
+    status = repo_status(repository)
+    assert status is not None
+    assert status.marks == {"a.py": "D", "staged.py": "A", "src/new/": "?"}
+    inside = repo_status(repository / "src" / "new" / "deep")
+    assert inside is not None
+    assert inside.marks == {"": "?"}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +72,7 @@ async def test_status_of_a_conflict(repository: Path, command: str, word: str) -
     status = repo_status(repository / "src")
     assert status is not None
     assert (status.detached, status.dirty) == (word == "rebasing", 1)
+    assert (repo_status(repository) or status).marks == {"a.py": "!"}
     assert status.begun == word
     git(repository, command.split()[0], "--abort")
     status = repo_status(repository)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,12 @@ import pytest
 
 from midstream.workspace.errors import GitError
 from midstream.workspace.repo import recent_subjects
-from midstream.workspace.staging import AcceptedChange, commit_staged, stage_changes
+from midstream.workspace.staging import (
+    AcceptedChange,
+    commit_staged,
+    compare_changes,
+    stage_changes,
+)
 from tests.helpers.repositories import git
 
 
@@ -194,3 +200,14 @@ def test_recent_subjects_without_git(repository: Path, tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_repository_of_another_user_is_named_with_the_way_out(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    change = AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")
+    trouble = compare_changes(repository, [change]).trouble
+    assert "belongs to another user" in trouble
+    assert "git config --global --add safe.directory" in trouble

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
+from midstream.pairing.journal import BaselineEntry
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FilesTouched,
     FileWritten,
     RepoChanged,
+    ReviewSwitched,
     SessionEvent,
 )
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Guard
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.put_backs import RecentWrites
     from midstream.pairing.status import SessionStatus, Spawn
-    from midstream.workspace.baseline import Baseline
+    from midstream.workspace.baseline import Baseline, BaselineRecord
     from midstream.workspace.repo import RepoStatus
     from midstream.workspace.watch import Watcher
 
@@ -50,11 +54,20 @@ class ExternalReview:
         aside: Files that were written many at once and are not open.
     """
 
-    def __init__(self, files: OpenFiles, guard: Guard, status: SessionStatus) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        guard: Guard,
+        status: SessionStatus,
+        journal: SessionJournal,
+        writes: RecentWrites,
+    ) -> None:
         self.aside: frozenset[str] = frozenset()
         self._files = files
         self._guard = guard
         self._status = status
+        self._journal = journal
+        self._writes = writes
         self._baseline: Baseline | None = None
         self._burst_until = 0.0
         status.subscribe(self._hear)
@@ -64,41 +77,64 @@ class ExternalReview:
         """Whether external changes wait for decisions."""
         return self._baseline is not None
 
-    async def start(self, *, since_commit: bool) -> None:
+    async def start(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:
         """Review from now on.
 
         Args:
             since_commit: Whether what is changed and not staged already waits for a decision, too.
+            record: The baseline of an earlier session, whose review goes on.
         """
         from midstream.workspace.baseline import Baseline
 
-        workspace = self._files.workspace
-        self._baseline = await asyncio.to_thread(Baseline, workspace, since_commit=since_commit)
+        baseline = self._baseline = await asyncio.to_thread(
+            Baseline, self._files.workspace, since_commit=since_commit, record=record
+        )
         self._files.reviewing = True
-        if not self._baseline.complete:
+        self._files.was_executable = baseline.executable
+        self._status.emit(ReviewSwitched(True))
+        if not self._record(baseline):
+            self._status.warn(
+                "This review remembers too much for a journal: a resumed session will not see what "
+                "is written while Midstream does not run."
+            )
+        if not baseline.complete:
             self._status.warn(
                 "This folder is too large to remember all of it: some files are reviewed only from "
                 "their second change on. Review a folder below it, or commit first."
             )
-        await self._take_up(self._baseline.changed, MOST_AT_START)
+        paths = await self._without_moves(baseline, baseline.changed)
+        await self._take_up(paths, MOST_AT_START)
+
+    def _record(self, baseline: Baseline) -> bool:
+        """Note in the journal what files held; False if that is too much."""
+        if (record := baseline.record()) is None:
+            return False
+        self._journal.add(BaselineEntry(*record))
+        return True
+
+    async def _without_moves(self, baseline: Baseline, paths: Collection[str]) -> frozenset[str]:
+        """Those of the paths that did not change with a move of HEAD, which is followed."""
+        head = baseline.head
+        # Git writes files first, so some of them may have been looked at before HEAD was moved.
+        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
+        if baseline.head != head:
+            self._record(baseline)
+        await self._files.take_as_reviewed(clean)
+        return frozenset(paths) - clean
 
     def stop(self) -> None:
         """Review nothing new; hunks that wait stay."""
         self._baseline = None
         self._files.reviewing = False
         self.aside = frozenset()
+        self._status.emit(ReviewSwitched(False))
 
     async def changed(self, paths: Collection[str]) -> None:
         """Follow what other programs have written: files that changed, appeared or went."""
-        baseline = self._baseline
-        if baseline is None:
+        if (baseline := self._baseline) is None:
             await self._files.changed(paths)
-            return
-        # Git writes files first, so some of them may have been looked at before HEAD was moved.
-        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
-        await self._files.take_as_reviewed(clean)
-        paths = frozenset(paths) - clean
-        await self._take_up(paths, MOST_FILES)
+        elif await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
+            self._writes.wrote()
 
     async def look(self) -> int:
         """Open what was set aside; how many files there were."""
@@ -106,8 +142,12 @@ class ExternalReview:
         await self._review(sorted(paths))
         return len(paths)
 
-    async def _take_up(self, paths: Collection[str], most: int) -> None:
-        """Review files; set aside those that are not open, if there are more than ``most``."""
+    async def _take_up(self, paths: Collection[str], most: int) -> int:
+        """Review files; set aside those that are not open, if there are more than ``most``.
+
+        Returns:
+            How many new hunks there are.
+        """
         closed = frozenset(path for path in paths if path not in self._files) - self.aside
         now = asyncio.get_running_loop().time()
         if len(closed) > most or (closed and now < self._burst_until):
@@ -119,13 +159,13 @@ class ExternalReview:
                 "review.external",
             )
             paths = frozenset(paths).difference(closed)
-        await self._review(sorted(paths))
+        return await self._review(sorted(paths))
 
-    async def _review(self, paths: Iterable[str]) -> None:
-        """Make hunks of what differs from the reviewed text."""
+    async def _review(self, paths: Iterable[str]) -> int:
+        """Make hunks of what differs from the reviewed text; how many are new."""
         baseline = self._baseline
         if baseline is None:
-            return
+            return 0
         added: list[Hunk] = []
         for path in paths:
             try:
@@ -133,13 +173,15 @@ class ExternalReview:
             except UserError as error:
                 self._status.inform(f"Not reviewed: {error}", passing=True)
         if not added:
-            return
+            return 0
         places = dict.fromkeys(hunk.path for hunk in added)
         where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")
         self._status.inform(
-            f"Another program changed {where}: {counted(len(added), 'hunk')} to keep or put back.",
+            f"{self._writes.author or 'Another program'} changed {where}: "
+            f"{counted(len(added), 'hunk')} to keep or put back.",
             passing=True,
         )
+        return len(added)
 
     def _hear(self, event: SessionEvent) -> None:
         if isinstance(event, ExternalHunksAdded):

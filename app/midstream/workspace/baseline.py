@@ -6,25 +6,45 @@ kept in memory, and so is every file of a folder without commits.  Everything bl
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from midstream.workspace.repo import GitFailedError, run_git
-from midstream.workspace.staging import changed_files
+from midstream.workspace.repo import (
+    GitFailedError,
+    RepositoryPlace,
+    find_repository,
+    run_git,
+    work_tree_changes,
+)
 
 if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
 MOST_BYTES: Final = 64_000_000
 """How many bytes are kept; what does not fit is taken as it is when it first changes."""
+MOST_RECORDED: Final = 8_000_000
+"""How many bytes a journal keeps of it."""
 LARGEST: Final = 1_000_000
 """Larger files are not reviewed, bytes."""
 MOMENT_S: Final = 2.0
 """How long after a move of HEAD a file that is as committed counts as part of the move."""
+
+
+class BaselineRecord(NamedTuple):
+    """A baseline as a journal keeps it.
+
+    Attributes:
+        head: The commit that clean files are taken from, ``""`` without one.
+        log: How many bytes of the reflog of HEAD were looked at.
+        kept: What other files held, ``None`` for no file.
+    """
+
+    head: str
+    log: int
+    kept: Mapping[str, bytes | None]
 
 
 class Baseline:
@@ -36,26 +56,31 @@ class Baseline:
         complete: Whether everything that had to be kept fitted.
     """
 
-    def __init__(self, workspace: Workspace, *, since_commit: bool) -> None:
+    def __init__(
+        self, workspace: Workspace, *, since_commit: bool, record: BaselineRecord | None = None
+    ) -> None:
         """Take it.
 
         Args:
             workspace: The folder.
             since_commit: Whether changes that are not staged yet count as made after the baseline.
+            record: One that was taken earlier and is to go on, if it still can.
         """
         self._workspace = workspace
         self._root = workspace.root
-        self.head = _head(self._root)
-        self._log = _HeadLog(self._root)
+        self._place = find_repository(self._root)
+        self._log = _HeadLog(self._place)
+        self.head, tracked, new = work_tree_changes(self._root, self._place)
         self._moved = -MOMENT_S
         self.changed: frozenset[str] = frozenset()
         self.complete = True
         self._kept: dict[str, bytes | None] = {}
         self._size = 0
+        if record is not None and self._go_on(record, new):
+            return
         if not self.head:
             self._keep(workspace.files())
             return
-        tracked, new = changed_files(self._root)
         if not since_commit:
             self._keep((*tracked, *new))
             return
@@ -63,6 +88,29 @@ class Baseline:
         self._kept.update(dict.fromkeys(new))
         for rel in tracked:
             self._kept[rel] = _blob(self._root, f":./{rel}")
+
+    def _go_on(self, record: BaselineRecord, new: frozenset[str]) -> bool:
+        """Take up an earlier baseline; False if its commit is gone."""
+        present = frozenset(self._workspace.files())
+        if record.head:
+            command = ["diff", "--name-only", "--no-renames", "--relative", "-z", record.head]
+            try:
+                answer = run_git(self._root, [*command, "--", "."])
+            except GitFailedError:
+                return False
+            present = frozenset(os.fsdecode(answer).split("\0")) - {""} | new
+        self.head = record.head
+        self._kept = dict(record.kept)
+        self._log.go_on(record.log)
+        self.changed = present.union(self._kept)
+        return True
+
+    def record(self) -> BaselineRecord | None:
+        """What a journal should keep; ``None`` if it is too much."""
+        size = sum(len(data) for data in self._kept.values() if data is not None)
+        if size > MOST_RECORDED:
+            return None
+        return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
     def read(self, rel: str) -> bytes | None:
         """What a file held, ``None`` if it did not exist.
@@ -73,6 +121,16 @@ class Baseline:
         if rel in self._kept:
             return self._kept[rel]
         return _blob(self._root, f"{self.head}:./{rel}") if self.head else None
+
+    def executable(self, rel: str) -> bool:
+        """Whether git knows a file as executable; it tells also of one that is deleted."""
+        for command in (["ls-files", "--stage"], ["ls-tree", self.head or "HEAD"]):
+            try:
+                if run_git(self._root, [*command, "--", rel]).startswith(b"100755"):
+                    return True
+            except GitFailedError:
+                continue
+        return False
 
     def follow_head(self, paths: Collection[str]) -> frozenset[str]:
         """Follow the repository to another commit, if it was moved there.
@@ -85,12 +143,14 @@ class Baseline:
         """
         if not self.head:
             return frozenset()
-        if self._log.moved():
-            self.head = _head(self._root)
+        moved = self._log.moved()
+        if moved:
             self._moved = time.monotonic()
         if time.monotonic() - self._moved > MOMENT_S:
             return frozenset()
-        tracked, new = changed_files(self._root)
+        head, tracked, new = work_tree_changes(self._root, self._place)
+        if moved:
+            self.head = head
         clean = frozenset(paths) - tracked - new
         for rel in clean:
             self._kept.pop(rel, None)
@@ -112,34 +172,38 @@ class Baseline:
             self._kept[rel] = data
 
 
-def _head(root: Path) -> str:
-    try:
-        return os.fsdecode(run_git(root, ["rev-parse", "--verify", "--quiet", "HEAD"])).strip()
-    except GitFailedError:
-        return ""
-
-
 class _HeadLog:
     """The reflog of HEAD, which says what moved it: one line for each move (git-reflog(1))."""
 
-    def __init__(self, root: Path) -> None:
-        self._path: Path | None = None
-        with contextlib.suppress(GitFailedError):
-            name = run_git(root, ["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"])
-            self._path = Path(os.fsdecode(name).rstrip("\n"))
-        self._read = len(self._lines())
+    def __init__(self, place: RepositoryPlace | None) -> None:
+        self._path = None if place is None else place.git_dir / "logs/HEAD"
+        self.offset = 0
+        self._new_lines()
+
+    def go_on(self, offset: int) -> None:
+        """Count what was added after an earlier look as new."""
+        self.offset = min(offset, self.offset)
 
     def moved(self) -> bool:
         """Whether anything but a commit has moved HEAD since the last call."""
-        lines = self._lines()
-        new, self._read = lines[self._read :], len(lines)
-        return any(not line.partition(b"\t")[2].startswith(b"commit") for line in new)
+        return any(not line.partition(b"\t")[2].startswith(b"commit") for line in self._new_lines())
 
-    def _lines(self) -> list[bytes]:
+    def _new_lines(self) -> list[bytes]:
+        """The complete lines that were added since the last call; none of a log that was cut."""
+        if self._path is None:
+            return []
         try:
-            return [] if self._path is None else self._path.read_bytes().splitlines()
+            with self._path.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                if size < self.offset:
+                    self.offset = size
+                log.seek(self.offset)
+                new = log.read(size - self.offset)
         except OSError:
             return []
+        complete = new[: new.rfind(b"\n") + 1]
+        self.offset += len(complete)
+        return complete.splitlines()
 
 
 def _blob(root: Path, name: str) -> bytes | None:

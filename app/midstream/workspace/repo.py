@@ -27,9 +27,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 GIT_TIMEOUT_S = 30.0
 
@@ -43,6 +43,7 @@ _FOREIGN = (
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 )
+_STATUS: Final = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z")
 _BEGUN: Final = (
     ("rebase-merge", "rebasing"),
     ("rebase-apply/applying", "applying patches"),
@@ -53,6 +54,10 @@ _BEGUN: Final = (
     ("BISECT_LOG", "bisecting"),
 )
 """Files that git keeps during an operation; as in git's prompt script, the first found counts."""
+
+
+_PLACES: Final = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
+"""Spaces before the path of an entry of the status, by how the entry begins."""
 
 
 class GitFailedError(Exception):
@@ -163,26 +168,81 @@ class RepoStatus:
     """Full commit id; empty before the first commit."""
     begun: str = ""
     """The operation git is in the middle of, such as ``merging``."""
+    marks: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What differs below the workspace root, by path from there: ``M`` changed, ``A`` added, ``R``
+    renamed, ``D`` deleted, ``?`` untracked (a folder ends with a slash), ``!`` in conflict."""
 
 
 def repo_status(root: Path) -> RepoStatus | None:
     """Status of the repository around ``root``, or None when there is none (or no git)."""
     try:
-        answer = run_git(
-            root, ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"]
-        )
+        answer = run_git(root, [*_STATUS, "--untracked-files=normal"])
+        place = run_git(root, ["rev-parse", "--absolute-git-dir", "--show-prefix"])
     except GitFailedError:
         return None
-    return replace(parse_status(answer), begun=_begun(root))
+    git_dir, prefix, *_ = [*os.fsdecode(place).split("\n"), ""]
+    begun = next((word for name, word in _BEGUN if (Path(git_dir) / name).exists()), "")
+    return replace(parse_status(answer, prefix), begun=begun)
 
 
-def _begun(root: Path) -> str:
+class WorkTreeChanges(NamedTuple):
+    """What differs from the last commit below a folder, as paths from that folder.
+
+    Attributes:
+        head: The commit, ``""`` before the first one.
+        tracked: Files that the index has and that differ from it, or in it from the commit.
+        new: Untracked files that are not ignored.
+    """
+
+    head: str
+    tracked: frozenset[str]
+    new: frozenset[str]
+
+
+def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkTreeChanges:
+    """Look at the work tree below a folder; submodules and nested repositories are left out.
+
+    One process: comparing the work tree with the index and looking for new files apart takes as
+    long for each (10,000 files: 40 and 70 ms, together 75 ms).
+
+    Args:
+        root: The folder.
+        place: Its repository, if that was looked up already.
+
+    Returns:
+        The changes; nothing where there is no repository.
+    """
+    place = place or find_repository(root)
+    nothing = WorkTreeChanges("", frozenset(), frozenset())
+    if place is None:
+        return nothing
+    options = ["--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--", "."]
     try:
-        answer = run_git(root, ["rev-parse", "--absolute-git-dir"])
+        answer = run_git(root, [*_STATUS, *options])
     except GitFailedError:
-        return ""
-    folder = Path(os.fsdecode(answer).removesuffix("\n"))
-    return next((word for name, word in _BEGUN if (folder / name).exists()), "")
+        return nothing
+    head = ""
+    tracked: list[str] = []
+    new: list[str] = []
+    for entry in os.fsdecode(answer).split("\0"):
+        match entry[:2]:
+            case "1 ":
+                tracked.append(entry.split(" ", 8)[8])
+            case "u ":
+                tracked.append(entry.split(" ", 10)[10])
+            case "? " if not entry.endswith("/"):
+                new.append(entry[2:])
+            case "# " if entry.startswith("# branch.oid ") and not entry.endswith(" (initial)"):
+                head = entry.removeprefix("# branch.oid ")
+            case _:
+                pass
+    above = os.path.relpath(os.path.realpath(root), os.path.realpath(place.top))
+    prefix = "" if above == "." else f"{above}/"
+    return WorkTreeChanges(
+        head,
+        frozenset(path.removeprefix(prefix) for path in tracked),
+        frozenset(path.removeprefix(prefix) for path in new),
+    )
 
 
 def file_diff(root: Path, rel: str) -> str:
@@ -196,28 +256,44 @@ def file_diff(root: Path, rel: str) -> str:
     return answer.decode("utf-8", "replace")
 
 
-def parse_status(answer: bytes) -> RepoStatus:
-    """Parse ``git status --porcelain=v2 --branch -z`` (see git-status(1))."""
+def parse_status(answer: bytes, prefix: str = "") -> RepoStatus:
+    """Parse ``git status --porcelain=v2 --branch -z`` (see git-status(1)).
+
+    Args:
+        answer: What git wrote.
+        prefix: The workspace root below the top of the work tree, as ``src/`` or ``""``.
+    """
     head = branch = ""
     dirty = untracked = 0
-    fields = iter(answer.split(b"\0"))
-    for field in fields:
-        kind = field[:2]
-        if field.startswith(b"# branch.oid "):
-            head = field[13:].decode()
-        elif field.startswith(b"# branch.head "):
-            branch = os.fsdecode(field[14:])
-        elif kind in {b"1 ", b"u "}:
-            dirty += 1
-        elif kind == b"2 ":
-            dirty += 1
-            # A renamed entry is followed by its old path.
-            next(fields, None)
-        elif kind == b"? ":
-            untracked += 1
+    marks: dict[str, str] = {}
+    entries = iter(answer.split(b"\0"))
+    for entry in entries:
+        kind = entry[:2]
+        if entry.startswith(b"# branch.oid "):
+            head = entry[13:].decode()
+        elif entry.startswith(b"# branch.head "):
+            branch = os.fsdecode(entry[14:])
+        elif kind in _PLACES:
+            dirty += kind != b"? "
+            untracked += kind == b"? "
+            path = os.fsdecode(entry.split(b" ", _PLACES[kind])[-1])
+            if path.startswith(prefix):
+                marks[path.removeprefix(prefix)] = _mark(kind, entry[2:4])
+            elif prefix.startswith(path) and path.endswith("/"):
+                marks[""] = "?"  # all that is below the root
+            if kind == b"2 ":
+                next(entries, None)  # a renamed entry is followed by its old path
     head = "" if head == "(initial)" else head
     detached = branch == "(detached)"
-    return RepoStatus(head[:8] if detached else branch, detached, dirty, untracked, head)
+    name = head[:8] if detached else branch
+    return RepoStatus(name, detached, dirty, untracked, head, marks=marks)
+
+
+def _mark(kind: bytes, change: bytes) -> str:
+    """The letter of an entry of the status; ``change`` is what happened in index and work tree."""
+    if kind in (b"u ", b"? "):
+        return "!" if kind == b"u " else "?"
+    return next((letter for letter in "DAR" if letter.encode() in change), "M")
 
 
 def recent_subjects(root: Path, limit: int = 8) -> list[str]:

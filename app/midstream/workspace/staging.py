@@ -118,26 +118,6 @@ class StagingView:
     trouble: str = ""
 
 
-def changed_files(root: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Files below the root that differ from the last commit.
-
-    Returns:
-        Tracked files, and untracked ones that are not ignored; both empty without a commit.
-    """
-    try:
-        parts = [
-            run_git(root, [*command, "-z", "--", "."])
-            for command in (
-                ["diff", "--name-only", "--no-renames", "--relative", "HEAD"],
-                ["ls-files", "--others", "--exclude-standard"],
-            )
-        ]
-    except GitFailedError:
-        return frozenset(), frozenset()
-    tracked, new = (frozenset(os.fsdecode(part).split("\0")) - {""} for part in parts)
-    return tracked, new
-
-
 def committed_file(root: Path, rel: str) -> bytes:
     """A file as of the last commit, empty if it has none."""
     try:
@@ -152,10 +132,15 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
     Raises:
         GitError: No repository, a conflict with what is staged already, or git's own message.
     """
+    place = _repository(root)
+    _update_index(place, b"".join(_index_line(root, place, change) for change in changes))
+
+
+def _repository(root: Path) -> RepositoryPlace:
     place = find_repository(root)
     if place is None:
         raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
-    _update_index(place, b"".join(_index_line(root, place, change) for change in changes))
+    return place
 
 
 def _update_index(place: RepositoryPlace, lines: bytes) -> None:
@@ -180,9 +165,7 @@ def stage_whole(root: Path, rel: str) -> StagedWhole | None:
     Raises:
         GitError: No repository, or git's own message.
     """
-    place = find_repository(root)
-    if place is None:
-        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
+    place = _repository(root)
     path = _inside(place, root, rel)
     before, known = None, False
     with contextlib.suppress(GitError):
@@ -197,9 +180,7 @@ def unstage_whole(root: Path, whole: StagedWhole) -> None:
     Raises:
         GitError: The index has changed since, or git's own message.
     """
-    place = find_repository(root)
-    if place is None:
-        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
+    place = _repository(root)
     path = _inside(place, root, whole.rel)
     if _index_entry(place.top, path) != whole.after:
         raise GitError(
@@ -240,9 +221,7 @@ def staged_change(root: Path, path: str, *, amend: bool = False) -> BlobChange:
     Raises:
         GitError: No repository, or git's own message.
     """
-    place = find_repository(root)
-    if place is None:
-        raise GitError(f"{shown(root)} is in no git repository")
+    place = _repository(root)
     parent = _parent(place.top, amend=amend)
     return BlobChange(_content(place.top, f"{parent}:{path}"), _content(place.top, f":{path}"))
 
@@ -287,6 +266,11 @@ def _why_no_repository(root: Path) -> str:
     try:
         run_git(root, ["rev-parse", "--git-dir"])
     except GitFailedError as error:
+        if "dubious ownership" in error.output:
+            return (
+                f"{shown(root)} belongs to another user, so git refuses it; if you trust it, "
+                f"`git config --global --add safe.directory {shown(root)}` says so."
+            )
         if "not a git repository" not in error.output:
             return f"Git cannot be used here: {shown(str(error))}."
     return f"{shown(root)} is in no git repository; run `git init` there to stage and commit."

@@ -1,0 +1,282 @@
+"""Hooks of Claude Code and Codex: what they say, how they are answered, where a session listens.
+
+Both agents run a command before a tool is used and when they are about to stop.  The command is
+``midstream hook`` (``hook_client``), which hands the event to the session and prints its answer.
+Facts: code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from midstream.agents.hook_client import (
+    HOOK_TIMEOUT_S,
+    is_private,
+    socket_folder,
+    socket_prefix,
+)
+from midstream.errors import UserError
+from midstream.workspace.paths import make_private
+
+BEFORE_TOOL: Final = "PreToolUse"
+AT_STOP: Final = "Stop"
+COMMAND: Final = "midstream hook"
+"""The command line; Codex trusts hooks by its hash, so it never changes."""
+
+_LONGEST_EVENT: Final = 64_000_000
+_MATCHERS: Final = {"claude": "Edit|MultiEdit|Write", "codex": "apply_patch"}
+
+_OWN_FOLDERS: Final = ("~/.claude", "~/.codex")
+_OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
+
+HookAnswer = dict[str, Any]
+"""What a hook prints, as JSON."""
+
+
+class _HookMessage(msgspec.Struct):
+    hook_event_name: str = ""
+    cwd: str = ""
+    session_id: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = {}
+    stop_hook_active: bool = False
+    turn_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """An event that an agent waits for an answer to.
+
+    Attributes:
+        kind: ``BEFORE_TOOL``, ``AT_STOP`` or another kind of hook.
+        agent: What people call the agent.
+        cwd: The agent's folder, which relative paths refer to.
+        session_id: The agent's name for its conversation.
+        tool: The tool that it wants to use.
+        arguments: The tool's input.
+        stopped_before: Whether it goes on only because of an earlier answer at ``AT_STOP``.
+    """
+
+    kind: str
+    agent: str
+    cwd: str
+    session_id: str
+    tool: str
+    arguments: dict[str, Any]
+    stopped_before: bool
+
+    @classmethod
+    def read(cls, line: bytes) -> HookEvent | None:
+        """An event as the client sends it; ``None`` if it is not one."""
+        try:
+            message = msgspec.json.decode(line, type=_HookMessage)
+        except msgspec.MsgspecError:
+            return None
+        codex = message.turn_id or message.tool_name == "apply_patch"
+        return cls(
+            message.hook_event_name,
+            "Codex" if codex else "Claude Code",
+            message.cwd,
+            message.session_id,
+            message.tool_name,
+            message.tool_input,
+            message.stop_hook_active,
+        )
+
+
+def is_note(event: HookEvent, root: Path) -> bool:
+    """Whether an edit is of a plan or a memory that an agent keeps in its own folder (blocking).
+
+    Args:
+        event: The edit.
+        root: The folder that is reviewed; nothing in it is a note.
+    """
+    named = event.arguments.get("file_path")
+    if not isinstance(named, str):
+        return False
+    path = Path(event.cwd, named).resolve()
+    set_by_user = filter(None, map(os.environ.get, _OWN_VARIABLES))
+    own = (Path(n).expanduser().resolve() for n in (*_OWN_FOLDERS, *set_by_user))
+    return not path.is_relative_to(root.resolve()) and any(map(path.is_relative_to, own))
+
+
+def allow(arguments: dict[str, Any] | None = None, context: str = "") -> HookAnswer:
+    """Let the tool run, with other input if that is given, and tell the model something."""
+    answer: dict[str, Any] = {"hookEventName": BEFORE_TOOL, "permissionDecision": "allow"}
+    if arguments is not None:
+        answer["updatedInput"] = arguments
+    if context:
+        answer["additionalContext"] = context
+    return {"hookSpecificOutput": answer}
+
+
+def deny(reason: str) -> HookAnswer:
+    """Do not let the tool run; the model reads why."""
+    answer = {
+        "hookEventName": BEFORE_TOOL,
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
+    return {"hookSpecificOutput": answer}
+
+
+def go_on(reason: str) -> HookAnswer:
+    """Have an agent that is about to stop read this and go on."""
+    return {"decision": "block", "reason": reason}
+
+
+def hook_settings(agent: str, command: str = COMMAND) -> dict[str, Any]:
+    """The ``hooks`` of an agent's settings that make it ask the session.
+
+    Args:
+        agent: ``"claude"`` or ``"codex"``.
+        command: What the agent runs.
+    """
+    run = {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}
+    return {
+        BEFORE_TOOL: [{"matcher": _MATCHERS[agent], "hooks": [run]}],
+        AT_STOP: [{"hooks": [run]}],
+    }
+
+
+def session_meta(agent: str) -> dict[str, Any] | None:
+    """The ``_meta`` of ``session/new`` that gives an agent the hooks for that session alone.
+
+    Args:
+        agent: The agent's name in the catalogue.
+
+    Returns:
+        ``None`` where only the agent's own settings can name hooks.
+    """
+    if agent != "claude":
+        return None
+    here = f"{shlex.quote(sys.executable)} -m midstream hook"
+    return {"claudeCode": {"options": {"settings": {"hooks": hook_settings(agent, here)}}}}
+
+
+class HookEndpoint:
+    """Where the hooks of agents in a folder are answered.
+
+    Args:
+        root: The folder.
+        answer: Gives the answer to an event, ``None`` for none; cancelled when the agent does not
+            wait any more.
+    """
+
+    def __init__(
+        self, root: Path, answer: Callable[[HookEvent], Awaitable[HookAnswer | None]]
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._address: Path | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen.
+
+        Raises:
+            UserError: The system refuses.
+        """
+        folder = Path(socket_folder())
+        prefix = socket_prefix(self._root)
+        address = folder / f"{prefix}{os.getpid()}"
+        try:
+            make_private(folder)
+            if not is_private(str(folder)):
+                raise UserError(f"{folder} can be opened by others", "delete it, then try again")
+            _remove_stale(folder)
+            address.unlink(missing_ok=True)
+            self._server = await asyncio.start_unix_server(
+                self._connected, address, limit=_LONGEST_EVENT
+            )
+            address.chmod(0o600)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UserError(f"Agents cannot ask before they write: {reason}.") from error
+        self._address = address
+
+    async def close(self) -> None:
+        """Stop listening; the hook client refuses the edits of agents that still wait."""
+        if self._address is not None:
+            self._address.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others listen there
+                self._address.parent.rmdir()
+            self._address = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            event = HookEvent.read(await reader.readline())
+            output = None
+            if event is not None:
+                answering = asyncio.ensure_future(self._answer(event))
+                gone = asyncio.ensure_future(reader.read(1))
+                try:
+                    await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    gone.cancel()
+                    if not answering.done():
+                        answering.cancel()
+                    await asyncio.wait({answering})
+                if answering.cancelled():
+                    return
+                output = answering.result()
+            writer.write(json.dumps({"output": output}).encode() + b"\n")
+            await writer.drain()
+        except (OSError, ValueError):  # the agent is gone, or sent more than it may
+            pass
+        finally:
+            writer.close()
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what sessions left that were killed."""
+    for address in folder.iterdir():
+        with contextlib.suppress(ValueError, OSError):
+            os.kill(int(address.name.rpartition("-")[2]), 0)
+            continue
+        with contextlib.suppress(OSError):
+            address.unlink()
+
+
+def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
+    """An agent's settings with ours among its hooks; equal to ``existing`` if they are there.
+
+    Raises:
+        UserError: Its hooks are not what the agent expects.
+    """
+    hooks = existing.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise UserError('"hooks" in that file is no table; correct it first.')
+    merged: dict[str, Any] = dict(cast("dict[str, Any]", hooks))
+    for kind, groups in hook_settings(agent).items():
+        present: object = merged.get(kind, [])
+        if not isinstance(present, list):
+            raise UserError(f'"hooks.{kind}" in that file is no list; correct it first.')
+        merged[kind] = [*present, *(group for group in groups if group not in present)]
+    return {**existing, "hooks": merged}

@@ -1,0 +1,118 @@
+"""Have Claude Code and Codex ask before they write: what an agent's hook runs.
+
+The agent gives it what it is about to write on standard input. If a session reviews the folder, the
+edit is shown there and the decisions are printed; otherwise nothing happens. ``--install`` adds it
+to an agent's settings, after it has shown the change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from midstream.errors import UsageError, UserError
+
+AGENTS = ("claude", "codex")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--install",
+        choices=AGENTS,
+        help="add the hook to the user's settings of this agent, after a question",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer a hook, or install it; returns the exit code."""
+    if options.install is None:
+        from midstream.agents.hook_client import main
+
+        return main()
+    return install(options.install)
+
+
+def install(agent: str) -> int:
+    """Show what would be added to an agent's settings, and add it if the user agrees.
+
+    Returns:
+        0 if the hook is there afterwards, 1 if it is not.
+
+    Raises:
+        UserError: The settings cannot be read or written.
+    """
+    from midstream.agents.hooks import merged_hooks
+
+    path = _settings_file(agent)
+    text = _read(path)
+    existing = _parse(path, text)
+    merged = merged_hooks(existing, agent)
+    if merged == existing:
+        print(f"{path} has the hook already.")
+        return 0
+    indent = re.search(r"\n([ \t]+)\S", text)
+    new = json.dumps(merged, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+    changes = difflib.unified_diff(
+        text.splitlines(), new.splitlines(), str(path), str(path), lineterm=""
+    )
+    print("\n".join(changes))
+    print("\nWrite this? [y/N] ", end="", flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print("Nothing was changed.")
+        return 1
+    _write(path, text, new)
+    print(f"{path} has the hook now.")
+    if agent == "codex":
+        print("Codex runs it once you have trusted it: type /hooks there.")
+    if shutil.which("midstream") is None:
+        print("The agent must find the program midstream: put its folder on the PATH.")
+    return 0
+
+
+def _settings_file(agent: str) -> Path:
+    if agent == "claude":
+        folder = os.environ.get("CLAUDE_CONFIG_DIR")
+        return (Path(folder) if folder else Path.home() / ".claude") / "settings.json"
+    folder = os.environ.get("CODEX_HOME")
+    return (Path(folder) if folder else Path.home() / ".codex") / "hooks.json"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}).") from None
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        settings: object = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid JSON: {error}.") from None
+    if not isinstance(settings, dict):
+        raise UsageError(f"{path} holds no settings; correct it first.")
+    return cast("dict[str, Any]", settings)
+
+
+def _write(path: Path, old: str, new: str) -> None:
+    from midstream.workspace import atomic
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if old:
+            atomic.overwrite(path.with_name(f"{path.name}.before-midstream"), old.encode())
+        atomic.overwrite(path, new.encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}).") from None

@@ -1,0 +1,246 @@
+"""The coding agent of a session: instructions go to it instead of the model while it is there.
+
+The agent writes files itself.  What it writes is reviewed like what any other program writes
+(``pairing.external``), with its name on it; what it says is in its conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from midstream.errors import UserError
+from midstream.pairing.status import AgentHeard
+
+if TYPE_CHECKING:
+    from midstream.agents.catalogue import KnownAgent
+    from midstream.agents.messages import AgentChoice, ChoiceValue
+    from midstream.pairing.agent_conversation import AgentConversation
+    from midstream.pairing.external import ExternalReview
+    from midstream.pairing.feedback import Feedback
+    from midstream.pairing.journal import AgentEntry, SessionJournal
+    from midstream.pairing.put_backs import RecentWrites
+    from midstream.pairing.status import SessionStatus, Spawn
+
+HEARD_EVERY_S: Final = 0.05
+"""Least time between two events; an agent may say hundreds of things a second."""
+
+
+class AgentPartner:
+    """At most one agent at a time.
+
+    Attributes:
+        conversation: What it said and asked, ``None`` while there is no agent.
+        starting: Title of the agent that is being started, ``""`` otherwise.
+        queued: What to tell it when it is done with what it does.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        review: ExternalReview,
+        writes: RecentWrites,
+        feedback: Feedback,
+        status: SessionStatus,
+        journal: SessionJournal,
+        spawn: Spawn,
+    ) -> None:
+        self.conversation: AgentConversation | None = None
+        self.starting = ""
+        self.queued: list[str] = []
+        self._root = root
+        self._review = review
+        self._writes = writes
+        self._feedback = feedback
+        self._status = status
+        self._journal = journal
+        self._spawn = spawn
+        self._timer: asyncio.TimerHandle | None = None
+        self._working = False
+        self._closed = False
+
+    @property
+    def on(self) -> bool:
+        """Whether instructions go to an agent."""
+        return bool(self.starting) or self.conversation is not None
+
+    @property
+    def title(self) -> str:
+        """What people call the agent, ``""`` without one."""
+        return self.starting or (self.conversation.title if self.conversation else "")
+
+    @property
+    def asking(self) -> bool:
+        """Whether it waits for an answer."""
+        return self.conversation is not None and self.conversation.question is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether it works."""
+        return self._working
+
+    async def begin(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
+        """Start an agent, after the review of what it is going to write; another one ends.
+
+        Args:
+            agent: The agent.
+            earlier: The conversation of an earlier session, which goes on if it was this agent's.
+
+        Raises:
+            AgentError: It is not installed, fails, or wants a login; there is no agent then.
+        """
+        from midstream.pairing.agent_conversation import AgentConversation, unpacked
+
+        again = earlier is not None and earlier.agent == agent.key
+        session_id, said = (earlier.session_id, earlier.said) if earlier and again else ("", [])
+        waiting = self.queued[:] if again else []
+        await self.end()
+        self.queued += waiting
+        self.starting = agent.title
+        self._heard()
+        try:
+            agent.check()
+            if not self._review.on:
+                await self._review.start(since_commit=False)
+            conversation = await AgentConversation.begin(
+                agent, self._root, self._heard, session_id, unpacked(said)
+            )
+        finally:
+            self.starting = ""
+            self._heard()
+        if self._closed:
+            await conversation.close()
+            return
+        self.conversation = conversation
+        await self._have_it_ask(conversation)
+        self._next()
+
+    def launch(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
+        """Start an agent in the background; a failure is told, and the model stays."""
+        self._spawn(self._launch(agent, earlier))
+
+    async def _launch(self, agent: KnownAgent, earlier: AgentEntry | None) -> None:
+        try:
+            await self.begin(agent, earlier)
+        except UserError as error:
+            self._status.fail(str(error))
+
+    async def end(self) -> None:
+        """End the agent; what it wrote stays, and so does the review."""
+        conversation, self.conversation = self.conversation, None
+        self.queued.clear()
+        if conversation is not None:
+            await conversation.close()
+        self._heard()
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._closed = True
+        await self.end()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def send(self, text: str) -> bool:
+        """Tell the agent something, or queue it until the agent is done; whether it is queued.
+
+        An agent whose process has ended is started again first, with the same conversation.
+        """
+        conversation = self.conversation
+        waits = self._working or conversation is None
+        self.queued.append(text)
+        if conversation is not None and conversation.ended and not self._working:
+            if not self.starting:
+                self.starting = conversation.title
+                self.launch(conversation.agent, _entry(conversation))
+            return True
+        self._next()
+        return waits
+
+    def fetch_queued(self) -> str:
+        """Take the oldest text that waits, ``""`` if there is none."""
+        return self.queued.pop(0) if self.queued else ""
+
+    def stop(self) -> None:
+        """End the agent's turn; its open questions are answered with no."""
+        if self.conversation is not None:
+            self.conversation.stop()
+
+    def choose(self, choice: AgentChoice, value: ChoiceValue) -> None:
+        """Have the agent work in another mode, with another model or the like; tells the result."""
+        if self.conversation is not None:
+            self._spawn(self._choose(self.conversation, choice, value))
+
+    async def _choose(
+        self, conversation: AgentConversation, choice: AgentChoice, value: ChoiceValue
+    ) -> None:
+        try:
+            await conversation.choose(choice, value.value)
+        except UserError as error:
+            if self.conversation is conversation:
+                self._status.fail(str(error))
+        else:
+            self._status.inform(f"{conversation.title}: {choice.name} {value.name} from now on.")
+
+    async def _have_it_ask(self, conversation: AgentConversation) -> None:
+        """Set the mode in which the agent asks before it edits, unless it is in force already."""
+        wanted = conversation.agent.asks
+        for choice in conversation.choices:
+            offered = {value.value for value in choice.values}
+            if choice.category == "mode" and wanted in offered and choice.current != wanted:
+                await conversation.choose(choice, wanted)
+
+    async def _work(self, conversation: AgentConversation, text: str) -> None:
+        title, before = conversation.title, len(conversation.entries)
+        self._writes.begin(title)
+        try:
+            told = self._feedback.take()
+            reason = await conversation.ask(f"{told}\n\n{text}" if told else text)
+        except UserError as error:
+            # An agent whose process is gone answers nothing any more.
+            if self.conversation is conversation:
+                again = " What you send next starts it again." if conversation.ended else ""
+                self._status.fail(f"{error}{again}")
+            return
+        finally:
+            self._working = False
+            self._writes.end()
+            self._note(conversation, before)
+            self._heard()
+        if reason not in ("end_turn", "cancelled"):
+            self._status.warn(f"{title} ended its turn early: {reason.replace('_', ' ')}.")
+        if self.conversation is conversation:
+            self._next()
+
+    def _note(self, conversation: AgentConversation, begin: int) -> None:
+        """Journal what was said from an entry on."""
+        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
+            self._journal.make()
+            self._journal.add(_entry(conversation, begin))
+
+    def _next(self) -> None:
+        conversation = self.conversation
+        if conversation is None or conversation.ended:
+            return
+        if self.queued and not self._working:
+            self._working = True  # from now on, although the task begins a moment later
+            self._spawn(self._work(conversation, self.queued.pop(0)))
+
+    def _heard(self) -> None:
+        if self._timer is None and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(HEARD_EVERY_S, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        self._status.emit(AgentHeard())
+
+
+def _entry(conversation: AgentConversation, begin: int = 0) -> AgentEntry:
+    """What continues a conversation later, with what was said from an entry on."""
+    from midstream.pairing.agent_conversation import packed
+    from midstream.pairing.journal import AgentEntry
+
+    said = packed(conversation.entries[begin:])
+    return AgentEntry(conversation.agent.key, conversation.session_id, said)

@@ -1,0 +1,132 @@
+"""What agents are told about decisions: which of their lines were not kept, and why.
+
+A call that is held (``pairing.gate``) is answered with the verdict on its hunks.  What is put back
+after an agent has written it is collected here until the agent can be told: with the answer to its
+next call, when it is about to stop, with the next prompt, or by the user, who pastes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.pairing.status import HunkDecided, SessionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.pairing.status import SessionStatus
+
+AUTOMATIC: Final = "automatic"
+ASK: Final = "ask"
+OFF: Final = "off"
+
+_PUT_BACK = (
+    "The user reviewed what you wrote and put these changes back. Read the files again before you "
+    "edit them, and do not write the same again:"
+)
+
+
+class Feedback:
+    """The put-backs that agents do not know of yet.
+
+    Args:
+        hunks: The decisions.
+        status: Tells of decisions, and is told that there is something to tell.
+        at_work: Whether there is an agent that can be told.
+        mode: ``"off"``, ``"ask"`` (once ``approve`` was called) or ``"automatic"``.
+    """
+
+    def __init__(
+        self, hunks: HunkStore, status: SessionStatus, at_work: Callable[[], bool], mode: str
+    ) -> None:
+        self._hunks = hunks
+        self._status = status
+        self._at_work = at_work
+        self._mode = mode
+        self._untold: set[int] = set()
+        self._written: set[int] = set()
+        self._approved = False
+        status.subscribe(self._hear)
+
+    @property
+    def waiting(self) -> int:
+        """How many put-backs no agent was told of."""
+        return len(self._untold)
+
+    @property
+    def message(self) -> str:
+        """What to tell the agent, ``""`` if there is nothing."""
+        hunks = sorted((self._hunks.get(i) for i in self._untold), key=lambda h: (h.path, h.order))
+        if not hunks:
+            return ""
+        return "\n".join([_PUT_BACK, *(_item(hunk, "put back") for hunk in hunks)])
+
+    def note_written(self, hunk_ids: Iterable[int]) -> None:
+        """An agent is about to write these hunks; taking them out again is to be told."""
+        self._written.update(hunk_ids)
+
+    def approve(self) -> None:
+        """What waits now may be told at the next opportunity."""
+        self._approved = bool(self._untold)
+
+    def take(self) -> str:
+        """The message, if it may be told without a question; from then on it counts as told."""
+        if self._mode != AUTOMATIC and not self._approved:
+            return ""
+        return self.tell()
+
+    def tell(self) -> str:
+        """The message, which the user has asked for; from now on it counts as told."""
+        text = self.message
+        self._untold.clear()
+        self._approved = False
+        return text
+
+    def _hear(self, event: SessionEvent) -> None:
+        if not isinstance(event, HunkDecided) or self._mode == OFF:
+            return
+        hunk = self._hunks.get(event.hunk_id)
+        if hunk.external:
+            gone = hunk.state == "rejected"
+        else:
+            gone = hunk.id in self._written and not hunk.call and hunk.state != "accepted"
+        if gone and hunk.live:
+            if not self._untold and self._mode == ASK and self._at_work():
+                self._status.inform("The agent does not know what was put back", "feedback.tell")
+            self._untold.add(hunk.id)
+        else:
+            self._untold.discard(hunk.id)
+
+
+def verdict(hunks: Sequence[Hunk]) -> str:
+    """What an agent is told about a call that was held: what was kept, and what not."""
+    kept = [hunk for hunk in hunks if hunk.state == "accepted"]
+    items = [
+        _item(hunk, "not written")
+        if hunk not in kept
+        else _item(hunk, "written with other text, as the user changed it")
+        if hunk.own
+        else _item(hunk, "written as you proposed")
+        for hunk in hunks
+    ]
+    if not kept:
+        head = "The user rejected this edit; nothing was written."
+        return "\n".join([head, *(items if len(hunks) > 1 or _reasons(hunks) else [])])
+    head = (
+        f"The user kept {len(kept)} of {counted(len(hunks), 'hunk')} of this edit, and only "
+        "that is written. Read the file again before you go on, and do not write the rest again:"
+    )
+    return "\n".join([head, *items])
+
+
+def _reasons(hunks: Iterable[Hunk]) -> bool:
+    return any(hunk.note for hunk in hunks)
+
+
+def _item(hunk: Hunk, what: str) -> str:
+    first, last = hunk.start + 1, max(hunk.start + 1, hunk.stop)
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    reason = f". Reason: {hunk.note}" if hunk.note and hunk.state == "rejected" else ""
+    return f"- {hunk.path} {lines}, `{hunk.headline[:80]}`: {what}{reason}"

@@ -1,0 +1,341 @@
+"""The pane that shows a conversation: messages as Markdown, tools by the line, what is asked.
+
+It shows what ``AgentConversation.entries`` has and decides nothing.  Entries only grow at their
+end, so a look at them costs what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Markdown, Static
+
+from midstream.edits.lcs import line_edits
+from midstream.pairing.agent_conversation import (
+    AgentConversation,
+    AgentToolUse,
+    Entry,
+    QuestionState,
+    Speech,
+)
+from midstream.tui.conversation.messages import FilePicked
+from midstream.tui.glyphs import UNICODE, Glyphs
+from midstream.tui.themes import Palette
+from midstream.tui.visible import visible
+
+if TYPE_CHECKING:
+    from textual.widgets.markdown import MarkdownStream
+
+MOST_DIFF_LINES: Final = 12
+"""Lines of an edit that are shown before it is written; the whole of it is in the code after."""
+_STATUS_MARKS: Final = {
+    "pending": ("·", "muted"),
+    "in_progress": ("›", "accent"),
+    "completed": ("✓", "success"),
+    "failed": ("!", "error"),
+}
+_ASCII_MARKS: Final = {"·": ".", "›": ">", "✓": "+", "!": "!"}
+_ANSWERS: Final = {
+    QuestionState.ALLOWED: ("allowed", "success"),
+    QuestionState.REJECTED: ("rejected", "warning"),
+    QuestionState.CANCELLED: ("cancelled", "muted"),
+}
+
+
+class ToolLine(Static):
+    """One use of a tool: its state, its title, and its edit while that is asked about."""
+
+    DEFAULT_CSS = """
+    ToolLine { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ToolLine.-asked { text-wrap: wrap; }
+    """
+
+    def __init__(self, use: AgentToolUse) -> None:
+        super().__init__()
+        self.use = use
+        self._state: object = None
+
+    def changed(self) -> bool:
+        """Whether the use has changed since the last time this was asked."""
+        before, self._state = self._state, (self.use.call, self.use.question)
+        return self._state != before
+
+    def on_click(self) -> None:
+        if path := paths_of(self.use)[:1]:
+            self.post_message(FilePicked(path[0]))
+
+
+class ConversationPane(Widget):
+    """The conversation with the agent of a session; follows its end unless scrolled up."""
+
+    DEFAULT_CSS = """
+    ConversationPane {
+        width: 2fr; min-width: 36; height: 1fr; layout: vertical;
+        border-left: solid $ms-border; background: $ms-background;
+    }
+    ConversationPane.-below {
+        width: 1fr; height: 40%; min-height: 4; border-left: none; border-top: solid $ms-border;
+    }
+    MidstreamApp.-ascii ConversationPane { border-left: ascii $ms-border; }
+    ConversationPane #said {
+        height: 1fr; background: $ms-background; scrollbar-size-vertical: 1;
+    }
+    ConversationPane #about, ConversationPane #plan {
+        padding: 0 1; background: $ms-panel; text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    ConversationPane #about { height: 1; }
+    ConversationPane #plan { height: auto; max-height: 8; }
+    ConversationPane .user {
+        height: auto; margin: 1 0 0 0; padding: 0 1; background: $ms-raised;
+    }
+    ConversationPane .thought {
+        height: auto; max-height: 2; padding: 0 1; color: $ms-muted;
+    }
+    ConversationPane Markdown {
+        height: auto; margin: 1 0 0 0; padding: 0 1;
+        color: $ms-foreground; background: $ms-background;
+    }
+    """
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, root: Path) -> None:
+        super().__init__(id="conversation")
+        self._root = root
+        self._palette = palette
+        self._glyphs = glyphs
+        self._about = Static(id="about")
+        self._said = VerticalScroll(id="said", can_focus=False)
+        self._plan = Static(id="plan")
+        self._shown: AgentConversation | None = None
+        self._widgets: list[Static | Markdown] = []
+        self._lengths: list[int] = []
+        self._stream: MarkdownStream | None = None
+
+    def on_mount(self) -> None:
+        self.watch(self._said, "virtual_size", self._keep_end)
+
+    def _keep_end(self) -> None:
+        """Stay at the end from now on, until the user scrolls away from it."""
+        # What is anchored earlier stands at the bottom of the pane, with nothing above it.
+        if not self._said.is_anchored and self._said.virtual_size.height > self._said.size.height:
+            self._said.anchor()
+
+    def compose(self) -> ComposeResult:
+        yield self._about
+        yield self._said
+        yield self._plan
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw with other colours."""
+        self._palette = palette
+        if self._shown is not None:
+            for entry, widget in zip(self._shown.entries, self._widgets, strict=False):
+                if isinstance(entry, AgentToolUse) and isinstance(widget, Static):
+                    widget.update(self._tool_text(entry))
+
+    def place(self, *, below: bool) -> None:
+        """Stand beside the code or below it."""
+        self.set_class(below, "-below")
+        if self._shown is not None:
+            self._show_plan(self._shown)
+
+    async def show(self, title: str, conversation: AgentConversation | None) -> None:
+        """Show what there is now.
+
+        Args:
+            title: The agent, also while it is being started.
+            conversation: Its conversation, ``None`` before there is one.
+        """
+        if conversation is not self._shown:
+            await self._forget()
+            self._shown = conversation
+        self._about.update(self._about_text(title, conversation))
+        if conversation is None:
+            self._plan.display = False
+            return
+        entries = list(conversation.entries)
+        for number, entry in enumerate(entries[: len(self._widgets)]):
+            await self._update(number, entry)
+        if new := entries[len(self._widgets) :]:
+            await self._add(new)
+        self._show_plan(conversation)
+
+    def scroll(self, rows: int) -> None:
+        """Move what is shown by so many rows."""
+        self._said.scroll_relative(y=rows, animate=False)
+
+    async def _forget(self) -> None:
+        await self._end_stream()
+        await self._said.remove_children()
+        self._widgets.clear()
+        self._lengths.clear()
+
+    async def _update(self, number: int, entry: Entry) -> None:
+        """Bring what is shown of an entry up to date."""
+        widget = self._widgets[number]
+        if isinstance(widget, ToolLine):
+            if widget.changed():
+                widget.update(self._tool_text(widget.use))
+                widget.set_class(widget.use.question is QuestionState.OPEN, "-asked")
+        elif isinstance(entry, Speech) and len(entry.text) > (length := self._lengths[number]):
+            self._lengths[number] = len(entry.text)
+            if not isinstance(widget, Markdown):
+                widget.update(_words(entry))
+            elif self._stream is not None and number == len(self._widgets) - 1:
+                await self._stream.write(_inert(entry.text[length:]))
+            else:
+                await widget.append(_inert(entry.text[length:]))
+
+    async def _add(self, entries: Sequence[Entry]) -> None:
+        """Show further entries, all at once: each mount lays the whole conversation out."""
+        await self._end_stream()
+        first, added = len(self._widgets), [_widget(entry) for entry in entries]
+        self._widgets += added
+        self._lengths += (len(e.text) if isinstance(e, Speech) else 0 for e in entries)
+        await self._said.mount_all(added)
+        for number, entry in enumerate(entries, first):
+            await self._update(number, entry)
+        if isinstance(last := added[-1], Markdown):
+            self._stream = Markdown.get_stream(last)
+
+    async def _end_stream(self) -> None:
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            await stream.stop()
+
+    async def on_unmount(self) -> None:
+        await self._end_stream()
+
+    def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
+        """Open a file of the folder here, and a page of the web in the browser; nothing else."""
+        event.stop()
+        link = urlsplit(event.href)
+        if link.scheme in ("http", "https"):
+            self.app.open_url(event.href)  # pyright: ignore[reportUnknownMemberType]
+        elif link.scheme in ("", "file") and link.path:
+            self.post_message(FilePicked(unquote(link.path)))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll(-3)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll(3)
+
+    # Text
+
+    def _about_text(self, title: str, conversation: AgentConversation | None) -> Text:
+        style = self._palette.style
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(visible(title), style("foreground", bold=True))
+        if conversation is None:
+            line.append("  starting", style("warning"))
+            return line
+        version = conversation.info.version
+        line.append(f" {visible(version)}" if version else "", style("muted"))
+        if conversation.question is not None:
+            line.append("  waits for your answer", style("accent", bold=True))
+        elif conversation.busy:
+            line.append("  at work", style("accent"))
+        chosen = [c for c in conversation.choices if c.category in ("mode", "model")]
+        for choice in sorted(chosen, key=lambda c: c.category):
+            names = {value.value: value.name for value in choice.values}
+            value = visible(names.get(choice.current, choice.current))
+            line.append(f"  {choice.category} {value}", style("muted"))
+        if (usage := conversation.usage) is not None and usage.size:
+            share = f"  {usage.used / usage.size:.0%} of its context"
+            line.append(share + (f", {usage.cost}" if usage.cost else ""), style("muted"))
+        return line
+
+    def _show_plan(self, conversation: AgentConversation) -> None:
+        plan = conversation.plan
+        if plan is None:
+            self._plan.display = False
+            return
+        text = Text(no_wrap=True, overflow="ellipsis")
+        steps = plan.steps
+        if self.has_class("-below"):  # there is room for one
+            steps = tuple(s for s in steps if s.status != "completed")[:1]
+        self._plan.display = bool(steps)
+        for number, step in enumerate(steps):
+            mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))
+            text.append("\n" if number else "")
+            text.append(f"{self._mark(mark)} ", self._palette.style(role))
+            done = "muted" if step.status == "completed" else "foreground"
+            text.append(visible(step.text), self._palette.style(done))
+        self._plan.update(text)
+
+    def _mark(self, mark: str) -> str:
+        return mark if self._glyphs is UNICODE else _ASCII_MARKS[mark]
+
+    def _tool_text(self, use: AgentToolUse) -> Text:
+        style, call = self._palette.style, use.call
+        mark, role = _STATUS_MARKS.get(call.status, ("·", "muted"))
+        if use.question is QuestionState.OPEN:
+            mark, role = "?", "accent"
+        text = Text(f"{self._mark(mark) if mark != '?' else mark} ", style(role))
+        if use.question in _ANSWERS:  # before the title, which may be longer than the pane is wide
+            words, role = _ANSWERS[use.question]
+            text.append(f"{words}  ", style(role))
+        text.append(visible(call.title or call.kind or "a tool"), style("foreground"))
+        if use.question is not QuestionState.OPEN:
+            return text
+        left = MOST_DIFF_LINES
+        for diff in call.diffs:
+            path = diff.path.removeprefix(f"{self._root}/")
+            text.append(f"\n  {visible(path)}", style("muted"))
+            changed = _changed_lines(diff.old or "", diff.new)
+            for sign, line in changed[: max(left, 0)]:
+                side = "deleted" if sign == "-" else "added"
+                colour = style(f"{side}_sign") + self._palette.ground(side)
+                text.append("\n  ").append(f"{sign} {visible(line)}", colour)
+            if len(changed) > left:
+                text.append(f"\n  … {len(changed) - max(left, 0)} more lines", style("muted"))
+            left -= len(changed)
+        if not call.diffs and call.text:
+            text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
+        return text
+
+
+@lru_cache(8)  # it is asked for as often as anything is said
+def _changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """The lines that an edit takes away and adds, in order, each with its sign."""
+    before = old.splitlines()
+    changed: list[tuple[str, str]] = []
+    for edit in line_edits(before, new.splitlines()):
+        changed += (("-", line) for line in before[edit.start : edit.stop])
+        changed += (("+", line) for line in edit.lines)
+    return tuple(changed)
+
+
+def _widget(entry: Entry) -> Static | Markdown:
+    """What an entry is shown by."""
+    if isinstance(entry, AgentToolUse):
+        return ToolLine(entry)
+    if entry.role == "agent":
+        return Markdown(_inert(entry.text), open_links=False)
+    return Static(_words(entry), classes=entry.role, markup=False)
+
+
+def _words(speech: Speech) -> str:
+    """What the user said, or the agent thought."""
+    return ("› " if speech.role == "user" else "") + _inert(speech.text)
+
+
+def _inert(text: str) -> str:
+    """A text of several lines without anything that a terminal would obey."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def paths_of(use: AgentToolUse) -> tuple[str, ...]:
+    """The files that a use of a tool is about."""
+    return use.call.paths or tuple(dict.fromkeys(diff.path for diff in use.call.diffs))

@@ -1,0 +1,229 @@
+"""The hook in real agents: Claude Code and Codex with a scripted model behind each.
+
+``docs/review.md`` says how the hook is installed; the agents' commands are ``claude`` and
+``codex``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from midstream.agents.catalogue import find_agent
+from midstream.agents.hook_client import socket_folder
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.model_apis import Say, ScriptedModel, Use
+from tests.helpers.pairing import Witness, make_repo
+
+pytestmark = pytest.mark.agents
+
+LONGEST_S = 60.0
+OLD = "def tax(amount):\n    return amount * 0.2\n\n\ndef names(rows):\n    return sorted(rows)\n"
+NEW = OLD.replace("0.2", "0.25").replace("sorted(rows)", "rows")
+KEPT = OLD.replace("0.2", "0.25")
+PATCH = """\
+*** Begin Patch
+*** Update File: bill.py
+@@
+-    return amount * 0.2
++    return amount * 0.25
+@@
+-    return sorted(rows)
++    return rows
+*** Update File: other.py
+@@
+-x = 1
++x = 2
+*** End Patch
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without settings, and the program on the path."""
+    home, programs = tmp_path / "home", tmp_path / "bin"
+    for folder in (home, programs):
+        folder.mkdir()
+    script = programs / "midstream"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m midstream "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CODEX_HOME", str(home / ".codex"))
+    return home
+
+
+@pytest.fixture
+async def reviewed(
+    tmp_path: Path, home: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[Witness]:
+    """A session that reviews a folder and answers hooks."""
+    root = make_repo(tmp_path / "work", {"bill.py": OLD, "other.py": "x = 1\n"})
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        witness = Witness(session)
+        await witness.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        await witness.until(lambda: os.path.isdir(socket_folder()) and os.listdir(socket_folder()))  # noqa: PTH112, PTH208
+        yield witness
+
+
+async def run(folder: Path, *command: str, given: str = "", **environ: str) -> str:
+    """Run a command to its end; what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env={**os.environ, **environ},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            out, _ = await process.communicate(given.encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return out.decode()
+
+
+async def install(agent: str, folder: Path) -> None:
+    assert "has the hook now" in await run(
+        folder, "midstream", "hook", "--install", agent, given="y\n"
+    )
+    assert "already" in await run(folder, "midstream", "hook", "--install", agent)
+
+
+async def decide(witness: Witness, count: int) -> None:
+    """Keep the tax and the other file, leave the names as they are."""
+    session = witness.session
+    async with asyncio.timeout(LONGEST_S):
+        while len(session.hunks.undecided()) < count:  # noqa: ASYNC110 - another process's
+            await asyncio.sleep(0.02)
+    for hunk in session.hunks.undecided():
+        if hunk.new == ("    return rows",):
+            await session.files.reject(hunk.id, "keep them sorted")
+        else:
+            await session.files.accept(hunk.id)
+
+
+def command_of(agent: str) -> str:
+    path = shutil.which(agent)
+    if path is None:
+        pytest.skip(f"there is no command {agent}")
+    return path
+
+
+async def test_claude_code_writes_what_was_kept_and_reads_why(
+    reviewed: Witness, home: Path
+) -> None:
+    command, root = command_of("claude"), reviewed.session.root
+    await install("claude", root)
+    bill = str(root / "bill.py")
+    steps = (
+        Use("Read", {"file_path": bill}),
+        Use("Write", {"file_path": bill, "content": NEW}),
+        Use(
+            "Edit",
+            {"file_path": bill, "old_string": "return sorted(rows)", "new_string": "return rows"},
+        ),
+        Say("Done."),
+    )
+    with ScriptedModel(*steps) as model:
+        environ = {
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "any",
+            "IS_SANDBOX": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        agent = asyncio.create_task(run(root, command, "-p", "Raise the tax.", **environ))
+        await decide(reviewed, 2)
+        await decide(reviewed, 1)
+        out = await agent
+        assert "Done." in out
+        assert (root / "bill.py").read_text() == KEPT
+        heard = json.dumps(model.requests[-1])
+    assert "kept 1 of 2 hunks" in heard
+    assert "keep them sorted" in heard
+    assert reviewed.session.hunks.undecided() == []
+    assert not reviewed.session.hunks.calls
+
+
+async def test_codex_applies_the_smaller_patch(reviewed: Witness, home: Path) -> None:
+    command, root = command_of("codex"), reviewed.session.root
+    await install("codex", root)
+    steps = (Use("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));"), Say("Done."))
+    with ScriptedModel(*steps) as model:
+        lines = (
+            'model_provider = "scripted"',
+            "[model_providers.scripted]",
+            'name = "scripted"',
+            f'base_url = "{model.url}/v1"',
+            'wire_api = "responses"',
+            "request_max_retries = 0",
+            "stream_max_retries = 0",
+        )
+        (home / ".codex" / "config.toml").write_text("\n".join(lines))
+        agent = asyncio.create_task(
+            run(
+                root,
+                command,
+                "exec",
+                "--dangerously-bypass-hook-trust",
+                *("--sandbox", "danger-full-access"),
+                "Raise the tax.",
+            )
+        )
+        await decide(reviewed, 3)
+        out = await agent
+        heard = json.dumps(model.requests[-1])
+    assert (root / "bill.py").read_text() == KEPT, out
+    assert (root / "other.py").read_text() == "x = 2\n"
+    assert "kept 2 of 3 hunks" in heard
+    assert "keep them sorted" in heard
+    assert reviewed.session.hunks.undecided() == []
+
+
+async def test_claude_code_in_the_session_asks_the_gate_by_itself(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command_of("claude-agent-acp")
+    root = make_repo(tmp_path / "work", {"bill.py": OLD})
+    bill = str(root / "bill.py")
+    steps = (
+        Use("Read", {"file_path": bill}),
+        Use("Write", {"file_path": bill, "content": NEW}),
+        Say("Done."),
+    )
+    with ScriptedModel(*steps) as model:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
+        monkeypatch.setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        async with await PairingSession.open(
+            root, settings=Settings(), agent=find_agent("claude")
+        ) as session:
+            witness = Witness(session)
+            await witness.until(lambda: session.agent.conversation or session.status.notices)
+            session.agent.send("Raise the tax.")
+            await decide(witness, 2)
+            async with asyncio.timeout(LONGEST_S):
+                while session.agent.busy:  # noqa: ASYNC110 - another process's
+                    await asyncio.sleep(0.02)
+            assert session.hunks.undecided() == []
+            conversation = session.agent.conversation
+            assert conversation is not None
+            assert conversation.question is None
+        heard = json.dumps(model.requests[-1])
+    assert (root / "bill.py").read_text() == KEPT
+    assert "kept 1 of 2 hunks" in heard
+    assert not (home / ".claude" / "settings.json").exists()

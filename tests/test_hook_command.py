@@ -1,0 +1,111 @@
+"""``midstream hook``: silent and light without a review; installed only on a yes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midstream.agents import hook_client
+from midstream.workspace.paths import state_dir
+
+OWN = '{\n    "model": "opus",\n    "hooks": {"Stop": [{"hooks": []}]},\n    "ä": [1, 2]\n}'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def hook(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "midstream", "hook", *arguments]
+    return subprocess.run(
+        command, input=given, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_installing_shows_the_change_and_keeps_the_rest(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(OWN)
+    refused = hook("--install", "claude", given="n\n")
+    assert (refused.returncode, path.read_text()) == (1, OWN)
+    assert '"command": "midstream hook"' in refused.stdout
+    assert hook("--install", "claude", given="y\n").returncode == 0
+    settings = json.loads(path.read_text())
+    assert settings["model"] == "opus"
+    assert settings["ä"] == [1, 2]
+    assert settings["hooks"]["Stop"][0] == {"hooks": []}
+    assert settings["hooks"]["PreToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
+    assert '    "model"' in path.read_text()
+    assert path.with_name("settings.json.before-midstream").read_text() == OWN
+    before = path.read_text()
+    again = hook("--install", "claude")
+    assert (again.returncode, path.read_text()) == (0, before)
+    assert "already" in again.stdout
+
+
+def test_codex_is_installed_in_its_own_file(home: Path) -> None:
+    done = hook("--install", "codex", given="y\n")
+    assert done.returncode == 0
+    assert "/hooks" in done.stdout
+    settings = json.loads((home / ".codex" / "hooks.json").read_text())
+    (group,) = settings["hooks"]["PreToolUse"]
+    assert group["matcher"] == "apply_patch"
+    assert group["hooks"] == [{"type": "command", "command": "midstream hook", "timeout": 600}]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 1}', '{"hooks": {"Stop": 1}}'])
+def test_settings_that_are_broken_stay_as_they_are(home: Path, text: str) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    done = hook("--install", "claude", given="y\n")
+    assert done.returncode != 0
+    assert done.stderr.startswith("midstream: ")
+    assert path.read_text() == text
+
+
+def test_without_a_review_it_imports_next_to_nothing() -> None:
+    """It runs before every edit of an agent."""
+    program = (
+        "import sys; sys.argv = ['midstream', 'hook']\n"
+        "from midstream.__main__ import main\n"
+        "before = set(sys.modules)\n"
+        "main()\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "MIDSTREAM_STATE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environ,
+        input='{"hook_event_name": "PreToolUse"}',
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    if sys.platform == "linux":
+        own = ["__future__", "midstream.agents", "midstream.agents.hook_client"]
+        assert done.stdout.split() == own
+
+
+def test_the_client_looks_where_the_state_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    for name, value in (("XDG_STATE_HOME", "/xdg"), ("MIDSTREAM_STATE_DIR", "/ms")):
+        monkeypatch.delenv(name, raising=False)
+        assert hook_client.socket_folder() == f"{state_dir()}/hooks"
+        monkeypatch.setenv(name, value)
+        assert hook_client.socket_folder() == f"{state_dir()}/hooks"
+
+
+def test_a_long_state_folder_has_a_short_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", "/" + "long/" * 30)
+    assert len(hook_client.socket_folder()) < 80

@@ -1,0 +1,67 @@
+"""What the files of a folder held before a review, and which moves of HEAD it follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from midstream.workspace.baseline import Baseline
+from midstream.workspace.files import Workspace
+from midstream.workspace.repo import work_tree_changes
+from tests.helpers.repositories import git
+
+
+def test_changes_of_the_work_tree_below_a_folder(repository: Path) -> None:
+    head = git(repository, "rev-parse", "HEAD").strip()
+    assert work_tree_changes(repository) == (head, frozenset(), frozenset())
+
+    (repository / "a.py").write_text("a = 2\n")
+    (repository / "src/b.py").unlink()
+    (repository / "src/new é\n.txt").write_text("x")
+    (repository / "noise.log").write_text("ignored")
+    (repository / "nested").mkdir()
+    git(repository / "nested", "init", "-q")
+    (repository / "nested/x").write_text("x")
+    assert work_tree_changes(repository) == (head, {"a.py", "src/b.py"}, {"src/new é\n.txt"})
+    assert work_tree_changes(repository / "src") == (head, {"b.py"}, {"new é\n.txt"})
+
+
+def test_there_are_no_changes_without_a_repository_and_no_commit_before_the_first(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "x").write_text("x")
+    assert work_tree_changes(tmp_path) == ("", frozenset(), frozenset())
+    git(tmp_path, "init", "-q")
+    assert work_tree_changes(tmp_path) == ("", frozenset(), {"x"})
+
+
+def test_a_file_that_is_staged_and_changed_back_differs_from_the_index(repository: Path) -> None:
+    """What is not staged waits for a decision, even where the work tree equals the commit."""
+    before = (repository / "a.py").read_bytes()
+    (repository / "a.py").write_text("a = 2\n")
+    git(repository, "add", "a.py")
+    (repository / "a.py").write_bytes(before)
+    baseline = Baseline(Workspace(repository), since_commit=True)
+    assert baseline.changed == {"a.py"}
+    assert baseline.read("a.py") == b"a = 2\n"
+
+
+def test_a_checkout_is_followed_and_a_commit_is_not(repository: Path) -> None:
+    baseline = Baseline(Workspace(repository), since_commit=False)
+    (repository / "a.py").write_text("a = 2\n")
+    git(repository, "commit", "-aqm", "two")
+    assert not baseline.follow_head({"a.py"})
+    git(repository, "checkout", "-q", "HEAD^")
+    assert baseline.follow_head({"a.py"}) == {"a.py"}
+
+
+def test_a_reflog_that_was_cut_is_no_move(repository: Path) -> None:
+    """Git rewrites the log when old entries expire; what it still has is not new."""
+    for number in range(5):
+        git(repository, "commit", "-q", "--allow-empty", "-m", f"empty {number}")
+    git(repository, "checkout", "-q", "--detach")
+    baseline = Baseline(Workspace(repository), since_commit=False)
+    log = repository / ".git/logs/HEAD"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[-2:]))
+    assert not baseline.follow_head({"a.py"})
+    git(repository, "checkout", "-q", "main")
+    assert baseline.follow_head({"a.py"}) == {"a.py"}
