@@ -1,13 +1,23 @@
-"""``python -m midstream``."""
+"""``python -m midstream``, and the start of the ``midstream`` command."""
 
 import os
 import sys
 
-# Python puts the folder it is started in first: a project's own ``watchfiles/`` or ``textual.py``
-# would be run in place of the library.
-if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):  # noqa: PTH109
-    del sys.path[0]
 
-from midstream.cli import main
+def main() -> int:
+    """Run the program; returns its exit code."""
+    if sys.argv[1:] == ["hook"]:  # an agent waits for it before every edit
+        from midstream.agents.hook_client import main as answer_hook
 
-sys.exit(main())
+        return answer_hook()
+    from midstream.cli import main as run_command
+
+    return run_command()
+
+
+if __name__ == "__main__":
+    # Python puts the folder it is started in first: a project's own ``watchfiles/`` or
+    # ``textual.py`` would be run in place of the library.
+    if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):  # noqa: PTH109
+        del sys.path[0]
+    sys.exit(main())

@@ -41,6 +41,7 @@ class Group(StrEnum):
 
     DECIDE = "Decide"
     STEER = "Steer the model"
+    AGENTS = "Work with agents"
     MOVE = "Move"
     VIEW = "View"
     PROGRAM = "Program"
@@ -109,7 +110,8 @@ class Action:
         return self.id.rpartition(".")[2]
 
 
-_D, _S, _M, _V, _P = Group.DECIDE, Group.STEER, Group.MOVE, Group.VIEW, Group.PROGRAM
+_D, _S, _W = Group.DECIDE, Group.STEER, Group.AGENTS
+_M, _V, _P = Group.MOVE, Group.VIEW, Group.PROGRAM
 _A, _C = Place.ANYWHERE, Place.COMPOSER
 _UNDECIDED = (HunkState.SETTLED,)
 _HELD = (HunkState.QUARANTINED,)
@@ -130,6 +132,7 @@ ACTIONS: Final = (
         offered=_UNDECIDED, hunk=HunkCommand("files.edit", "change its new lines in $EDITOR or line by line"),
     ),
     Action("hunk.reject_why", "X", "decide.reject_why", "reject, why", "Reject the hunk and tell the model why", _D, offered=_UNDECIDED),
+    Action("hunk.put_back_now", "P", "decide.put_back_now", "put back now", "Put back now what waits until another program has stopped writing", _D),
     Action("hunk.split", "s", "decide.split", "split", "Split the hunk at the cursor or around the marked rows", _D),
     Action(
         "hunk.release", "L", "decide.release", "release", "Release a quarantined hunk for a decision, with a reason", _D,
@@ -144,11 +147,15 @@ ACTIONS: Final = (
         "hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Ask for the same change in similar places", _S,
         hunk=HunkCommand("background.elsewhere", "repeat its change elsewhere: all uses of a renamed name"),
     ),
-    Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer: one pass, checks, candidates", _S),
+    Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer; with a coding agent, its mode and model", _S),
     Action("failures", "exclamation_mark", "steer.failures", "what failed", "Edits that did not match the file, and why", _S),
     Action("context", "f3", "steer.context", "what is sent", "What is sent with the instruction, and what was cut", _S, _A),
     Action("continuous", "F", "steer.continuous", "follow-on", "Continuous mode: suggest follow-up edits whenever you save", _S),
-    Action("review.external", "V", "steer.review_external", "review", "Review what other programs write: keep it or put it back", _S),
+    Action("review.external", "V", "steer.review_external", "review", "Review what other programs write: keep it or put it back", _W),
+    Action("feedback.tell", "B", "steer.tell_agent", "tell agent", "Tell the agent what was put back, and why", _W),
+    Action("conversation", "D", "converse.toggle", "conversation", "Show or hide the conversation with the coding agent", _W),
+    Action("conversation.up", "ctrl+pageup", "converse.scroll_up", "said before", "Scroll the conversation up", _W, _A),
+    Action("conversation.down", "ctrl+pagedown", "converse.scroll_down", "said after", "Scroll the conversation down", _W, _A),
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),
     Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open the file or fold the folder", _S),
     Action("model.stop", "ctrl+c", "steer.stop", "stop", "Stop the model and keep settled hunks; when idle, twice quits", _S, _A),
@@ -175,7 +182,7 @@ ACTIONS: Final = (
     Action("row.left", "h,left", "navigate.left", "left", "Scroll left; in the file list, fold the folder", _M),
     Action("row.right", "l,right", "navigate.right", "right", "Scroll right; in the file list, unfold the folder", _M),
     Action("follow", "f", "follow.toggle", "follow", "Follow the model's writing, or stop following", _V),
-    Action("select", "v", "show.select", "mark lines", "Mark lines from here to decide, split, copy or instruct them", _V),
+    Action("select", "v", "show.select", "mark lines", "Mark lines to decide, split, copy or instruct them", _V),
     Action("fold", "z", "show.fold", "fold", "Show only changes and nearby lines, or the whole file", _V),
     Action("layout", "t", "show.layout", "layout", "Layout: automatic, unified, or side by side", _V),
     Action("search", "slash", "navigate.search", "search", "Search in this file", _V),
@@ -189,7 +196,7 @@ ACTIONS: Final = (
     Action("telemetry", "W", "show.telemetry", "rates, wafer", "Measured rates next to a simulated wafer", _V),
     Action("telemetry.anywhere", "f2", "show.telemetry", "rates, wafer", "Rates and wafer, also while typing", _V, _A),
     Action("models", "M", "show.models", "model", "Choose the model: built-in ones and endpoints", _V),
-    Action("pace", "p", "show.pace", "pace", "Let the built-in model write slowly enough to read along, or at full speed", _V),
+    Action("pace", "p", "show.pace", "pace", "Reading pace for the built-in model, or full speed", _V),
     Action("theme", "T", "show.theme", "theme", "Choose a theme", _V),
     Action("pane.next", "tab", "show.next_pane", "next pane", "Next pane", _P, _A),
     Action("pane.previous", "shift+tab", "show.previous_pane", "previous pane", "Previous pane", _P, _A),
@@ -229,6 +236,7 @@ PAGE_ACTIONS: Final = (
     Action("models.keep", "s", "keep", "use, keep", "Use it and save it in your settings", place=_MO),
     Action("models.effort", "e", "effort", "effort", "The next effort level of this model", place=_MO),
     Action("models.ask", "f", "ask", "ask servers", "Ask endpoints and local engines for their models", place=_MO),
+    Action("models.new", "n", "new", "set up", "Set up a larger model: a key, an engine here, a download, an address", place=_MO),
     Action("models.get", "d", "get", "download", "Download a published model from the catalogue", place=_MO),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),

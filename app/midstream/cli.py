@@ -17,13 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from midstream import __version__
 from midstream.arguments import CommandParser
 from midstream.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from midstream.agents.catalogue import KnownAgent
     from midstream.demo import DemoInfo
     from midstream.settings import Settings
 
@@ -57,8 +58,12 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
     run: Callable[[argparse.Namespace], int] | None = None
 
-    def parser(self) -> CommandParser:
+    def parser(self) -> argparse.ArgumentParser:
         """Its parser; the parsed options have the function to call as ``run``."""
+        if self.name == "wafer":  # a program of its own, with its own errors
+            from midstream.wafer.commands import build_parser
+
+            return build_parser()
         module = import_module(self.module) if self.module else None
         description = (self.run.__doc__ if module is None else module.__doc__) or ""
         parser = CommandParser(
@@ -151,9 +156,45 @@ def screen_parser() -> CommandParser:
     parser.add_argument(
         "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
     )
-    parser.add_argument("--version", action="version", version=f"midstream {__version__}")
+    _program_arguments(parser)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints versions and exits; they are read from the packages' metadata, nothing is loaded."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        from midstream.resources import model_folders
+
+        models = " and ".join(folder.name for folder in model_folders()) or "no model"
+        python = ".".join(map(str, sys.version_info[:3]))
+        print(f"midstream {__version__}")
+        print(f"{models}, onnxruntime {version('onnxruntime')}, Python {python}")
+        parser.exit()
+
+
+def _program_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        default=argparse.SUPPRESS,
+        help="show the version, the built-in model and its engine, and exit",
+    )
     _resume_argument(parser)
     _screen_arguments(parser)
+
+
+def _program_parser() -> CommandParser:
+    """One parser of all commands; without the path, which would stand where they do."""
+    parser = CommandParser(prog="midstream")
+    _program_arguments(parser)
+    commands = parser.add_subparsers(parser_class=argparse.ArgumentParser)
+    for command in COMMANDS:
+        one = command.parser()
+        commands.add_parser(command.name, help=command.summary, parents=[one], add_help=False)
     return parser
 
 
@@ -173,13 +214,7 @@ def _screen_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run_screen(arguments: list[str]) -> int:
     _check_command(arguments)
-    options = screen_parser().parse_args(arguments)
-    from midstream.project import opened_by
-
-    path = Path(options.path)
-    settings, flags = _read_settings(opened_by(path)[0], options)
-    journal = _last_journal(path) if options.resume else None
-    return _open(path, settings, flags, options, resume=journal)
+    return _open_path(screen_parser().parse_args(arguments))
 
 
 def _review_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,12 +228,44 @@ def _run_review(options: argparse.Namespace) -> int:
 
     Begins with what is changed and not staged, and follows every write from then on.
     """
+    return _open_path(options, review=True)
+
+
+def _agent_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "agent",
+        metavar="AGENT",
+        help="claude, codex, gemini, opencode, or the command of another one in quotes",
+    )
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder to work on")
+    _resume_argument(parser)
+    _screen_arguments(parser)
+
+
+def _run_agent(options: argparse.Namespace) -> int:
+    """Work with a coding agent, and decide what it writes hunk by hunk.
+
+    Any agent that speaks the Agent Client Protocol will do. It is started here; what it writes is
+    kept or put back, and what it asks is answered on the screen.
+    """
+    from midstream.agents.catalogue import find_agent
+
+    agent = find_agent(options.agent)
+    agent.check()
+    if options.plain:
+        raise UsageError("An agent needs the screen; `midstream review --plain` reviews its edits.")
+    return _open_path(options, review=options.resume, agent=agent)
+
+
+def _open_path(
+    options: argparse.Namespace, *, review: bool = False, agent: KnownAgent | None = None
+) -> int:
     from midstream.project import opened_by
 
     path = Path(options.path)
     settings, flags = _read_settings(opened_by(path)[0], options)
     journal = _last_journal(path) if options.resume else None
-    return _open(path, settings, flags, options, resume=journal, review=True)
+    return _open(path, settings, flags, options, resume=journal, review=review, agent=agent)
 
 
 def _run_demo(options: argparse.Namespace) -> int:
@@ -241,6 +308,7 @@ def _open(
     *,
     resume: Path | None = None,
     review: bool = False,
+    agent: KnownAgent | None = None,
     demo: DemoInfo | None = None,
 ) -> int:
     """Open the screen, or plain mode, on a path."""
@@ -253,7 +321,14 @@ def _open(
     from midstream.tui.app import run_app
 
     return run_app(
-        path, settings, demo=demo, resume=resume, review=review, replay=replay, flags=flags
+        path,
+        settings,
+        demo=demo,
+        resume=resume,
+        review=review,
+        agent=agent,
+        replay=replay,
+        flags=flags,
     )
 
 
@@ -282,6 +357,20 @@ def _run_doctor(options: argparse.Namespace) -> int:
     from midstream.tui.keymap import key_troubles
 
     return run(options, key_troubles)
+
+
+def _completion_arguments(parser: argparse.ArgumentParser) -> None:
+    from midstream.commands.completion import add_arguments
+
+    add_arguments(parser)
+
+
+def _run_completion(options: argparse.Namespace) -> int:
+    """Print a shell's completion script: in ~/.bashrc, eval "$(midstream completion bash)"."""
+    from midstream.commands.completion import completion_script
+
+    print(completion_script(_program_parser(), options.shell))
+    return 0
 
 
 def _check_command(arguments: list[str]) -> None:
@@ -332,6 +421,15 @@ COMMANDS = (
         _review_arguments,
         _run_review,
     ),
+    Command(
+        "agent",
+        "work with a coding agent and decide what it writes",
+        "",
+        _agent_arguments,
+        _run_agent,
+    ),
+    Command("web", "open the screen in a browser on this machine", "midstream.commands.web"),
+    Command("hook", "have Claude Code and Codex ask before they write", "midstream.commands.hook"),
     Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "run the model server alone", "midstream.commands.serve"),
@@ -340,5 +438,12 @@ COMMANDS = (
     Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
     Command("config", "show settings and their sources, change one", "midstream.commands.config"),
     Command("bench", "measure this machine", "", _bench_arguments, _run_bench),
+    Command(
+        "completion",
+        "print the completion script of a shell",
+        "",
+        _completion_arguments,
+        _run_completion,
+    ),
     Command("doctor", "show what works on this machine", "", _doctor_arguments, _run_doctor),
 )

@@ -7,6 +7,7 @@ checkout they are the top-level folders ``themes/`` and ``models/``.
 from __future__ import annotations
 
 import os
+import shutil
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,6 +71,13 @@ def _takes_over(folder: Path) -> bool:
         return "takeover" in tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
     except (OSError, ValueError):
         return False
+
+
+def free_disk(path: Path) -> int:
+    """Free bytes where a file or folder is, or would be created."""
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free
 
 
 def model_places() -> tuple[Path, ...]:

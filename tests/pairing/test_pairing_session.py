@@ -292,7 +292,7 @@ async def test_a_name_that_is_not_there_is_told(
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
-    await session.turns.instruct("rename appname to name", path="run.py", cursor=3)
+    await session.turns.instruct("remove `appname`", path="run.py", cursor=3)
     await session.turns.finished()
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "

@@ -42,6 +42,12 @@ def word(line: str) -> tuple[str, str]:
         ("do accept all", ("do", "accept all")),
         ("release 2 it is a test", ("release", "2 it is a test")),
         ("add a docstring", ("do", "add a docstring")),
+        ("commit", ("commit", "")),
+        ('commit "Say it in full"', ("commit", '"Say it in full"')),
+        (
+            "commit the transaction before it closes",
+            ("do", "commit the transaction before it closes"),
+        ),
     ],
 )
 def test_what_a_line_means(line: str, meant: tuple[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
+from tests.helpers.repositories import git
 from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
@@ -53,6 +54,22 @@ def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+def test_what_was_accepted_is_committed(folder: Path) -> None:
+    project = folder / "project"
+    git(project, "init", "-q", "-b", "main")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "First")
+    run = piped(folder, "commit", "rename total in count", "accept 1", "commit", "quit")
+    assert "Nothing that was accepted is left to commit." in run.stdout + run.stderr
+    assert "on main: Rename total in count" in run.stdout, run.stdout + run.stderr
+    assert "+    found = 0" in git(project, "show")
+    assert git(project, "status", "--porcelain") == ""
+    run = piped(
+        folder, 'commit "More"', "rename total in count", "accept all", 'commit "More"', "quit"
+    )
+    assert git(project, "log", "-1", "--format=%s").strip() == "More", run.stdout + run.stderr
 
 
 def test_a_script_through_a_pipe(folder: Path) -> None:

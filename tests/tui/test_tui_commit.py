@@ -83,13 +83,26 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     assert path.read_bytes() == before
 
 
+async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo: Path) -> None:
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await opened(stage)
+    assert "C commit" in hints(screen)
+    await stage.press("C", "1")
+    await stage.until(lambda: stage.app.screen is stage.screen, "committed")
+    assert git(repo, "log", "-1", "--format=%s").strip() == "Rename total to found"
+    assert "+    found = 0" in git(repo, "show")
+
+
 async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)
     screen = await opened(stage)
     assert screen.message.text == "Rename total to found"
     await stage.press("C")
-    assert "Nothing is staged; space stages a file, a all of them." in screen.notice.text
+    assert "Stage what was accepted in 1 file, and commit it?" in screen.notice.text
+    await stage.press("2")
+    assert not screen.notice.is_shown
     await stage.press("a")
     await state_is(stage, screen, "staged")
     await stage.press("i")
@@ -433,7 +446,7 @@ async def test_help_names_every_key_and_the_palette_has_the_page(stage: Stage) -
     screen = await opened(stage)
     await stage.press("question_mark")
     await stage.pilot.pause(0.1)
-    assert type(stage.app.screen).__name__ == "PageHelp"
+    assert type(stage.app.screen).__name__ == "HelpScreen"
     await stage.press("escape")
     assert stage.app.screen is screen
     await stage.press("escape", "colon")

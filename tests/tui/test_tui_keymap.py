@@ -59,8 +59,8 @@ def test_an_own_key_is_taken_from_the_action_that_had_it() -> None:
     assert left_without("default", {"theme": ""}) == []
 
 
-def test_the_example_of_the_readme_works_as_it_stands() -> None:
-    blocks = (Path(__file__).parents[2] / "README.md").read_text().split("```toml\n")[1:]
+def test_the_example_of_the_tour_works_as_it_stands() -> None:
+    blocks = (Path(__file__).parents[2] / "docs" / "tour.md").read_text().split("```toml\n")[1:]
     (keys,) = [t["keys"] for t in (tomllib.loads(b.split("```")[0]) for b in blocks) if "keys" in t]
     assert keys["bind"]
     assert key_troubles(keys["preset"], keys["bind"].items()) == []

@@ -51,7 +51,7 @@ from tests.helpers.stage import on_stage
 
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import help_lines, understand
-from midstream.tui.pages.sheet import HelpScreen
+from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
 
 async def main():

@@ -94,8 +94,11 @@ SUMMARIES = {
         4,
         1,
         2,
+        outcomes=((3, 1, 0), (1, 0, 2)),
     ),
-    "1.jsonl": SessionSummary(("add a parameter limit",), ("pkg/things.py",), 1, 0, 0),
+    "1.jsonl": SessionSummary(
+        ("add a parameter limit",), ("pkg/things.py",), 1, 0, 0, outcomes=((1, 0, 0),)
+    ),
     "2.jsonl": SessionSummary(trouble="The last session cannot be resumed: it is damaged."),
 }
 

@@ -142,6 +142,36 @@ async def test_a_question_is_answered_with_a_number(project: Path) -> None:
         assert stage.composer.text == ""
 
 
+async def test_a_question_can_be_answered_after_going_back_to_the_text(stage: Stage) -> None:
+    (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("add a docstring to `walk`")
+    await stage.press("enter")
+    await stage.until(lambda: "go there?" in stage.notice, "question")
+    await stage.press("i", "1")
+    assert stage.composer.text == "add a docstring to `walk`1", "in a text it is a character"
+    assert "esc answer by number" in stage.keys
+    await stage.press("backspace", "escape")
+    assert "go there?" in stage.notice
+    await stage.press("1")
+    await stage.until(lambda: stage.model.requests, "the answer counts")
+    assert stage.path == "pkg/more.py"
+
+
+async def test_a_question_is_answered_from_the_empty_composer(stage: Stage) -> None:
+    (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("add a docstring to `walk`")
+    await stage.press("enter")
+    await stage.until(lambda: "go there?" in stage.notice, "question")
+    stage.composer.take()
+    await stage.press("i", "1")
+    await stage.until(lambda: stage.model.requests, "the answer counts")
+    assert stage.path == "pkg/more.py"
+
+
 async def test_a_question_outlives_the_facts_that_cover_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from textual.geometry import Region
+from textual.widgets import Input
 
 from midstream.actions import ACTIONS
 from midstream.pairing.status import SessionState
+from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
@@ -227,9 +229,9 @@ async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
 
         await stage.open("pkg/things.py")
         await stage.until(lambda: "main" in look(), "repository")
-        for name in ("found", "seen", "known"):
+        for old, name in (("total", "found"), ("found", "seen"), ("seen", "known")):
             stage.pane.go_to(5)
-            await stage.instruct(f"rename total to {name}")
+            await stage.instruct(f"rename {old} to {name}")
             await stage.until(lambda: "waiting" in look(), "waiting")
             for line in NEW_COUNT:
                 stage.model.give(line.replace("found", name))
@@ -537,16 +539,61 @@ async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
 
 
 async def test_help_that_does_not_fit_is_scrolled_with_the_keyboard(project: Path) -> None:
-    async with on_stage(project, size=(80, 24)) as stage:
+    async with on_stage(project, size=(80, 14)) as stage:
         await stage.press("escape", "question_mark")
         sheet = stage.app.screen.query_one(KeySheet)
-        assert "scroll" in str(getattr(sheet.parent, "border_subtitle", ""))
+        await stage.until(lambda: "scroll" in str(help_screen(stage).box.border_subtitle), "told")
         await stage.press("pagedown")
-        await stage.until(lambda: sheet.scroll_y > 5, "a page")
+        await stage.until(lambda: sheet.scroll_y > 3, "a page")
         await stage.press("G")
         await stage.until(lambda: sheet.scroll_y == sheet.max_scroll_y, "the end")
         await stage.press("g")
         await stage.until(lambda: sheet.scroll_y == 0, "the start")
+
+
+async def test_every_topic_of_help_fits_on_the_smallest_terminal(project: Path) -> None:
+    async with on_stage(project, size=(80, 24)) as stage:
+        await stage.press("escape", "question_mark")
+        screen = help_screen(stage)
+        for topic in screen.topics:
+            assert screen.topic is topic
+            await stage.pilot.pause()
+            assert screen.query_one(KeySheet).max_scroll_y == 0, topic.title
+            await stage.press("tab")
+        assert screen.topic is screen.topics[0]
+
+
+async def test_help_is_searched_as_fast_as_one_types(stage: Stage) -> None:
+    await stage.press("escape", "question_mark")
+    screen = help_screen(stage)
+    await stage.press("slash", "u", "n", "d", "o")
+    assert screen.query_one(Input).value == "undo"
+    await stage.until(lambda: "Undo the last decision" in words_of(screen), "found")
+    assert "Accept the hunk" not in words_of(screen)
+    await stage.press("escape")
+    assert "Accept the hunk" in words_of(screen)
+    await stage.press("escape")
+    assert stage.app.screen is stage.screen
+
+
+async def test_a_topic_of_help_is_clicked(stage: Stage) -> None:
+    await stage.press("escape", "question_mark")
+    screen = help_screen(stage)
+    await stage.pilot.pause()
+    row = screen.query_one("#topics")
+    await stage.pilot.click("#topics", offset=(row.content_offset.x + len("Decide  St"), 0))
+    await stage.until(lambda: screen.topic.title == "Steer the model", "the second topic")
+
+
+def help_screen(stage: Stage) -> HelpScreen:
+    screen = stage.app.screen
+    assert isinstance(screen, HelpScreen)
+    return screen
+
+
+def words_of(screen: HelpScreen) -> str:
+    rows = screen._compositor.render_strips()
+    return "\n".join(strip.text for strip in rows)
 
 
 async def test_the_second_q_quits(stage: Stage) -> None:

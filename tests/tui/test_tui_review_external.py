@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from midstream.pairing import put_backs
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.stage import Stage, on_stage
 
@@ -15,7 +18,10 @@ def status(stage: Stage) -> str:
     return stage.screen.query_one(StatusRow).render().plain
 
 
-async def test_what_another_program_writes_is_decided_by_keys(project: Path) -> None:
+async def test_what_another_program_writes_is_decided_by_keys(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
@@ -45,3 +51,30 @@ async def test_what_another_program_writes_is_decided_by_keys(project: Path) -> 
         files = stage.session.files
         await stage.until(lambda: "price + 5" in files["pkg/bill.py"].base.text(), "followed")
         assert len(store.undecided()) == 1
+
+
+async def test_a_put_back_waits_for_the_writer_or_for_a_key(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        bill.write_text(AFTER)
+        store = stage.session.hunks
+        await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
+        first, second = store.undecided()
+        await stage.press("]", "r")
+        await stage.until(lambda: first.postponed is not None, "a mark")
+        await stage.until(lambda: "(P)" in stage.notice, "the key that does it now")
+        assert stage.screen.panes.pane.hunk is second, "the next one that needs a decision"
+        await stage.press("K")
+        await stage.until(lambda: "will be put back" in " ".join(stage.rows), "the mark")
+        assert bill.read_text() == AFTER
+        await stage.press("P")
+        await stage.until(lambda: "1 hunk put back" in stage.notice, "said")
+        assert bill.read_text() == AFTER.replace("price + 2", "cost + 2")

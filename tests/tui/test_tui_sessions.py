@@ -53,7 +53,7 @@ async def test_the_list_says_what_became_of_a_session(project: Path) -> None:
         about = shown(screen, "about")
         assert "1 accepted, 0 rejected, 1 to decide" in about
         assert "  pkg/things.py\n" in about
-        assert "  rename total to found\n" in about
+        assert "  rename total to found\n    1 accepted, 1 to decide\n" in about
 
 
 async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> None:

@@ -33,7 +33,7 @@ from midstream.serving.running import serve
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.glyphs import ASCII, UNICODE
-from midstream.tui.pages.sheet import PageHelp
+from midstream.tui.pages.help import HelpScreen
 from midstream.tui.telemetry.figures import (
     FactLines,
     Lines,
@@ -167,7 +167,7 @@ async def test_its_keys_are_told_as_on_every_page(project: Path, key: str) -> No
         bar = stage.view.query_one(KeyBar)
         assert bar.render().plain.rstrip().endswith("esc back   ? keys")
         await stage.press(key)
-        assert isinstance(stage.app.screen, PageHelp)
+        assert isinstance(stage.app.screen, HelpScreen)
         await stage.press("escape")
         assert isinstance(stage.app.screen, TelemetryScreen)
         await stage.press("W")

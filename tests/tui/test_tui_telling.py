@@ -45,11 +45,11 @@ async def test_an_outcome_is_not_taken_away_by_keys_that_were_on_their_way(stage
 
 async def test_letters_without_a_meaning_are_answered_once(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    await stage.press("P")
+    await stage.press("Y")
     assert stage.notice == ""
     await stage.press("Q")
     assert stage.notice == "Q does nothing here; press i to write to the model, ? for the keys."
-    await stage.press("escape", "P", "P", "P")
+    await stage.press("escape", "Y", "Y", "Y")
     assert stage.notice == ""
     await stage.press("i", "p", "p", "escape")
     assert stage.composer.text == "pp"

@@ -53,15 +53,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
     """Test everything; 1 if something that is needed does not work."""
-    usable = True
+    usable, whole = True, True
     for finding in examine(Path.cwd(), key_troubles):
         usable = usable and (finding.ok or not finding.needed)
+        whole = whole and finding.ok
         if options.json:
             print_json(asdict(finding))
         else:
             mark = "ok  " if finding.ok else "FAIL" if finding.needed else "note"
             print(printable(f"{mark}  {finding.name:<12} {finding.detail}"), flush=True)
+    if not options.json:
+        print(f"\n{_next_step(usable, whole)}")
     return 0 if usable else 1
+
+
+def _next_step(usable: bool, whole: bool) -> str:
+    if not usable:
+        return "Next: mend what is marked FAIL, and run `midstream doctor` again."
+    noted = "" if whole else " What is marked note works only in part."
+    return (
+        f"Next: `midstream demo` shows it on a small project, `midstream` opens this folder.{noted}"
+    )
 
 
 def examine(folder: Path, key_troubles: KeyTroubles) -> Iterator[CheckResult]:
@@ -264,6 +276,7 @@ class _Quiet:
         self.model = model
 
     def waiting(self, sentence: str) -> None: ...
+    def disclosed(self, sentence: str) -> None: ...
 
     def text(self, text: str) -> None: ...
 

@@ -127,6 +127,10 @@ class DiffSink:
         """Say so on standard error."""
         print(printable(sentence), file=sys.stderr, flush=True)
 
+    def disclosed(self, sentence: str) -> None:
+        """Say so on standard error."""
+        print(printable(sentence), file=sys.stderr, flush=True)
+
     def text(self, text: str) -> None:
         """Text is printed only once it has settled."""
 
@@ -207,6 +211,10 @@ class JsonSink:
     def waiting(self, sentence: str) -> None:
         """Nothing has come for a while."""
         print_json({"event": "waiting", "text": sentence})
+
+    def disclosed(self, sentence: str) -> None:
+        """What the endpoint will be sent."""
+        print_json({"event": "disclosed", "text": sentence})
 
     def text(self, text: str) -> None:
         """More text of the region has arrived."""

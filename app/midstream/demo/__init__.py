@@ -12,8 +12,9 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from midstream.edits.suggestions import Suggestion
 from midstream.workspace.repo import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
@@ -25,14 +26,6 @@ READING_PACE: Final = 4.0
 The shipped model writes only the lines that it changes, some six tokens to a hunk: this leaves more
 than a second for each, to decide it or to redirect the model while it streams.
 """
-
-
-class Suggestion(NamedTuple):
-    """An instruction to try: its title, its text, and the file that it is about."""
-
-    title: str
-    instruction: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)

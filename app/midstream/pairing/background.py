@@ -27,6 +27,7 @@ from midstream.pairing.references import (
     find_uses,
     first_use,
     renames,
+    taken_away,
     with_name,
 )
 from midstream.pairing.request.builder import Question
@@ -178,18 +179,26 @@ class BackgroundTasks:
         now = list(self._files[path].composed().lines)
         mine = around(now, self._written(path, hunks[0].start))
         asked = 0
+        looked_from: set[tuple[str, tuple[int, int]]] = set()
         for wanted in found:
-            spot = None
+            spots: list[tuple[int, int] | None] = []
             if wanted.kind != "literal":
-                spots = (first_use(base, wanted.old, hunk.start, hunk.stop) for hunk in hunks)
-                spot = next(filter(None, spots), None)
-            if spot is None:
+                spots += [first_use(base, wanted.old, hunk.start, hunk.stop) for hunk in hunks]
+            if not any(spots):
                 asked += await self._spread(path, now, wanted, besides=mine, asked=True)
                 continue
+            # The first may be a keyword of another library: `width=self.width`.
+            spots += taken_away(base, now, wanted.old)
             try:
-                asked += await self._spread_uses(
-                    path, base, wanted, spot, asked=True, progress=progress
-                )
+                for spot in filter(None, dict.fromkeys(spots)):
+                    if (wanted.old, spot) in looked_from:
+                        continue
+                    looked_from.add((wanted.old, spot))
+                    if uses := await self._spread_uses(
+                        path, base, wanted, spot, asked=True, progress=progress
+                    ):
+                        asked += uses
+                        break
             except UserError as error:
                 self._status.warn(str(error))
                 return 0
@@ -426,10 +435,16 @@ class BackgroundTasks:
         self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: EditPlace | None
     ) -> str:
         """Why a change is asked for nowhere else."""
+        longest = self._server.model_info.max_region_lines
         for wanted in found:
 
             def find(now: Sequence[str], wanted: Substitution = wanted) -> list[EditPlace]:
                 return places(now, wanted)
+
+            def too_long(
+                now: Sequence[str], find: Callable[[Sequence[str]], list[EditPlace]] = find
+            ) -> list[EditPlace]:
+                return [p for p in find(now) if longest is not None and p.stop - p.start > longest]
 
             here = [place for place in find(lines) if _key(place) != _key(mine)]
             held = [place for place in here if not self._free(path, place)]
@@ -438,11 +453,10 @@ class BackgroundTasks:
                     f"This change is wanted in {_named(held[0])} as well, where a hunk waits "
                     "already; decide that first."
                 )
-            names = [_named(place) for place in here]
+            names = [_named(place) for place in too_long(lines) if _key(place) != _key(mine)]
             if _reaches_out(wanted, asked=True):
-                names += await asyncio.to_thread(self._others_with, path, find, wanted.old)
-            longest = self._server.model_info.max_region_lines
-            if names and longest is not None:
+                names += await asyncio.to_thread(self._others_with, path, too_long, wanted.old)
+            if names:
                 return (
                     f"This change is wanted in {names[0]} as well, which has more than the "
                     f"{longest} lines that this model takes; mark some with v and ask there."

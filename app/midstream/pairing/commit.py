@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     )
 
 
+SUBJECT: Final = 50
+"""Characters of the first line of a message that every tool shows whole."""
 MOST_READ: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
 
@@ -270,6 +272,18 @@ class AcceptedChanges:
         words = [turn.instruction for turn in reversed(change) if not turn.correction]
         return tuple(dict.fromkeys(words))
 
+    def message(self, turns: Sequence[Turn]) -> str:
+        """A commit message begun with those instructions, ``""`` where the first is too long.
+
+        The others are part of the subject where they fit, else they stand below it.
+        """
+        first, *others = [" ".join(words.split()) for words in self.asked(turns)] or [""]
+        if not first or len(first) > SUBJECT:
+            return ""
+        one = "; ".join((first, *others))
+        text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
+        return text[:1].upper() + text[1:]
+
     def _rewritten(self, turn: Turn, later: Turn) -> bool:
         """Whether a later turn continued a turn, or superseded its undecided hunks."""
         if later.redirected_from == turn.id:
@@ -403,9 +417,10 @@ class EarlierChanges:
         Args:
             apart: Files in which the current session has accepted something.
         """
-        from midstream.workspace.staging import changed_files, committed_file
+        from midstream.workspace.repo import work_tree_changes
+        from midstream.workspace.staging import committed_file
 
-        tracked, new = changed_files(self._root)
+        _, tracked, new = work_tree_changes(self._root)
         texts = {
             path: text
             for path in (tracked | new).difference(apart)

@@ -21,10 +21,13 @@ from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.journal import (
     AbsentEntry,
+    AnswerEntry,
     BaseEntry,
     DecideEntry,
     DecideLinesEntry,
+    DropCallEntry,
     EditEntry,
+    ProposeEntry,
     RedoEntry,
     ReviewedEntry,
     SessionEntry,
@@ -35,6 +38,7 @@ from midstream.pairing.journal import (
     WroteEntry,
 )
 from midstream.pairing.parsing import where_broken
+from midstream.pairing.put_backs import PutBackQueue
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from midstream.pairing.attention import Attention
     from midstream.pairing.guard import Guard
     from midstream.pairing.journal import Replay
+    from midstream.pairing.put_backs import Writers
+    from midstream.pairing.status import Spawn
     from midstream.workspace.files import Workspace
 
 ATTEMPTS = 3
@@ -75,8 +81,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         hunks: Every hunk of the session and its decision.
         digests: What is on disk for each file, as last read or written; ``None``: no such file.
         absent: Files that a decision creates or deletes: an empty text means no file.
+        was_executable: Whether a file that was deleted was a program (may block).
         lock: Held while a proposal is compared with the disk.
         reviewing: Whether what other programs change waits for decisions.
+        put_backs: Rejected external hunks whose lines go back later.
     """
 
     def __init__(
@@ -87,10 +95,13 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         journal: SessionJournal,
         guard: Guard,
         attention: Attention,
+        writers: Writers,
+        spawn: Spawn,
     ) -> None:
         self.digests = resumed.digests
         self.absent = resumed.absent
         self.lock = asyncio.Lock()
+        self.was_executable: Callable[[str], bool] = lambda path: False
         self.reviewing = False
         self._proposals = resumed.files
         self.hunks = resumed.hunks
@@ -103,6 +114,9 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self._journal = journal
         self._guard = guard
         self._attention = attention
+        self.put_backs = PutBackQueue(
+            self.hunks, status, journal, writers, spawn, self._put_back_postponed
+        )
 
     def __getitem__(self, path: str) -> FileProposal:
         """The proposal of an open file."""
@@ -229,7 +243,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return ()
         if digest is None:
             self.may_vanish(path)
-        self._make_journal()
         added = self._rebase(proposal, text, data, digest, review=True)
         self._announce_external(path, added)
         return added
@@ -321,6 +334,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             digest: Their digest.
             review: Whether what was changed waits for a decision.
         """
+        if review:
+            self._make_journal()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
         self.digests[proposal.path] = digest
@@ -363,6 +378,34 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         then = "open hunks were moved onto the new text" if moved else "this is the new text"
         return f"{path} changed on disk; {then}."
 
+    # What agents want to write
+
+    def propose(self, proposal: FileProposal, after: Sequence[str], call: int) -> tuple[Hunk, ...]:
+        """Make hunks of what a call of an agent's tool would write; the caller holds ``lock``."""
+        from midstream.guard.secrets import mask
+
+        self._make_journal()
+        known = frozenset(proposal.base.lines)
+        safe = [line if line in known else mask(line) for line in after]
+        self._journal.add(ProposeEntry(proposal.path, call, safe))
+        added = proposal.propose(after, call)
+        self._announce_external(proposal.path, added)
+        return added
+
+    def answer_call(self, call: int) -> None:
+        """The agent writes what was accepted of its call now; the caller holds ``lock``."""
+        self._journal.add(AnswerEntry(call))
+        self.hunks.answer(call)
+
+    def drop_call(self, call: int) -> tuple[Hunk, ...]:
+        """What is left of a call will not be written; returns the hunks that are gone."""
+        if call not in self.hunks.calls:
+            return ()
+        self._journal.add(DropCallEntry(call))
+        gone = self.hunks.drop_call(call)
+        self._announce(gone)
+        return gone
+
     # Decisions
 
     async def accept(self, hunk_id: int) -> bool:
@@ -371,9 +414,14 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         return await self._accept([hunk_id])
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
-        """Reject a settled hunk; one that was accepted is taken out of the file again."""
+        """Reject a settled hunk; one that was accepted is taken out of the file again.
+
+        While another program writes, an undecided hunk of its own is only marked.
+        """
         from midstream.edits.hunks import HunkState
 
+        if self.put_backs.add([hunk_id], note):
+            return True
         return await self._decide([hunk_id], HunkState.REJECTED, note)
 
     async def accept_rest(
@@ -400,7 +448,26 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.edits.hunks import HunkState
 
         ids = [hunk.id for hunk in self.hunks.undecided(path)]
-        return len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
+        later = self.put_backs.add(ids, "")
+        ids = [hunk_id for hunk_id in ids if hunk_id not in later]
+        now = len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
+        return now + len(later)
+
+    async def _put_back_postponed(self, hunk_ids: Sequence[int], note: str) -> Sequence[Hunk]:
+        """Reject external hunks as one step, as far as their lines are still in the file."""
+        from midstream.edits.external import waiting_hunks
+        from midstream.edits.hunks import HunkState
+
+        entry = DecideEntry([], HunkState.REJECTED, note)
+
+        def step() -> Sequence[Hunk]:
+            hunks = waiting_hunks(hunk for i in hunk_ids if (hunk := self.hunks.get(i)).live)
+            entry.ids = [hunk.id for hunk in hunks]
+            if hunks:
+                self.hunks.decide(entry.ids, HunkState.REJECTED, note)
+            return hunks
+
+        return await self._apply(hunk_ids[0], step, entry, f"put back {len(hunk_ids)} hunks")
 
     async def _accept(self, hunk_ids: list[int], *, anyway: bool = False) -> bool:
         from midstream.edits.hunks import HunkState
@@ -439,6 +506,11 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.edits.hunks import HunkState
 
         await self._guard.caught_up()
+        if not accept and (held := self.put_backs.held([hunk_id])):
+            deleted = held[0].deleted
+            cuts = [(min(at, deleted), max(0, at - deleted)) for at in (start, stop)]
+            parts = await self.split(hunk_id, cuts)
+            return bool(parts and self.put_backs.add([parts[start > 0]], note))
         state = HunkState.ACCEPTED if accept else HunkState.REJECTED
 
         def step() -> Sequence[Hunk]:
@@ -601,7 +673,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     # Undo and redo
 
     async def undo(self) -> tuple[int, ...]:
-        """Undo the last decision and rewrite what it had written; ids of the hunks changed."""
+        """Undo the last decision and rewrite what it had written; ids of the hunks changed.
+
+        If hunks were marked to be put back later since then, that is taken back instead.
+        """
+        if recalled := self.put_backs.recall():
+            return recalled
         async with self.lock:
             if self._cannot_undo():
                 return ()
@@ -706,7 +783,11 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             for path in batch:
                 if self.digests[path] is None and path not in self.absent:
                     raise UserError(f"{path} cannot be written because it is gone or unreadable.")
+            back = [
+                path for path in batch if self.digests[path] is None and batch[path] is not None
+            ]
             await self._write(batch, digests, label)
+            await asyncio.to_thread(self._restore_modes, back)
         except UserError as error:
             return error
         except OSError as error:
@@ -714,6 +795,13 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         for path in batch:
             self._status.emit(FileWritten(path))
         return None
+
+    def _restore_modes(self, paths: Iterable[str]) -> None:
+        """Make programs that came back executable again; their bytes alone are not the file."""
+        for path in paths:
+            with contextlib.suppress(UserError):  # The system refuses; the text is back.
+                if self.was_executable(path):
+                    self.workspace.set_executable(path, True)
 
     async def _write(
         self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str

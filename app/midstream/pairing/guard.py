@@ -21,7 +21,6 @@ from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
-from midstream.guard.secrets import looks_sensitive, mask
 from midstream.pairing.journal import QuarantineEntry, ReleaseEntry
 from midstream.pairing.status import HunkDecided
 
@@ -367,14 +366,14 @@ class Guard:
 
     def light(self, path: str) -> Light:
         """The state of the guard for a file (``""``: none is open)."""
-        from midstream.guard.pack import has_pack
-
         if not self.on:
             return Light(LightState.OFF, "the guard is switched off")
         if self._failure:
             return Light(LightState.UNGUARDED, self._failure)
         if not path:
             return Light(LightState.IDLE)
+        from midstream.guard.pack import has_pack  # takes 50 ms, so not before a file is open
+
         if not (is_python(path) or has_pack(path)):
             return Light(LightState.UNGUARDED, "no rules for this kind of file, only for secrets")
         if self._scanner is not None and self._scanner.problem and is_python(path):
@@ -390,6 +389,8 @@ class Guard:
         found = self._found.get(hunk.path)
         if not found:
             return ()
+        from midstream.guard.secrets import mask
+
         new = hunk.new
         known = self._marks.get(hunk.id)
         if known is None or known[:2] != (len(found), new):
@@ -411,6 +412,8 @@ class Guard:
         Raises:
             UsageError: No reason is given, or the hunk is not quarantined.
         """
+        from midstream.guard.secrets import mask
+
         reason = " ".join(reason.split())
         if not reason:
             raise UsageError("Releasing a quarantined hunk needs a reason", "say it in a few words")
@@ -646,6 +649,8 @@ class Guard:
         return True
 
     def _advise(self, path: str) -> None:
+        from midstream.guard.secrets import looks_sensitive
+
         if looks_sensitive(path) and path not in self._advised:
             self._advised.add(path)
             self._status.inform(

@@ -80,7 +80,8 @@ class Outcome:
         written: Whether the file was written.
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
-        left: A sentence about names that are still used elsewhere, ``""`` for none.
+        left: A sentence about names that are still used elsewhere, or that nothing defines, ``""``
+            for none.
         answered_by: Name of the model that answered, where several stand behind one name.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
@@ -107,6 +108,10 @@ class Sink(Protocol):
 
     def waiting(self, sentence: str) -> None:
         """Nothing has come for a while (may be told before `started`)."""
+        ...
+
+    def disclosed(self, sentence: str) -> None:
+        """What the endpoint will be sent, the first time that it is used."""
         ...
 
     def text(self, text: str) -> None:
@@ -149,7 +154,11 @@ async def run_job(
     )
 
     def hear(event: SessionEvent) -> None:
-        if isinstance(event, NoticePosted) and event.notice.passing:
+        if not isinstance(event, NoticePosted):
+            return
+        if event.notice.discloses:
+            sink.disclosed(event.notice.text)
+        elif event.notice.passing:
             sink.waiting(event.notice.text)
 
     session.status.subscribe(hear)
@@ -203,8 +212,9 @@ async def run_job(
 
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
-    """Where names are still used that an answer renames or deletes, as a sentence or ``""``."""
-    from midstream.pairing.references import told_uses_left
+    """Names that an answer leaves behind or brings undefined, as a sentence or ``""``."""
+    from midstream.pairing.references import MOST_LISTED, told_uses_left
+    from midstream.pairing.turn.checks import look
 
     before: dict[str, Sequence[str]] = {}
     after: dict[str, Sequence[str]] = {}
@@ -213,9 +223,20 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
         before[path] = proposal.base.lines
         after[path] = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")[:-1]
     files = await asyncio.to_thread(session.workspace.files)
-    return await told_uses_left(
+    left = await told_uses_left(
         session.root, files, before, after, outside=session.workspace.files_outside
     )
+    if left:
+        return left
+    verdicts = {path: await look(path, before[path], after[path]) for path in after}
+    undefined = [
+        f"`{finding.undefined}` ({path}, line {finding.line})"
+        for path, verdict in verdicts.items()
+        for finding in verdict.undefined
+    ]
+    if not undefined:
+        return ""
+    return f"Nothing defines {' and '.join(undefined[:MOST_LISTED])}."
 
 
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:

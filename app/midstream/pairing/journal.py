@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from midstream.errors import UserError
-from midstream.guard.secrets import mask
 from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
+    from midstream.workspace.baseline import BaselineRecord
     from midstream.workspace.journal import Journal, JournalEntry
     from midstream.workspace.journal import SessionInfo as SessionInfo  # what the screen may name
 
@@ -71,6 +71,18 @@ class SessionEntry(ABC):
         """Do to ``state`` what happened when this entry was written."""
 
 
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+
+
+def _unpacked(text: str) -> bytes:
+    """Inverse of ``_packed``; ValueError for anything else."""
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+
+
 @dataclass(eq=False, repr=False)
 class BaseEntry(SessionEntry):
     """A file was opened, or its base replaced by what is on disk; no digest means no file.
@@ -89,16 +101,12 @@ class BaseEntry(SessionEntry):
     review: bool = False
 
     def write(self, journal: SessionJournal) -> None:
-        packed = base64.b64encode(zlib.compress(self.data, 6)).decode("ascii")
-        fields = {"path": self.path, "data": packed, "digest": self.digest}
+        fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
         journal.append(self.kind, fields | ({"review": True} if self.review else {}))
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        try:
-            content = zlib.decompress(base64.b64decode(data["data"], validate=True))
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
+        content = _unpacked(data["data"])
         return cls(data["path"], content, data["digest"], data.get("review", False))
 
     def replay(self, state: Replay) -> None:
@@ -125,6 +133,32 @@ class AbsentEntry(SessionEntry):
 
     def replay(self, state: Replay) -> None:
         state.absent.add(self.path)
+
+
+@dataclass(eq=False, repr=False)
+class BaselineEntry(SessionEntry):
+    """What files held before a review; replaces an earlier one.  See ``BaselineRecord``."""
+
+    kind = "baseline"
+    head: str
+    log: int
+    kept: Mapping[str, bytes | None]
+
+    def write(self, journal: SessionJournal) -> None:
+        kept = {path: None if data is None else _packed(data) for path, data in self.kept.items()}
+        journal.append(self.kind, {"head": self.head, "log": self.log, "kept": kept})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        kept = {
+            path: None if text is None else _unpacked(text) for path, text in data["kept"].items()
+        }
+        return cls(data["head"], data["log"], kept)
+
+    def replay(self, state: Replay) -> None:
+        from midstream.workspace.baseline import BaselineRecord
+
+        state.baseline = BaselineRecord(self.head, self.log, self.kept)
 
 
 @dataclass(eq=False, repr=False)
@@ -305,6 +339,84 @@ class DecideEntry(SessionEntry):
 
 
 @dataclass(eq=False, repr=False)
+class PostponeEntry(SessionEntry):
+    """External hunks will be put back when nobody writes any more; ``None``: they will not."""
+
+    kind = "postpone"
+    ids: list[int]
+    note: str | None
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.postpone(self.ids, self.note)
+
+
+@dataclass(eq=False, repr=False)
+class AgentEntry(SessionEntry):
+    """A turn of a coding agent has ended.
+
+    Attributes:
+        agent: Its name in the catalogue, or its command.
+        session_id: What it calls the conversation.
+        said: What was said and used in the turn, as ``agent_conversation.packed`` has it.
+    """
+
+    kind = "agent"
+    agent: str
+    session_id: str
+    said: list[dict[str, str]]
+
+    def write(self, journal: SessionJournal) -> None:
+        from midstream.guard.secrets import mask
+
+        def masked(text: str) -> str:
+            return "\n".join(map(mask, text.split("\n")))
+
+        said = [{name: masked(text) for name, text in entry.items()} for entry in self.said]
+        journal.append(self.kind, {**vars(self), "said": said})
+
+    def replay(self, state: Replay) -> None:
+        before = state.agent
+        again = before is not None and before.session_id == self.session_id
+        earlier = before.said if before is not None and again else []
+        state.agent = AgentEntry(self.agent, self.session_id, [*earlier, *self.said])
+
+
+@dataclass(eq=False, repr=False)
+class ProposeEntry(SessionEntry):
+    """A call of an agent's tool that waits for decisions would leave a file like this."""
+
+    kind = "propose"
+    path: str
+    call: int
+    after: list[str]
+
+    def replay(self, state: Replay) -> None:
+        state.files[self.path].propose(self.after, self.call)
+
+
+@dataclass(eq=False, repr=False)
+class AnswerEntry(SessionEntry):
+    """The call was answered."""
+
+    kind = "answer"
+    call: int
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.answer(self.call)
+
+
+@dataclass(eq=False, repr=False)
+class DropCallEntry(SessionEntry):
+    """What is left of the call will not be written."""
+
+    kind = "drop_call"
+    call: int
+
+    def replay(self, state: Replay) -> None:
+        state.hunks.drop_call(self.call)
+
+
+@dataclass(eq=False, repr=False)
 class DecideLinesEntry(SessionEntry):
     """Some lines of a hunk were decided in one step."""
 
@@ -442,7 +554,7 @@ class SessionJournal:
     ) -> None:
         self._create = create
         self._journal = journal
-        self._early: dict[tuple[str, str], BaseEntry | AbsentEntry] = {}
+        self._early: dict[tuple[str, str], BaseEntry | AbsentEntry | BaselineEntry] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
 
@@ -452,11 +564,13 @@ class SessionJournal:
         return None if self._journal is None else self._journal.path
 
     def add(self, entry: SessionEntry) -> None:
-        """Write an entry; before the journal is begun, base and absent entries wait for that."""
+        """Write an entry; before the journal is begun, what files held waits for that."""
         if self._journal is not None:
             entry.write(self)
         elif self._create is not None and isinstance(entry, (BaseEntry, AbsentEntry)):
             self._early[entry.kind, entry.path] = entry
+        elif self._create is not None and isinstance(entry, BaselineEntry):
+            self._early[entry.kind, ""] = entry
 
     def begin(self, entry: BeginEntry | AskEntry, known: frozenset[str] = frozenset()) -> None:
         """Write the start of a turn, making the journal if this is the first.
@@ -519,6 +633,8 @@ class SessionJournal:
             self._journal.close()
 
     def _masked(self, path: str, line: str) -> str:
+        from midstream.guard.secrets import mask
+
         return line if line.rstrip("\r") in self._known.get(path, ()) else mask(line)
 
 
@@ -535,6 +651,8 @@ class Replay:
         absent: Files for which an empty text means that there is no such file.
         turns: All turns, oldest first.
         released: Hunks that the guard held back and the user released.
+        baseline: What files held before the last review, if it was kept.
+        agent: The last coding agent with all of its conversation, if there was one.
         open_step: Kind of the last step if nothing says that its files were written, else ``""``.
     """
 
@@ -547,6 +665,8 @@ class Replay:
         self.absent: set[str] = set()
         self.turns: list[Turn] = []
         self.released: set[int] = set()
+        self.baseline: BaselineRecord | None = None
+        self.agent: AgentEntry | None = None
         self.open_step = ""
 
     @classmethod
@@ -606,6 +726,9 @@ class Replay:
             if proposal.current is not None:
                 proposal.abandon()
                 journal.add(AbandonEntry(path, settle_tail=False))
+        for call in {hunk.call for hunk in self.hunks if hunk.call and not hunk.due}:
+            self.hunks.drop_call(call)  # the agent was told that the review ended
+            journal.add(DropCallEntry(call))
         for turn in self.turns:
             if turn.running:
                 turn.status = TurnStatus.STOPPED
@@ -650,6 +773,7 @@ class SessionSummary:
 
     Attributes:
         instructions: The instructions, oldest first.
+        outcomes: What became of the hunks of each: accepted, rejected and undecided.
         files: Files of the turns, in order.
         accepted: Accepted hunks.
         rejected: Rejected hunks.
@@ -665,6 +789,7 @@ class SessionSummary:
     undecided: int = 0
     unfinished: bool = False
     trouble: str = ""
+    outcomes: tuple[tuple[int, int, int], ...] = ()
 
 
 def earlier_sessions(root: Path) -> list[SessionInfo]:
@@ -681,15 +806,26 @@ def summarize(path: Path) -> SessionSummary:
         replay = Replay.read(path)
     except UserError as error:
         return SessionSummary(trouble=str(error))
-    states = [str(hunk.state) for hunk in replay.hunks]
+    states = {hunk.id: str(hunk.state) for hunk in replay.hunks}
+    waiting = {hunk.id for hunk in replay.hunks.undecided()}
     last = replay.turns[-1] if replay.turns else None
+    said = [] if replay.agent is None else replay.agent.said
+    to_agent = (entry["text"] for entry in said if entry.get("role") == "user")
     return SessionSummary(
-        instructions=tuple(turn.instruction for turn in replay.turns),
+        instructions=(*(turn.instruction for turn in replay.turns), *to_agent),
         files=tuple(dict.fromkeys(turn.path for turn in replay.turns)),
-        accepted=states.count("accepted"),
-        rejected=states.count("rejected"),
-        undecided=len(replay.hunks.undecided()),
+        accepted=list(states.values()).count("accepted"),
+        rejected=list(states.values()).count("rejected"),
+        undecided=len(waiting),
         unfinished=last is not None and last.running,
+        outcomes=tuple(
+            (
+                sum(states.get(hunk_id) == "accepted" for hunk_id in turn.hunks),
+                sum(states.get(hunk_id) == "rejected" for hunk_id in turn.hunks),
+                len(waiting.intersection(turn.hunks)),
+            )
+            for turn in replay.turns
+        ),
     )
 
 

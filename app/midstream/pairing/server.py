@@ -11,11 +11,13 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
+from midstream.pairing.told import note_told, what_is_sent
 from midstream.responses.model_info import ModelInfo
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
 
 _FACTS_SECONDS = 3.0
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def configured_endpoint(
@@ -108,6 +109,7 @@ class ServerLink:
         self._switched = False
         self._closed = False
         self._told = ""
+        self._disclosure = ""
 
     @property
     def profile(self) -> Profile | None:
@@ -146,7 +148,7 @@ class ServerLink:
         if self._endpoint is not None:
             return self._endpoint.loopback
         profile = self.profile
-        return profile is None or (urlsplit(profile.url).hostname or "") in _LOOPBACK
+        return profile is None or profile.loopback
 
     @property
     def takes_patch_tool(self) -> bool:
@@ -165,6 +167,13 @@ class ServerLink:
         """Whether it is a Midstream server, so that effort is up to the session."""
         given = self._endpoint or self.profile
         return given is None or given.dialect.midstream
+
+    def disclosure(self) -> str:
+        """What will be sent to the server, as a sentence, once per endpoint off this machine, else
+        "". To be told before the first request.
+        """
+        said, self._disclosure = self._disclosure, ""
+        return said
 
     def remark(self) -> str:
         """What was found out about the server and not told yet, as a sentence, or ""."""
@@ -238,25 +247,36 @@ class ServerLink:
             await self._leave()
 
     async def _reach(self) -> Client:
+        # In a thread, beside the start of the server: it takes 0.1 s of processor time.
+        wire = asyncio.create_task(asyncio.to_thread(import_module, "midstream.responses.client"))
+        try:
+            endpoint = await self._place_of_server()
+        finally:
+            await wire
         from midstream.responses.client import Client
 
+        self.model_name = endpoint.model or self.model_name
+        self._client = Client(endpoint)
+        self.reached = True
+        return self._client
+
+    async def _place_of_server(self) -> Endpoint:
+        """The configured server, or the embedded one, started; notes what its model is like."""
         endpoint = self._endpoint
         if endpoint is None:
             # In a thread: a keyring may prompt the user.
             endpoint = await asyncio.to_thread(configured_endpoint, self._settings)
         if endpoint is None:
-            endpoint = await self._start_server()
-        else:
-            self.model_name, info = await asyncio.to_thread(read_model, endpoint)
-            if self.profile is not None:
-                info = self.profile.configured(info)
-            elif info.declared_format is None:
-                info = replace(info, declared_format=endpoint.dialect.edit_format)
-            self.model_info = info
-        self.model_name = endpoint.model or self.model_name
-        self._client = Client(endpoint)
-        self.reached = True
-        return self._client
+            return await self._start_server()
+        self.model_name, info = await asyncio.to_thread(read_model, endpoint)
+        if self.profile is not None:
+            info = self.profile.configured(info)
+        elif info.declared_format is None:
+            info = replace(info, declared_format=endpoint.dialect.edit_format)
+        self.model_info = info
+        if not endpoint.loopback and await asyncio.to_thread(note_told, endpoint.url):
+            self._disclosure = what_is_sent(endpoint.url)
+        return endpoint
 
     async def _start_server(self) -> Endpoint:
         from midstream.resources import find_model

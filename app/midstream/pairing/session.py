@@ -17,19 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
+from midstream.pairing.agent_partner import AgentPartner
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.commit import AcceptedChanges
 from midstream.pairing.external import ExternalChanges, ExternalReview
+from midstream.pairing.feedback import Feedback
 from midstream.pairing.files import OpenFiles
+from midstream.pairing.gate import EditGate
 from midstream.pairing.guard import Guard
-from midstream.pairing.journal import Replay, ResumeError, SessionJournal
+from midstream.pairing.journal import AgentEntry, Replay, ResumeError, SessionJournal
+from midstream.pairing.put_backs import RecentWrites
 from midstream.pairing.server import ServerLink
 from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
+from midstream.pairing.told import BUILT_IN, Introduction, is_unconfigured, was_told
 from midstream.pairing.turn.checks import UndefinedNames
 from midstream.pairing.turns import Turns
 
 if TYPE_CHECKING:
+    from midstream.agents.catalogue import KnownAgent
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -44,6 +50,7 @@ _FIRST_TURN = (
     "edits.request",
     "guard.stream",
     "pairing.choosing",
+    "pairing.request.kinds",
 )
 
 
@@ -63,10 +70,14 @@ class PairingSession:
         attention: How long hunks were on screen, as reported by the screen.
         background: ``AI!`` comments, follow-on edits, "the same elsewhere".
         review: Has what other programs write reviewed, once it is switched on.
+        agent: The coding agent that instructions go to, once one was begun.
+        feedback: What the agent is to be told about decisions.
+        gate: Holds edits of agents with our hooks until they are decided.
         external: What other programs change, and the state of the repository.
         commit: Staging and committing what was accepted.
         drafts: What was typed here in earlier sessions, kept up to date by the screen and written
             at the end; ``None`` where no journal is kept.
+        introduction: Whether to say what the built-in model is for.
     """
 
     def __init__(
@@ -102,21 +113,40 @@ class PairingSession:
             report=lambda stop: self.turns.report(stop),
         )
         self.attention = Attention(settings.attention, self.reason)
-        files = OpenFiles(workspace, resumed, self.status, journal, self.guard, self.attention)
-        self.files = files
         spawn = self._tasks.spawn
+        writes = RecentWrites()
+        files = OpenFiles(
+            workspace, resumed, self.status, journal, self.guard, self.attention, writes, spawn
+        )
+        self.files = files
         self.turns = Turns(
             settings, resumed.turns, files, self.server, self.status, journal, self.guard, spawn
         )
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
-        self.review = ExternalReview(files, self.guard, self.status)
+        self.review = ExternalReview(files, self.guard, self.status, journal, writes)
+        self.feedback = Feedback(
+            self.hunks, self.status, lambda: self.agent.on or self.gate.heard, settings.feedback
+        )
+        self.agent = AgentPartner(
+            self.root, self.review, writes, self.feedback, self.status, journal, spawn
+        )
+        self.gate = EditGate(
+            files,
+            self.review,
+            self.feedback,
+            self.status,
+            spawn,
+            on=settings.hold_edits,
+            wait_s=settings.hold_s,
+        )
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )
         self.commit = AcceptedChanges(files, self.attention, self.status)
         UndefinedNames(files, self.status, spawn)
+        self.introduction = Introduction()
 
     @classmethod
     async def open(
@@ -130,6 +160,8 @@ class PairingSession:
         resume: Path | None = None,
         watch: bool = True,
         review: bool = False,
+        agent: KnownAgent | None = None,
+        introduce: bool = False,
     ) -> PairingSession:
         """Open a session on a folder and return at once; the server starts in the background.
 
@@ -142,6 +174,8 @@ class PairingSession:
             resume: The journal of an earlier session of this root to continue.
             watch: Whether to follow changes by other programs and the state of the repository.
             review: Whether those changes, and what is not staged yet, wait for decisions.
+            agent: A coding agent to start; the model server then waits until it is needed.
+            introduce: Whether a user reads what the built-in model is for, if that is news.
 
         Raises:
             UserError: ``root`` cannot be opened, or the journal to resume is in use.
@@ -174,19 +208,21 @@ class PairingSession:
             drafts=None if create is None else await asyncio.to_thread(read_drafts, state, root),
             state_dir=state,
         )
+        if introduce and endpoint is None and replay is None and is_unconfigured(settings):
+            known = await asyncio.to_thread(was_told, BUILT_IN)
+            session.introduction.due = not known
         if trouble:
             session.status.warn(trouble)
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
         if resumed is not None:
             await session._resume(resumed)
-        session._tasks.spawn(session._start_server())
+        # Before the rest: what these wait for, git and the kernel, goes on while it is imported.
         if watch:
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
             session.external.start()
-        if review:
-            session._tasks.spawn(session.review.start(since_commit=True))
+        session._tasks.spawn(session._begin(agent, review=review, resumed=resumed))
         return session
 
     @property
@@ -218,6 +254,8 @@ class PairingSession:
         self._closed = True
         self.server.shut()
         await self.background.close()
+        await self.gate.close()
+        await self.agent.close()
         await self.turns.stop_for_good()
         await self.guard.close()
         await self.turns.close()
@@ -236,6 +274,25 @@ class PairingSession:
         """Close the session."""
         await self.close()
 
+    async def _begin(
+        self, agent: KnownAgent | None, *, review: bool, resumed: Replay | None
+    ) -> None:
+        """Start the review, then the agent or the model server, which take a core for a second."""
+        try:
+            if review:
+                baseline = None if resumed is None else resumed.baseline
+                await self.review.start(since_commit=True, record=baseline)
+        finally:
+            earlier = None if resumed is None else resumed.agent
+            if agent is None and earlier is not None:
+                from midstream.agents.catalogue import find_agent
+
+                agent = find_agent(earlier.agent)
+            if agent is not None:
+                await self._start_agent(agent, earlier)
+            else:
+                await self._start_server()
+
     async def _start_server(self) -> None:
         try:
             await self.server.ready()
@@ -244,10 +301,20 @@ class PairingSession:
                 self.status.enter(SessionState.OFFLINE)
                 self.status.fail(str(error))
             return
+        self.status.disclose(self.server.disclosure())
         waiting = self.status.state in (SessionState.STARTING, SessionState.OFFLINE)
         if waiting and not self.turns.busy:
             self.status.enter(SessionState.READY)
         await asyncio.to_thread(_load)
+
+    async def _start_agent(self, agent: KnownAgent, earlier: AgentEntry | None) -> None:
+        try:
+            await self.agent.begin(agent, earlier)
+        except UserError as error:
+            self.status.fail(str(error))
+            await self._start_server()
+            return
+        self.status.enter(SessionState.READY)
 
     def _server_ended(self) -> None:
         """The embedded server has ended by itself; a running turn learns it from its stream."""
@@ -266,7 +333,10 @@ class PairingSession:
         on_disk = {path: await asyncio.to_thread(self._digest, path) for path in resumed.files}
         resumed.finish(self.journal, on_disk)
         await self.files.changed(resumed.files)
+        for call in self.hunks.calls:  # an agent was allowed to write it, and has not
+            self.files.drop_call(call)
         await self.guard.look_again(self.files, resumed.released)
+        self.files.put_backs.resume()
         undecided = self.hunks.undecided()
         files = len({hunk.path for hunk in undecided})
         self.status.inform(

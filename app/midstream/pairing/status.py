@@ -216,12 +216,14 @@ class Notice:
         text: What happened and what to do about it.
         action: Name of the screen's action that does so, ``""`` for none.
         passing: Whether it only holds until the session's state changes.
+        discloses: Whether it says what leaves this machine; every front end shows it.
     """
 
     level: NoticeLevel
     text: str
     action: str = ""
     passing: bool = False
+    discloses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,18 @@ class FilesTouched:
     paths: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class AgentHeld:
+    """An agent waits for the decision about an edit, or does not wait any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSwitched:
+    """What other programs write is reviewed from now on, or not any more."""
+
+    on: bool
+
+
 class TurnStarted(_TurnEvent):
     """An instruction was sent to the model."""
 
@@ -299,6 +313,11 @@ class RepoChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentHeard:
+    """A coding agent has said, done or asked something, or has begun or ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """The user stops the model; background tasks end as well."""
 
@@ -318,9 +337,12 @@ SessionEvent = (
     | FileChangedOnDisk
     | ExternalHunksAdded
     | FilesTouched
+    | AgentHeld
+    | ReviewSwitched
     | TurnFinished
     | NoticePosted
     | RepoChanged
+    | AgentHeard
     | StopRequested
     | BackgroundDone
 )
@@ -378,6 +400,11 @@ class SessionStatus:
     def inform(self, sentence: str, action: str = "", *, passing: bool = False) -> None:
         """Post a notice that needs no action."""
         self._notice(Notice(NoticeLevel.INFO, sentence, action, passing))
+
+    def disclose(self, sentence: str) -> None:
+        """Post a notice of what will leave this machine; none if there is nothing to say."""
+        if sentence:
+            self._notice(Notice(NoticeLevel.INFO, sentence, discloses=True))
 
     def warn(self, sentence: str, action: str = "") -> None:
         """Post a notice about something that did not go as asked."""

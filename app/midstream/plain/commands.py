@@ -62,6 +62,7 @@ class PlainCommands:
             "diff": self._diff,
             "undo": self._undo,
             "redo": self._redo,
+            "commit": self._commit,
             "stop": self._stop,
             "redirect": self._redirect,
             "queue": self._queue,
@@ -312,6 +313,23 @@ class PlainCommands:
                 self._say(line)
         if not waiting:
             self._say("No undecided hunks.")
+
+    async def _commit(self, rest: str) -> None:
+        """Commit the accepted changes of this and earlier sessions, with what is staged."""
+        commit = self._session.commit
+        changes = await commit.look()
+        if changes.trouble:
+            raise UserError(changes.trouble)
+        if not changes.stageable and not changes.staged:
+            raise UsageError("Nothing that was accepted is left to commit.")
+        message = rest.strip('"') or commit.message(self._session.turns)
+        if not message:
+            raise UsageError('Say what changed: commit "MESSAGE".')
+        if changes.stageable:
+            await commit.stage(*changes.stageable)
+        done = await commit.commit(message)
+        where = f" on {changes.branch}" if changes.branch else ""
+        self._say(f"Committed {done[:8]}{where}: {message.splitlines()[0]}")
 
     async def _files(self, _: str) -> None:
         files = await asyncio.to_thread(self._session.workspace.files)

@@ -39,6 +39,8 @@ def headline(number: int, hunk: Hunk) -> str:
     """A hunk in one line: its number, place, size, and how it stands."""
     size = f"{hunk.deleted} out, {hunk.added} in"
     state = _WORDS.get(hunk.state, hunk.outcome)
+    if hunk.postponed is not None:
+        state = "will be put back"
     note = f" ({hunk.note})" if hunk.note else ""
     return f"Hunk {number}, {hunk.path} line {hunk.start + 1}, {size}, {state}{note}"
 

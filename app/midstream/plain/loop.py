@@ -35,9 +35,10 @@ from midstream.pairing.status import (
     TurnFinished,
     TurnStarted,
 )
+from midstream.pairing.told import about_built_in
 from midstream.plain import lines
 from midstream.plain.commands import PlainCommands
-from midstream.plain.words import BY_NAME, Said, understand
+from midstream.plain.words import BY_NAME, INSTRUCT, Said, understand
 from midstream.project import opened_by
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class PlainLoop:
         session = self._session
         session.status.subscribe(self._hear)
         self._read_in_background()
+        if session.introduction.due:
+            self._say(about_built_in("M in the full screen sets up"))
         with self._interrupts():
             for notice in session.status.notices:
                 self._notice(notice)
@@ -191,6 +194,8 @@ class PlainLoop:
                 self._left = True
             else:
                 await self._commands.do(said)
+                if said.word.name == INSTRUCT:
+                    await self._session.introduction.done()
         except UserError as error:
             self.failed = True
             self._say(str(error))
@@ -351,7 +356,12 @@ async def _run(
     # What was on screen long enough to be read is not known here.
     settings = replace(settings, attention=False)
     async with await PairingSession.open(
-        root, settings=settings, replay=replay, resume=resume, review=review
+        root,
+        settings=settings,
+        replay=replay,
+        resume=resume,
+        review=review,
+        introduce=terminal,  # Of a script, the output is for a program.
     ) as session:
         loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
         if file is not None:

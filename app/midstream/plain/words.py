@@ -63,6 +63,12 @@ WORDS: Final = (
     Word("diff", "diff", "the undecided hunks as a patch"),
     Word("undo", "undo", "undo the last decision, on disk as well"),
     Word("redo", "redo", "redo it"),
+    Word(
+        "commit",
+        'commit, commit "MESSAGE"',
+        "commit what was accepted; without a message, with what you asked for",
+        '(?:".+")?',
+    ),
     Word("stop", "stop", "stop the model; settled hunks stay", "", True),
     Word("redirect", "redirect TEXT", "stop, keep settled hunks, continue differently", ".+", True),
     Word("queue", "queue TEXT", "send when the answer ends", ".+", True),

@@ -33,6 +33,7 @@ from midstream.settings.value_types import (
     URL,
     Kind,
     ValueType,
+    number,
     one_of,
     suggest,
 )
@@ -272,6 +273,22 @@ class Settings:
         False, BOOLEAN, Section.CARE,
         "End commit messages with the number of hunks that were accepted unread.",
         at_once=True,
+    )
+    hold_edits: bool = setting(
+        True, BOOLEAN, Section.CARE,
+        "During a review, agents with Midstream's hooks write only what was accepted.",
+        "agents.hold_edits",
+    )
+    hold_s: float = setting(
+        570.0, number(1, 570, "1 to 570 seconds"), Section.CARE,
+        "An agent that waits for a decision is told to come back later after so many seconds.",
+        "agents.hold_s",
+    )
+    feedback: str = setting(
+        "ask", one_of(("off", "ask", "automatic")), Section.CARE,
+        "Whether agents are told which of their changes were put back, and why: never, when you "
+        "ask for it, or at the next opportunity.",
+        "agents.feedback",
     )
     journal: bool = setting(
         True, BOOLEAN, Section.CARE,

@@ -49,6 +49,7 @@ from midstream.tui.themes import (
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from midstream.agents.catalogue import KnownAgent
     from midstream.demo import DemoInfo
     from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
@@ -89,6 +90,7 @@ class MidstreamApp(App[None]):
         demo: DemoInfo | None = None,
         resume: Path | None = None,
         review: bool = False,
+        agent: KnownAgent | None = None,
         open_file: str | None = None,
         endpoint: Endpoint | None = None,
         replay: Path | None = None,
@@ -115,7 +117,8 @@ class MidstreamApp(App[None]):
         self._terminal = asyncio.Lock()
         """Held while an editor has the terminal."""
         self._resume = resume
-        self._review = review
+        self._begin_review = review
+        self._agent = agent
         self._open_file = open_file
         self._endpoint = endpoint
         self._replay = replay
@@ -211,7 +214,9 @@ class MidstreamApp(App[None]):
             endpoint=self._endpoint,
             replay=self._replay,
             resume=journal,
-            review=self._review,
+            review=self._begin_review,
+            agent=self._agent,
+            introduce=self.demo is None and self._agent is None,
         )
 
     async def _open_session(self) -> None:
@@ -445,6 +450,7 @@ def run_app(
     demo: DemoInfo | None = None,
     resume: Path | None = None,
     review: bool = False,
+    agent: KnownAgent | None = None,
     replay: Path | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> int:
@@ -465,6 +471,7 @@ def run_app(
         demo=demo,
         resume=resume,
         review=review,
+        agent=agent,
         open_file=open_file,
         replay=replay,
         flags=flags,

@@ -26,6 +26,7 @@ class Glyphs:
         prompt: Mark before the composer's text.
         ellipsis: Cut-off text.
         separator: Between facts on one line.
+        close: Closes what it stands on.
         rule: Horizontal line.
         spark: Eight or fewer levels, lowest first.
         states: First-row mark by hunk state.
@@ -45,6 +46,7 @@ class Glyphs:
     prompt: str
     ellipsis: str
     separator: str
+    close: str
     rule: str
     up: str
     down: str
@@ -67,6 +69,7 @@ UNICODE = Glyphs(
     prompt="❯",
     ellipsis="…",
     separator="·",
+    close="×",
     rule="─",
     up="↑",
     down="↓",
@@ -97,6 +100,7 @@ ASCII = Glyphs(
     prompt=">",
     ellipsis="~",
     separator="-",
+    close="x",
     rule="-",
     up="^",
     down="v",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 import time
 from asyncio import TimerHandle
 from codecs import getincrementaldecoder
@@ -122,16 +123,23 @@ class PromptDriver(LinuxDriver):
     """Set while a character may be the first of several."""
 
     def start_application_mode(self) -> None:
+        self._find_terminal()
         self._reads = True
         self._listen()
         super().start_application_mode()
         first, file = self._writer_thread, self._file
-        if first is None or file is None:
+        if first is None:
             return
         first.stop()
         outlet = Outlet(file)
         outlet.start()
         self._writer_thread = cast("WriterThread", outlet)
+
+    def _find_terminal(self) -> None:
+        """Draw on standard output where standard error, Textual's choice, goes to a file."""
+        error, output = sys.__stderr__, sys.__stdout__
+        if (error is None or not error.isatty()) and output is not None and output.isatty():
+            self._file = output
 
     def disable_input(self) -> None:
         """Read no more; what is typed from then on is left to the shell, and not thrown away."""

@@ -115,8 +115,13 @@ class RowStrips:
             return f"quarantined: {hunk.note}"
         if hunk.state is HunkState.REJECTED:
             return f"{hunk.outcome}: {hunk.note}" if hunk.note else ""
-        written = "on disk" if hunk.external and hunk.state is HunkState.SETTLED else ""
-        return self.note_of(hunk) or written
+        if hunk.postponed is not None:
+            return f"will be put back: {hunk.postponed}" if hunk.postponed else "will be put back"
+        if note := self.note_of(hunk):
+            return note
+        if hunk.state is not HunkState.SETTLED:
+            return ""
+        return "an agent waits to write this" if hunk.call else "on disk" * hunk.external
 
     def _paint(
         self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks

@@ -23,7 +23,7 @@ from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
-from midstream.tui.widgets.fields import SUBJECT, MessageField
+from midstream.tui.widgets.fields import MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class CommitScreen(PageScreen):
 
     PAGE = Place.COMMIT
     TITLE_WORDS = "Commit"
+    CHOOSE = "commit.stage"
     DETAIL = "change"
     CSS_PATH: ClassVar = ["page.tcss", "commit.tcss"]
     BINDINGS: ClassVar = page_bindings(Place.COMMIT)
@@ -84,17 +85,11 @@ class CommitScreen(PageScreen):
         super().on_mount()
         self._look()
 
-    def _offer(self, instructions: Sequence[str]) -> None:
-        """Begin the message with instructions where the first can be a subject.
-
-        The others are part of it where they fit, else they stand below it.
-        """
-        first, *others = [" ".join(words.split()) for words in instructions] or [""]
-        if first and len(first) <= SUBJECT:
-            one = "; ".join((first, *others))
-            text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
-            self._offered = text[:1].upper() + text[1:]
-            self.message.put(self._offered)
+    def _offer(self, text: str) -> None:
+        """Begin the message."""
+        if text:
+            self._offered = text
+            self.message.put(text)
             self.message.show_note("begun with what you asked for")
 
     @property
@@ -114,7 +109,7 @@ class CommitScreen(PageScreen):
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
             if own and self.session is not None and not self.services.commit_message:
-                self._offer(self.session.commit.asked(self.session.turns))
+                self._offer(self.session.commit.message(self.session.turns))
             if self.session is not None:
                 self.recent = await self.session.commit.recent()
                 self.show_all()
@@ -143,7 +138,7 @@ class CommitScreen(PageScreen):
         self.title_row.show(branch, *summary)
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
-            rows += [ListRow(None, ((" Accepted in an earlier session", "muted"),)), *earlier]
+            rows += [ListRow(None, ((" Accepted in an earlier session", "muted!"),)), *earlier]
         if changes.others:
             words = " Staged by you, goes in too"
             if changes.amends is not None:
@@ -156,7 +151,7 @@ class CommitScreen(PageScreen):
             rows.append(ListRow(None, ((" Lately  ", "muted"), (words, "muted"))))
         self.list.styles.height = min(max(len(rows), 1), MOST_ROWS) if narrow else "1fr"
         if rows and self.recent and not narrow:
-            rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted"),))]
+            rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted!"),))]
             rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in self.recent]
         self.list.show(rows)
         self.show_detail()
@@ -193,23 +188,22 @@ class CommitScreen(PageScreen):
     def show_detail(self) -> None:
         """What a commit changes in the file under the cursor, or why git did not commit."""
         file, palette, value = self.file, self.palette, self.list.value or ""
+        title = value.removeprefix(_OTHER)
         text = Text(no_wrap=True, overflow="crop")
         if self.failure is not None:
+            title = "What git and your hooks wrote"
             self._tell_failure(text, *self.failure)
         elif file is not None:
-            text.append(f"{visible(file.path)}\n", palette.style("accent", bold=True))
             for line, role in self._facts(file):
                 text.append(f"{visible(line)}\n", palette.style(role))
             self._tell_diff(text, file.path, file.diff)
         elif value.startswith(_OTHER):
-            path = value.removeprefix(_OTHER)
-            text.append(f"{visible(path)}\n", palette.style("accent", bold=True))
-            if (diff := self._others.get(path)) is not None:
-                self._tell_diff(text, path, diff)
+            if (diff := self._others.get(title)) is not None:
+                self._tell_diff(text, title, diff)
             else:
                 text.append("reading it\n", palette.style("muted"))
-                self._read_other(path)
-        self.detail.show(text)
+                self._read_other(title)
+        self.detail.show(text, title)
 
     def _facts(self, file: FileChange) -> Iterator[tuple[str, str]]:
         """Lines above a diff, with their roles."""
@@ -256,7 +250,6 @@ class CommitScreen(PageScreen):
     def _tell_failure(self, text: Text, sentence: str, output: str) -> None:
         palette = self.palette
         text.no_wrap, text.overflow = False, "fold"
-        text.append("What git and your hooks wrote\n\n", palette.style("error", bold=True))
         for line in output.splitlines() or [sentence]:
             text.append(f"{visible(line)}\n", palette.style("foreground"))
 
@@ -276,8 +269,8 @@ class CommitScreen(PageScreen):
             hidden.add("commit.whole")
         if not changes.stageable:
             hidden.add("commit.stage_all")
-        if not changes.staged and not self.amend:
-            hidden |= {"commit.commit"} if changes.stageable else committing
+        if not changes.staged and not self.amend and not changes.stageable:
+            hidden |= committing
         return frozenset(hidden)
 
     def hint_words(self) -> dict[str, str]:
@@ -415,13 +408,17 @@ class CommitScreen(PageScreen):
         if (usable := self._usable) is None:
             return
         changes, session = usable
-        if not changes.staged and not self.amend:
-            one, every = map(self.services.key_for, ("commit.stage", "commit.stage_all"))
-            self.notices.say(
-                "warning", f"Nothing is staged; {one} stages a file, {every} all of them."
+        if changes.staged or self.amend:
+            self._commit(changes, session)
+        elif changes.stageable:
+            many = counted(len(changes.stageable), "file")
+            self.notices.ask(
+                f"Nothing is staged. Stage what was accepted in {many}, and commit it?",
+                ("stage all, commit", self.action_commit_all),
+                ("choose files", self.notices.clear),
             )
-            return
-        self._commit(changes, session)
+        else:
+            self.notices.say("info", "Everything that was accepted is committed already.")
 
     def action_commit_all(self) -> None:
         """Commit; what was accepted is staged first if nothing is."""

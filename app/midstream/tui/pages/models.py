@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
+from textual import on
 
 from midstream.actions import Place
+from midstream.agents.catalogue import KnownAgent, known_agents
 from midstream.pairing.choosing import (
     ModelChoice,
     advice,
@@ -21,14 +23,22 @@ from midstream.pairing.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.model_lists import Lists, ask_everybody, kept_lists
+from midstream.pairing.model_lists import Lists, ask_everybody, found_engines, kept_lists
+from midstream.pairing.told import is_unconfigured, note_told
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
+from midstream.tui.pages.model_setup import ModelSetup
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
+from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.row_list import ListRow, Piece
 
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+_AGENT = "agent "
+"""Begins the ids of agents in the list."""
 _NARROW_LIST = 66
 """Columns of the list under which it leaves the edit format to the detail."""
 
@@ -38,6 +48,7 @@ class ModelsScreen(PageScreen):
 
     PAGE = Place.MODELS
     TITLE_WORDS = "Models"
+    CHOOSE = "models.use"
     CSS_PATH: ClassVar = ["page.tcss", "models.tcss"]
     BINDINGS: ClassVar = page_bindings(Place.MODELS)
 
@@ -47,6 +58,9 @@ class ModelsScreen(PageScreen):
         self.read = False
         self.asking = False
         self.downloads = ModelDownloads(self, self._installed)
+        self.setup = ModelSetup(
+            self, find_engines=self._engines, download=self.downloads.choose, take=self._take
+        )
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -56,6 +70,8 @@ class ModelsScreen(PageScreen):
         await self._find(await asyncio.to_thread(kept_lists))
         self.list.show(self.list.rows, select=self.used)
         self.show_all()
+        if is_unconfigured(self.services.settings) and not self.services.given_endpoint:
+            self.setup.begin()
 
     async def _find(self, lists: Lists) -> None:
         settings = self.services.settings
@@ -73,6 +89,17 @@ class ModelsScreen(PageScreen):
         """The model under the cursor."""
         value = self.list.value
         return next((choice for choice in self.choices if choice.id == value), None)
+
+    @property
+    def agent(self) -> KnownAgent | None:
+        """The coding agent under the cursor."""
+        value = self.list.value or ""
+        return next((a for a in known_agents() if value == _AGENT + a.name), None)
+
+    @property
+    def working_with(self) -> str:
+        """Title of the coding agent that is in use instead of a model, or ``""``."""
+        return "" if self.session is None else self.session.agent.title
 
     @property
     def current(self) -> ModelChoice | None:
@@ -93,6 +120,7 @@ class ModelsScreen(PageScreen):
             if current
             else ""
         )
+        name = self.working_with or name
         self.title_row.show(
             (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
             ("asking the endpoints" if self.asking else "", "muted"),
@@ -105,7 +133,7 @@ class ModelsScreen(PageScreen):
             group = [choice for choice in self.choices if choice.here is here]
             if rows:
                 rows.append(ListRow(None, ()))
-                rows.append(ListRow(None, ((f" {heading}", "muted"),)))
+                rows.append(ListRow(None, ((f" {heading}", "muted!"),)))
             else:
                 rows.append(self._heading(heading, wide))
             above = ""
@@ -115,24 +143,36 @@ class ModelsScreen(PageScreen):
                     rows.append(ListRow(None, ((f" {visible(above)}", "muted"),)))
                 rows.append(self._row(choice, wide))
         if self.read and not any(not choice.here for choice in self.choices):
-            key = self.services.key_for("settings")
-            rows.append(ListRow(None, ((f"   none yet; the settings ({key}) make one", "muted"),)))
+            key = self.services.key_for("models.new")
+            rows.append(ListRow(None, ((f"   none yet; {key} sets one up", "muted"),)))
+        rows += [ListRow(None, ()), ListRow(None, ((" Coding agents", "muted!"),))]
+        rows += map(self._agent_row, known_agents())
         self.list.show(rows)
         self.show_detail()
         self.show_keys()
+
+    def _agent_row(self, agent: KnownAgent) -> ListRow:
+        used = agent.title == self.working_with
+        mark = self.glyphs.light if used else " "
+        left: tuple[Piece, ...] = (
+            (f" {mark} ", "accent"),
+            (fitted(agent.title, 22, self.glyphs), "foreground!" if used else "foreground"),
+        )
+        right = () if agent.installed else (("  not installed", "warning"),)
+        return ListRow(_AGENT + agent.name, left, right)
 
     def _heading(self, words: str, wide: bool) -> ListRow:
         return ListRow(
             None,
             (
-                (fitted(f" {words}", 38, self.glyphs), "muted"),
+                (fitted(f" {words}", 38, self.glyphs), "muted!"),
                 (f"{'context':>9}  {'$ in / out':>12}", "muted"),
                 ("  edits" if wide else "", "muted"),
             ),
         )
 
     def _row(self, choice: ModelChoice, wide: bool) -> ListRow:
-        used = choice.id == self.used and not self.services.given_endpoint
+        used = choice.id == self.used and not (self.services.given_endpoint or self.working_with)
         mark = self.glyphs.light if used else " "
         left: list[Piece] = [
             (f" {mark} ", "accent"),
@@ -151,10 +191,8 @@ class ModelsScreen(PageScreen):
         text = Text(no_wrap=False, overflow="fold")
         if choice is not None:
             plain = palette.style("foreground")
-            text.append(f"{visible(choice.name)}\n", palette.style("accent", bold=True))
             if choice.title:
-                text.append(f"{visible(choice.title)}\n", plain)
-            text.append("\n")
+                text.append(f"{visible(choice.title)}\n\n", plain)
             self.tell_facts(text, self._facts(choice), 10)
             session = self.session
             waiting: list[str] = []
@@ -162,7 +200,24 @@ class ModelsScreen(PageScreen):
                 waiting = sorted({hunk.path for hunk in session.hunks})
             if words := advice(self.services.shown_path, waiting, here=choice.here):
                 text.append(f"\n{visible(words)}\n", palette.style("accent"))
-        self.detail.show(text)
+        elif (agent := self.agent) is not None:
+            self.detail.show(self._about_agent(agent), agent.title)
+            return
+        self.detail.show(text, "" if choice is None else choice.name)
+
+    def _about_agent(self, agent: KnownAgent) -> Text:
+        text = Text(no_wrap=False, overflow="fold")
+        text.append(
+            "Works on this folder by itself; you decide what it writes hunk by hunk, in a "
+            "conversation beside the code.\n\n",
+            self.palette.style("foreground"),
+        )
+        facts: list[tuple[str, str] | tuple[str, str, str]] = [("runs", " ".join(agent.command))]
+        if not agent.installed:
+            facts.append(("install", agent.install, "warning"))
+        facts.append(("log in", f"{agent.login}, in a terminal of its own"))
+        self.tell_facts(text, facts, 10)
+        return text
 
     def _facts(self, choice: ModelChoice) -> list[tuple[str, str] | tuple[str, str, str]]:
         kind = "" if choice.kind == choice.endpoint else f", {choice.kind}"
@@ -186,7 +241,9 @@ class ModelsScreen(PageScreen):
     def hidden_hints(self) -> frozenset[str]:
         hidden: set[str] = set()
         if self.choice is None:
-            hidden |= {"models.use", "models.keep", "models.effort"}
+            hidden |= {"models.keep", "models.effort"}
+            if self.agent is None:
+                hidden.add("models.use")
         if self.asking:
             hidden.add("models.ask")
         return frozenset(hidden)
@@ -205,7 +262,7 @@ class ModelsScreen(PageScreen):
         self.show_all()
         self.run_worker(self._ask, exclusive=True)
 
-    async def _ask(self) -> None:
+    async def _ask(self) -> Lists:
         try:
             asked = await asyncio.to_thread(ask_everybody, self.services.settings)
         finally:
@@ -217,6 +274,15 @@ class ModelsScreen(PageScreen):
         self.notices.say(
             "info" if asked.found and not asked.troubles else "warning", visible(asked.words)
         )
+        return asked.lists
+
+    async def _engines(self) -> list[ModelChoice]:
+        """Ask the engines on this machine; their models."""
+        self.asking = True
+        self.show_all()
+        lists = await self._ask()
+        found = {profile.url for profile, _ in found_engines(self.services.settings, lists)}
+        return [choice for choice in self.choices if choice.address in found]
 
     def action_effort(self) -> None:
         session, current = self.session, self.current
@@ -236,6 +302,19 @@ class ModelsScreen(PageScreen):
         found = (c.id for c in self.choices if c.here and c.name == name)
         self.list.show(self.list.rows, select=next(found, None))
         self.show_all()
+
+    def action_new(self) -> None:
+        self.setup.begin()
+
+    @on(EntryRow.Given)
+    def _given(self, event: EntryRow.Given) -> None:
+        event.stop()
+        self.setup.give(event.text)
+
+    @on(EntryRow.Left)
+    def _left(self, event: EntryRow.Left) -> None:
+        event.stop()
+        self.leave_entry()
 
     def action_use(self) -> None:
         self._use(keep=False)
@@ -257,6 +336,8 @@ class ModelsScreen(PageScreen):
 
     def _use(self, *, keep: bool) -> None:
         choice, session = self.choice, self.session
+        if session is not None and (agent := self.agent) is not None and not keep:
+            self._start(session, agent)
         if choice is None or session is None:
             return
         if choice.key == "missing":
@@ -266,36 +347,67 @@ class ModelsScreen(PageScreen):
                 "export it and start again.",
             )
             return
-        again = choice.id == self.used and not self.services.given_endpoint
+        again = choice.id == self.used and not (self.services.given_endpoint or self.working_with)
         if again and not keep:
             self.notices.say("info", f"{choice.name} is in use already.")
             return
 
-        async def work() -> None:
-            if keep:
-                await asyncio.to_thread(keep_choice, choice)
-            self.services.use_model(with_choice(self.services.settings, choice))
-            if again:
-                self.dismiss(None)
-                self.services.say("info", f"{choice.name} is written to your settings.")
-                return
-            how = (
-                "a new built-in server starts with it"
-                if choice.here
-                else f"it goes to {choice.endpoint}"
+        self.work.run(lambda: self._switch(choice, keep=keep, again=again))
+
+    def _start(self, session: PairingSession, agent: KnownAgent) -> None:
+        """Have an agent take the model's place."""
+        if agent.title == self.working_with:
+            self.notices.say("info", f"{agent.title} is in use already.")
+        elif not agent.installed:
+            self.notices.say(
+                "warning", f"{agent.title} is not installed; `{agent.install}` installs it."
             )
-            kept = " and is written to your settings" if keep else ""
-            running = ""
-            if self.services.running:
-                running = "; the present answer runs on at the former one"
+        else:
+            session.agent.launch(agent)
             self.dismiss(None)
             self.services.say(
                 "info",
-                f"{choice.name} answers from the next instruction on{kept}; {how}, files, "
-                f"decisions and the conversation stay{running}.",
+                f"{agent.title} is starting; what you write goes to it, and what it writes waits "
+                "for your decisions.",
             )
 
-        self.work.run(work)
+    async def _take(self, choice: ModelChoice, said: str) -> None:
+        """Use and keep a model that was just set up; what is sent there was on screen."""
+        profile = choice.profile
+        if profile is not None and not profile.loopback:
+            await asyncio.to_thread(note_told, profile.url)
+        await self._switch(choice, keep=True, said=said)
+
+    async def _switch(
+        self, choice: ModelChoice, *, keep: bool, again: bool = False, said: str = ""
+    ) -> None:
+        if not self.is_current:  # Keys that were pressed together have left the page.
+            return
+        if keep:
+            await asyncio.to_thread(keep_choice, choice)
+        if self.session is not None:
+            await self.session.agent.end()
+        self.services.use_model(with_choice(self.services.settings, choice))
+        if again:
+            self.dismiss(None)
+            self.services.say("info", f"{choice.name} is written to your settings.")
+            return
+        how = (
+            "a new built-in server starts with it"
+            if choice.here
+            else f"it goes to {choice.endpoint}"
+        )
+        kept = " and is written to your settings" if keep else ""
+        running = ""
+        if self.services.running:
+            running = "; the present answer runs on at the former one"
+        self.dismiss(None)
+        words = (
+            f"{choice.name} answers from the next instruction on{kept}; {how}, files, decisions "
+            f"and the conversation stay{running}.",
+            said,
+        )
+        self.services.say("info", " ".join(filter(None, words)))
 
 
 def _count(tokens: int | None) -> str:

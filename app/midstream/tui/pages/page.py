@@ -23,10 +23,11 @@ from midstream.actions import BY_ID, Place, actions_on
 from midstream.tui.eager import EagerScreen
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.notices import NoticeLine, Notices, SerialWork
-from midstream.tui.pages.sheet import PageHelp
+from midstream.tui.pages.help import HelpScreen, page_topics
 from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.line_api import Painted
@@ -39,6 +40,9 @@ WIDE: Final = 110
 """Columns from which on a page shows its list and what is chosen in it side by side."""
 SHORTEST_FACT: Final = 10
 """Cells of a fact in the title row below which it is left out."""
+
+CLOSE_CELLS: Final = 4
+"""Cells of the title row that the cross takes."""
 
 
 class TitleRow(Painted):
@@ -63,7 +67,7 @@ class TitleRow(Painted):
         line.append(self.title, self._palette.style("accent", bold=True))
         separator = f"  {self._glyphs.separator}  "
         for text, role in self.facts:
-            room = self.size.width - line.cell_len - len(separator) - 1
+            room = self.size.width - line.cell_len - len(separator) - CLOSE_CELLS
             words = visible(text)
             if cell_len(words) > room:
                 if room < SHORTEST_FACT:
@@ -95,7 +99,9 @@ class Detail(VerticalScroll):
         """Cells that a line may take."""
         return max(20, self.scrollable_content_region.width)
 
-    def show(self, text: Text) -> None:
+    def show(self, text: Text, title: str = "") -> None:
+        """Show a text under a title, which is what the row under the cursor is called."""
+        self.border_title = Text(f" {visible(title)} " if title else "")
         self.content.update(text)
 
     def rewind(self) -> None:
@@ -111,6 +117,8 @@ class PageScreen(EagerScreen):
     TITLE_WORDS: ClassVar[str]
     DETAIL: ClassVar[str] = "about"
     """Id of the details."""
+    CHOOSE: ClassVar[str]
+    """Id of the action for the row under the cursor; a click on that row calls it, too."""
 
     def __init__(self, services: AppServices) -> None:
         super().__init__(id=self.PAGE.value)
@@ -119,10 +127,16 @@ class PageScreen(EagerScreen):
         self.glyphs = services.glyphs
         self.title_row = TitleRow(self.palette, self.glyphs, self.TITLE_WORDS)
         self.list = RowList(
-            self.palette, self.glyphs, ground="background", keep_right=True, widget_id="list"
+            self.palette,
+            self.glyphs,
+            ground="background",
+            keep_right=True,
+            selects=True,
+            widget_id="list",
         )
         self.detail = Detail(self.DETAIL)
         self.entry = EntryRow()
+        self.cross = CloseMark(self.palette, self.glyphs)
         self.key_bar = KeyBar(self.palette)
         self.notice = NoticeLine(self.palette)
         self.notices = Notices(self.notice, lambda: services.is_running, self.show_keys)
@@ -134,6 +148,7 @@ class PageScreen(EagerScreen):
 
     def compose(self) -> ComposeResult:
         yield self.title_row
+        yield self.cross
         yield from self.compose_body()
         yield self.entry
         yield self.notice
@@ -166,6 +181,7 @@ class PageScreen(EagerScreen):
     def set_palette(self, palette: Palette) -> None:
         self.palette = palette
         self.title_row.set_palette(palette)
+        self.cross.set_palette(palette)
         self.notice.set_palette(palette)
         self.key_bar.set_palette(palette)
         self.list.set_palette(palette)
@@ -256,10 +272,9 @@ class PageScreen(EagerScreen):
         self.show_keys()
 
     @on(RowList.Chosen)
-    def _clicked_in_list(self, event: RowList.Chosen) -> None:
+    async def _clicked_in_list(self, event: RowList.Chosen) -> None:
         event.stop()
-        self.show_detail()
-        self.show_keys()
+        await self.action_page(self.CHOOSE)
 
     @on(Painted.Pressed)
     async def _pressed_hint(self, event: Painted.Pressed) -> None:
@@ -274,15 +289,8 @@ class PageScreen(EagerScreen):
         self.notices.answer(number)
 
     def action_help(self) -> None:
-        own, anywhere = (
-            [
-                (self.services.all_keys_for(action.id), action.help)
-                for action in actions_on(self.PAGE)
-                if self.services.keys[action.id] and (action.place is Place.PAGE) is common
-            ]
-            for common in (False, True)
-        )
-        self.services.open_screen(PageHelp(self.palette, self.TITLE_WORDS, own, anywhere))
+        topics = page_topics(self.TITLE_WORDS, self.PAGE, self.services.keys)
+        self.services.open_screen(HelpScreen(self.palette, self.glyphs, topics))
 
     def action_close(self) -> None:
         if self.notices.asking:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import cast
 
+from rich.text import Text
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
@@ -19,10 +21,14 @@ from textual.widgets import Input, Static
 from midstream.tui.eager import EagerScreen
 from midstream.tui.fuzzy import fuzzy_score, matched_letters
 from midstream.tui.services import AppServices
+from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import LineField
+from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MOST_SHOWN = 500
+ROOMY = 32
+"""Rows from which on a sample has room below the list."""
 
 
 class PickerScreen(EagerScreen, ModalScreen[str | None]):
@@ -32,6 +38,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         preview: Called with the value under the cursor whenever it changes.
         typed: Called with what is typed; a row for it besides those that it fits, if there is one.
         browse: Begin in the list, where all rows can be seen at once.
+        note: What there is to know before one is taken, below the list.
+        sample: What a preview changes, below the list where there is room; called with a width.
     """
 
     DEFAULT_CSS = """
@@ -39,7 +47,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     PickerScreen > Vertical {
         width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
         background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
-        border-subtitle-color: $ms-muted;
+        border-subtitle-color: $ms-muted; layers: base corner;
     }
     PickerScreen Input {
         border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel;
@@ -48,6 +56,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     PickerScreen Input:focus { border: none; background-tint: $ms-panel 0%; }
     PickerScreen RowList { height: auto; max-height: 18; margin-top: 1; }
     PickerScreen .none { color: $ms-muted; padding: 0 1; margin-top: 1; display: none; }
+    PickerScreen .note { color: $ms-muted; padding: 0 1; margin-top: 1; }
+    PickerScreen .sample { height: auto; margin: 1 1 0 1; background: $ms-background; }
     PickerScreen.-empty .none { display: block; }
     PickerScreen.-empty RowList { display: none; }
     PickerScreen:ansi { background: transparent; }
@@ -63,9 +73,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         typed: Callable[[str], ListRow | None] | None = None,
         select: str | None = None,
         browse: bool = False,
+        note: str = "",
+        sample: Callable[[int], Text] | None = None,
     ) -> None:
         super().__init__()
         self._browsing = browse
+        self._note = note
+        self._sample = sample
+        self._shown_sample = Static(classes="sample", markup=False)
         self._rows = rows
         self._title = title
         self._preview = preview
@@ -74,22 +89,38 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         self._texts = ["".join(text for text, _ in row.left) for row in rows]
         self.list = RowList(services.palette, services.glyphs)
         self._services = services
+        self._cross = CloseMark(services.palette, services.glyphs)
         self.list.can_focus = False
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = self._title
         with box:
+            yield self._cross
             yield LineField(compact=True, select_on_focus=False)
             yield self.list
             yield Static(classes="none", markup=False)
+            if self._note:
+                yield Static(self._note, classes="note", markup=False)
+            if self._sample is not None and self._roomy:
+                yield self._shown_sample
+
+    @property
+    def _roomy(self) -> bool:
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        return app.size.height >= ROOMY
 
     def on_mount(self) -> None:
         self.list.show(self._rows[:MOST_SHOWN], select=self._select)
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.
-        self.list.styles.height = self.query_one(Static).styles.height = height
+        self.list.styles.height = self.query_one(".none", Static).styles.height = height
         self._browse(self._browsing)
+        self.call_after_refresh(self._show_sample)
+
+    def _show_sample(self) -> None:
+        if self._sample is not None and (width := self._shown_sample.content_size.width):
+            self._shown_sample.update(self._sample(width))
 
     def _browse(self, browsing: bool) -> None:
         """Let letters move through the list, or be text again."""
@@ -120,7 +151,9 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             rows = rows if own is None else [own, *rows]
         rows = rows[:MOST_SHOWN]
         self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
-        self.query_one(Static).update(f"Nothing here matches {event.value}; delete a letter.")
+        self.query_one(".none", Static).update(
+            f"Nothing here matches {event.value}; delete a letter."
+        )
         self.set_class(not rows, "-empty")
 
     @on(Input.Submitted)
@@ -143,6 +176,18 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         if self._preview is not None:
             self._preview(event.value)
             self.list.set_palette(self._services.palette)
+            self._cross.set_palette(self._services.palette)
+            self._show_sample()
+
+    @on(Painted.Pressed)
+    def _crossed_out(self, event: Painted.Pressed) -> None:
+        event.stop()
+        self.dismiss(None)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside the picker closes it."""
+        if not self.query_one(Vertical).region.contains(event.screen_x, event.screen_y):
+            self.dismiss(None)
 
     def on_key(self, event: events.Key) -> None:
         """Move through the list, whatever has the keys."""

@@ -6,7 +6,7 @@ Counts are read from the journals in a thread, newest first, while the list is a
 from __future__ import annotations
 
 import asyncio
-import time
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -21,6 +21,7 @@ from midstream.pairing.journal import (
     summarize,
 )
 from midstream.resources import tilde
+from midstream.tui.clock import span, when
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.services import AppServices
@@ -41,6 +42,7 @@ class SessionsScreen(PageScreen):
 
     PAGE = Place.SESSIONS
     TITLE_WORDS = "Sessions"
+    CHOOSE = "sessions.resume"
     BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
 
     def __init__(self, services: AppServices) -> None:
@@ -89,7 +91,7 @@ class SessionsScreen(PageScreen):
 
     def _row(self, info: SessionInfo) -> ListRow:
         summary = self.summaries.get(info.path.name)
-        left: list[Piece] = [(f" {_when(info.changed):<19}", "foreground")]
+        left: list[Piece] = [(f" {when(info.changed):<19}", "foreground")]
         state, role = self._state(info, summary)
         right: list[Piece] = []
         if summary is not None and not summary.trouble:
@@ -135,10 +137,8 @@ class SessionsScreen(PageScreen):
             self.detail.show(text)
             return
         summary = self.summaries.get(info.path.name)
-        strong = palette.style("accent", bold=True)
-        text.append(f"{_when(info.started)}\n", strong)
         lasted = max(0.0, info.changed - info.started)
-        text.append(f"{_span(lasted)}, journal of {info.size / 1000:,.0f} kB\n", muted)
+        text.append(f"{span(lasted)}, journal of {info.size / 1000:,.0f} kB\n", muted)
         if summary is None:
             words = "reading" if info.size <= MOST_READ else "too large to be read along"
             text.append(f"\n{words}", muted)
@@ -146,7 +146,7 @@ class SessionsScreen(PageScreen):
             text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
         else:
             self._tell(text, summary)
-        self.detail.show(text)
+        self.detail.show(text, when(info.started))
 
     def _tell(self, text: Text, summary: SessionSummary) -> None:
         palette = self.palette
@@ -157,15 +157,19 @@ class SessionsScreen(PageScreen):
         text.append(f", {summary.undecided} to decide\n", waiting)
         if summary.unfinished:
             text.append("The last answer was cut off.\n", palette.style("warning"))
-        text.append("\nFiles\n", muted)
-        for path in summary.files or ("none",):
-            text.append(f"  {visible(path)}\n", plain)
-        text.append("\nInstructions\n", muted)
+        text.append("\nInstructions\n", palette.style("muted", bold=True))
         shown = summary.instructions[-MOST_TOLD:]
         if len(shown) < len(summary.instructions):
             text.append(f"  {len(summary.instructions) - len(shown)} before these\n", muted)
-        for words in shown or ("none",):
+        outcomes = summary.outcomes[-MOST_TOLD:]
+        for words, outcome in zip_longest(shown or ("none",), outcomes):
             text.append(f"  {visible(' '.join(words.split()))}\n", plain)
+            if outcome is not None:
+                role = "warning" if outcome[2] else "muted"
+                text.append(f"    {_outcome(*outcome)}\n", palette.style(role))
+        text.append("\nFiles\n", palette.style("muted", bold=True))
+        for path in summary.files or ("none",):
+            text.append(f"  {visible(path)}\n", plain)
 
     def hidden_hints(self) -> frozenset[str]:
         if self.info is None:
@@ -217,7 +221,7 @@ class SessionsScreen(PageScreen):
         waiting = 0 if summary is None else summary.undecided
         lost = f" with {counted(waiting, 'undecided hunk')}" if waiting else ""
         self.notices.ask(
-            f"Delete the session of {_when(info.changed)}{lost}? Your files stay as they are.",
+            f"Delete the session of {when(info.changed)}{lost}? Your files stay as they are.",
             ("delete it", lambda: self._delete(info)),
             ("keep it", self.notices.clear),
         )
@@ -227,9 +231,15 @@ class SessionsScreen(PageScreen):
             await asyncio.to_thread(delete_session, info.path)
             self.infos = [other for other in self.infos if other.path != info.path]
             self.show_all()
-            self.notices.say("info", f"The session of {_when(info.changed)} is deleted.")
+            self.notices.say("info", f"The session of {when(info.changed)} is deleted.")
 
         self.work.run(work)
+
+
+def _outcome(accepted: int, rejected: int, undecided: int) -> str:
+    """What became of the hunks of an instruction."""
+    parts = ((accepted, "accepted"), (rejected, "rejected"), (undecided, "to decide"))
+    return ", ".join(f"{count} {words}" for count, words in parts if count) or "no change"
 
 
 def _role(count: int, role: str) -> str:
@@ -242,20 +252,3 @@ def _first(summary: SessionSummary) -> str:
         return "nothing was asked"
     first = " ".join(asked[0].split())
     return first if len(asked) == 1 else f"{first}  (+{len(asked) - 1})"
-
-
-def _when(seconds: float) -> str:
-    """A time in words, shorter the more recent it is."""
-    then, now = time.localtime(seconds), time.localtime()
-    if then[:3] == now[:3]:
-        return time.strftime("today %H:%M", then)
-    if then.tm_year == now.tm_year:
-        return time.strftime("%a %d %b %H:%M", then)
-    return time.strftime("%d %b %Y %H:%M", then)
-
-
-def _span(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

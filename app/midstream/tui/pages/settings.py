@@ -30,6 +30,7 @@ from midstream.settings.endpoints import ENDPOINT_FIELDS, FIELD_BY_KEY, Endpoint
 from midstream.tui.keymap import clashes, keys_of, left_without, own_keys, page_bindings
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.theme_picker import theme_picker
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
@@ -57,6 +58,7 @@ class SettingsScreen(PageScreen):
 
     PAGE = Place.SETTINGS
     TITLE_WORDS = "Settings"
+    CHOOSE = "settings.change"
     BINDINGS: ClassVar = page_bindings(Place.SETTINGS)
 
     def __init__(self, services: AppServices) -> None:
@@ -124,7 +126,7 @@ class SettingsScreen(PageScreen):
         for heading, found in groups.items():
             if rows and airy:
                 rows.append(ListRow(None, ()))
-            rows += [ListRow(None, ((f" {heading}", "muted"),)), *found]
+            rows += [ListRow(None, ((f" {heading}", "muted!"),)), *found]
         self.list.show(rows)
         if not rows and self.wanted:
             self.notice.show("info", f'No setting contains "{self.wanted}"; Esc shows all.')
@@ -181,24 +183,25 @@ class SettingsScreen(PageScreen):
     # details
 
     def show_detail(self) -> None:
-        text = Text(no_wrap=False, overflow="fold")
+        text, title = Text(no_wrap=False, overflow="fold"), ""
         if self._setting is not None:
+            title = self._setting.setting.key
             self._describe_setting(text, self._setting)
         elif self._endpoint is not None:
+            title = f"endpoints.{self._endpoint.name}"
             self._describe_endpoint(text, self._endpoint)
         elif self.list.value == NEW_ENDPOINT:
-            text.append("A new endpoint\n", self.palette.style("accent", bold=True))
+            title = "A new endpoint"
             text.append(
-                f"\nA model server: {', '.join(DIALECTS)}. It gets a name and a table in your "
+                f"A model server: {', '.join(DIALECTS)}. It gets a name and a table in your "
                 "file. Keys stay in the environment or in the system's keyring.",
                 self.palette.style("foreground"),
             )
-        self.detail.show(text)
+        self.detail.show(text, title)
 
     def _describe_setting(self, text: Text, one: ResolvedSetting) -> None:
         palette, setting = self.palette, one.setting
         muted, plain = palette.style("muted"), palette.style("foreground")
-        text.append(f"{setting.key}\n", palette.style("accent", bold=True))
         text.append(f"{setting.help}\n\n", plain)
         if setting.type.kind is Kind.TABLE and one.value:
             for name, words in cast("tuple[tuple[str, str], ...]", one.value):
@@ -225,8 +228,6 @@ class SettingsScreen(PageScreen):
         self.tell_facts(text, (fact for fact in facts if fact[1]), 12)
 
     def _describe_endpoint(self, text: Text, profile: Profile) -> None:
-        title = f"endpoints.{visible(profile.name)}\n\n"
-        text.append(title, self.palette.style("accent", bold=True))
         price = profile.price
         key = "none needed"
         if profile.key_env is not None:
@@ -367,9 +368,7 @@ class SettingsScreen(PageScreen):
     def _choose(self, one: ResolvedSetting) -> None:
         setting, services = one.setting, self.services
         is_theme = setting.name == "theme"
-        if is_theme:
-            choices = {p.name: (p.label, p.about) for p in services.palettes.values()}
-        elif setting.name == "endpoint":
+        if setting.name == "endpoint":
             choices = {p.name: (p.name, f"{p.model} {p.kind}") for p in self.endpoints.values()}
             if not choices:
                 self.notices.say("info", "No endpoint yet; the last row of this page adds one.")
@@ -380,8 +379,7 @@ class SettingsScreen(PageScreen):
             ListRow(name, ((label, "foreground"),), ((f"  {about}", "muted"),) if about else ())
             for name, (label, about) in choices.items()
         ]
-        if one.setting.default is None:
-            rows.insert(0, ListRow(NO_VALUE, ((setting.none, "muted"),)))
+        none = (ListRow(NO_VALUE, ((setting.none, "muted"),)),) if setting.default is None else ()
         before = services.palette.name
 
         def chosen(value: str | None) -> None:
@@ -392,14 +390,13 @@ class SettingsScreen(PageScreen):
             elif value is not None:
                 self._save(setting, value)
 
-        def preview(value: str) -> None:
-            if is_theme and value != NO_VALUE:
-                services.use_theme(value)
-
-        current = str(one.value) if one.value else None
-        picker = PickerScreen(
-            services, setting.key, rows, preview=preview, select=current, browse=True
-        )
+        if is_theme:
+            picker = theme_picker(services, setting.key, first=none)
+        else:
+            current = str(one.value) if one.value else None
+            picker = PickerScreen(
+                services, setting.key, (*none, *rows), select=current, browse=True
+            )
         services.open_screen(picker, chosen)
 
     def _choose_action(self) -> None:

@@ -174,6 +174,11 @@ class Aim(Controller):
         state, pane, view = self._state, self._pane, self._state.view
         title, active = self._composer.title, self._panes.composing
         session = state.session
+        if session is not None and session.agent.on:
+            pane.strips.scope = None
+            title.show(f"To {session.agent.title}", "", "it finds the place", active=active)
+            pane.repaint()
+            return
         # A background turn gives way to an instruction; it is not redirected.
         if state.running and not (session is not None and session.turns.in_background):
             turn, path = state.turn, state.written_path
@@ -212,7 +217,9 @@ class Aim(Controller):
     @property
     def _draft(self) -> Draft | None:
         text = self._composer.text.strip()
-        if not self._panes.composing or not (text or self._reads_region_first):
+        session = self._state.session
+        to_agent = session is not None and session.agent.on
+        if to_agent or not self._panes.composing or not (text or self._reads_region_first):
             return None
         lines = self.commented_lines or self.marked_lines
         return Draft(text, self._state.path or None, self.cursor_line, lines)

@@ -51,13 +51,13 @@ class OnScreenTimer(Controller):
         now, before = time.monotonic(), self._sampled_at
         self._sampled_at = now
         session, view, pane = self._state.session, self._state.view, self._pane
-        visible = self._screen.is_current and self._services.has_terminal_focus
-        if session is None or view is None or not visible or not pane.is_on_screen:
-            return
-        if not self._state.running and not session.hunks.undecided():
+        if session is None or not (self._state.running or session.hunks.undecided()):
             self._sampling = False
             if self._timer is not None:
                 self._timer.pause()
+            return
+        visible = self._screen.is_current and self._services.has_terminal_focus
+        if view is None or not visible or not pane.is_on_screen:
             return
         top, bottom = pane.top, pane.bottom
         shown = [

@@ -178,16 +178,30 @@ class Decide(Controller):
 
         self._work.run(work)
 
+    def put_back_now(self) -> None:
+        """Put back at once what waits until another program has stopped writing."""
+        session = self._state.session
+        if session is None:
+            return
+
+        async def work() -> None:
+            if not session.hunks.postponed():
+                self._notices.say("info", "No hunk waits to be put back.")
+            elif count := await session.files.put_backs.apply():
+                self._say_undo(f"{counted(count, 'hunk')} put back; {{undo}} undoes it.")
+
+        self._work.run(work)
+
     def reject_rest(self) -> None:
         session, path = self._state.session, self._state.path
         if session is None or not path or self._navigate.just_arrived:
             return
 
         async def work() -> None:
-            if count := await session.files.reject_rest(path):
-                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
-            else:
+            if not (count := await session.files.reject_rest(path)):
                 self._navigate.say_none_here()
+            elif not session.hunks.postponed():  # Those have a notice of their own.
+                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
 
         self._work.run(work)
 

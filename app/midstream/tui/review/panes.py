@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -22,7 +22,10 @@ from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.rail import Rail
 from midstream.tui.widgets.ruler import Ruler
 from midstream.tui.widgets.status_row import StatusRow
-from midstream.tui.widgets.welcome import Suggestions, Welcome
+from midstream.tui.widgets.welcome import IntroductionLine, Suggestions, Welcome
+
+if TYPE_CHECKING:
+    from midstream.tui.conversation.pane import ConversationPane
 
 WIDE = 140
 MEDIUM = 80
@@ -36,7 +39,7 @@ class ReviewPanes:
         self.screen = screen
         self.status = StatusRow(palette, glyphs, widget_id="status")
         self.rail = Rail(palette, glyphs, widget_id="rail")
-        self.welcome = Welcome(palette, widget_id="welcome")
+        self.welcome = Welcome(palette, glyphs, widget_id="welcome")
         self.file = FileBar(palette, glyphs, widget_id="file")
         self.pane = DiffPane(palette, glyphs, widget_id="pane")
         self.ruler = Ruler(palette, glyphs, widget_id="ruler")
@@ -66,9 +69,12 @@ class ReviewPanes:
             again=True,
         )
         self.suggestions = Suggestions(palette, widget_id="suggestions")
+        self.introduction = IntroductionLine(palette, widget_id="introduction")
         self.notice = NoticeLine(palette, widget_id="notice")
         self.composer = Composer(palette, glyphs, widget_id="composer")
         self.keys = KeyBar(palette, widget_id="keys")
+        self.conversation: ConversationPane | None = None
+        """Mounted when there is a conversation to show."""
         self.code.display = False
 
     def compose(self) -> ComposeResult:
@@ -79,6 +85,7 @@ class ReviewPanes:
         yield self.release
         yield self.reason
         yield self.suggestions
+        yield self.introduction
         yield self.notice
         yield self.composer
         yield self.keys

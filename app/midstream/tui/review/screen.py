@@ -22,6 +22,7 @@ from textual.timer import Timer
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
 from midstream.pairing.status import (
+    AgentHeard,
     ExternalHunksAdded,
     FileChangedOnDisk,
     FileOpened,
@@ -39,6 +40,7 @@ from midstream.pairing.status import (
     TurnStatus,
 )
 from midstream.tui import garbage
+from midstream.tui.conversation.messages import FilePicked
 from midstream.tui.eager import EagerScreen, FramePace
 from midstream.tui.keymap import bindings
 from midstream.tui.mentions import MentionSource
@@ -46,11 +48,13 @@ from midstream.tui.notices import NoticeLine, Notices, SerialWork
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Shared
+from midstream.tui.review.converse import Converse
 from midstream.tui.review.decide import Decide
 from midstream.tui.review.follow import Follow
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.panes import ReviewPanes
 from midstream.tui.review.show import Show
+from midstream.tui.review.start import StartFacts
 from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
@@ -61,7 +65,7 @@ from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.ruler import Ruler
-from midstream.tui.widgets.welcome import Suggestions
+from midstream.tui.widgets.welcome import IntroductionLine, Suggestions, Welcome
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -104,13 +108,15 @@ class ReviewScreen(EagerScreen):
         self.navigate = Navigate(shared, self._opened)
         self.follow = Follow(shared, self.navigate)
         self.aim = Aim(shared)
-        self.steer = Steer(shared, self.navigate, self.aim)
+        self.converse = Converse(shared, self.navigate, self.aim)
+        self.steer = Steer(shared, self.navigate, self.aim, self.converse)
         self._on_screen = OnScreenTimer(shared)
         self.decide = Decide(shared, self.navigate, self.steer, self._on_screen)
         self.show = Show(shared, self.navigate, self.perform)
         self.status = Status(shared)
         self._controllers: dict[str, object] = {
             "decide": self.decide,
+            "converse": self.converse,
             "steer": self.steer,
             "navigate": self.navigate,
             "follow": self.follow,
@@ -119,6 +125,7 @@ class ReviewScreen(EagerScreen):
         self._folder = FolderListing(
             state, services.root, partial(self.run_worker, group="files"), self._read_folder
         )
+        self._start = StartFacts(state, services, partial(self.run_worker, group="start"))
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
@@ -173,14 +180,14 @@ class ReviewScreen(EagerScreen):
         return True
 
     def action_number(self, number: int) -> None:
-        if not self.notices.answer(number):
+        if not (self.notices.answer(number) or self.converse.answer(number)):
             self._choose_example(number)
 
     def _has_number(self, number: int) -> bool:
         """Whether a question or an example has this number."""
         if self.notices.asking:
             return number <= len(self.notices.choices)
-        return number <= len(self.panes.suggestions.examples)
+        return number <= (self.converse.choices or len(self.panes.suggestions.examples))
 
     def _choose_example(self, number: int) -> None:
         examples = self.panes.suggestions.examples
@@ -238,6 +245,7 @@ class ReviewScreen(EagerScreen):
         self.panes.composer.history = []
         self.panes.composer.mentions = None
         self.notices.clear()
+        self.converse.refresh()
         self.panes.pane.clear()
         self.panes.show_code(False)
         self.refresh_facts()
@@ -274,6 +282,9 @@ class ReviewScreen(EagerScreen):
             # The next frame shows it; in a fast stream there is one of these every few lines.
             self.follow.settled = True
             return
+        if all(isinstance(event, AgentHeard) for event in news):
+            self.converse.refresh()
+            return
         for event in news:
             self._react(event)
         self.panes.pane.sync()
@@ -302,6 +313,8 @@ class ReviewScreen(EagerScreen):
             self._folder.update()
         elif isinstance(event, FilesTouched):
             self._folder.touched(event.paths)
+        elif isinstance(event, AgentHeard):
+            self.converse.refresh()
 
     def _with_key(self, notice: Notice) -> str:
         """A notice's text, with the key of the action it suggests."""
@@ -390,7 +403,7 @@ class ReviewScreen(EagerScreen):
         event.stop()
         text = event.text
         self.notices.key_pressed()
-        numbered = self.notices.asking or self.panes.suggestions.examples
+        numbered = self.notices.asking or self.converse.choices or self.panes.suggestions.examples
         if numbered and len(text) == 1 and text in "123456789":
             self.panes.composer.put("")
             self.action_number(int(text))
@@ -408,6 +421,7 @@ class ReviewScreen(EagerScreen):
         """The list of files is another one."""
         self.panes.composer.offer()
         self.refresh_facts()
+        self._start.read()
 
     @on(Composer.Listed)
     def _listed(self) -> None:
@@ -450,6 +464,18 @@ class ReviewScreen(EagerScreen):
     def _chosen_example(self, event: Suggestions.ExampleChosen) -> None:
         self._choose_example(event.number)
 
+    @on(Welcome.PathChosen)
+    def _chosen_change(self, event: Welcome.PathChosen) -> None:
+        self.navigate.show_path(event.path)
+
+    @on(IntroductionLine.Clicked)
+    def _clicked_introduction(self) -> None:
+        self.show.models()
+
+    @on(FilePicked)
+    async def _picked_file(self, event: FilePicked) -> None:
+        await self.converse.open_file(event.path)
+
     @on(NoticeLine.Dismissed)
     def _dismissed(self) -> None:
         self.notices.clear()
@@ -480,6 +506,7 @@ class ReviewScreen(EagerScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         self.panes.lay_out(*event.size)
+        self.converse.lay_out()
         self.call_after_refresh(self.refresh_facts)
 
 

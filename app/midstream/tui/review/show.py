@@ -20,8 +20,8 @@ from midstream.errors import UserError
 from midstream.resources import config_path, tilde
 from midstream.settings import change_file, resolve_settings
 from midstream.tui.diff.view import FOLDS, Look
+from midstream.tui.pages.help import HelpScreen, review_topics
 from midstream.tui.pages.picker import PickerScreen
-from midstream.tui.pages.sheet import HelpScreen
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.services import STILL_OPENING
@@ -152,22 +152,15 @@ class Show(Controller):
         """Choose a theme; moving through the list shows each at once."""
         services = self._services
         before = services.palette.name
-        rows = [
-            ListRow(
-                palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),)
-            )
-            for palette in services.palettes.values()
-        ]
 
         def chosen(name: str | None) -> None:
             services.use_theme(name or before)
             if name is not None:
                 self._work.run(lambda: self._save_theme(name))
 
-        picker = PickerScreen(
-            services, "Theme", rows, preview=services.use_theme, select=before, browse=True
-        )
-        services.open_screen(picker, chosen)
+        from midstream.tui.pages.theme_picker import theme_picker
+
+        services.open_screen(theme_picker(services, "Theme"), chosen)
 
     async def _save_theme(self, name: str) -> None:
         """Write the theme to the user's settings; where that has no effect, say why."""
@@ -239,7 +232,13 @@ class Show(Controller):
         from midstream.tui.pages.models import ModelsScreen
 
         if self._session_is_open:
+            self._introduced()
             self._services.open_screen(ModelsScreen(self._services))
+
+    def _introduced(self) -> None:
+        """What the built-in model is for was read."""
+        if (session := self._state.session) is not None:
+            self._work.run(session.introduction.done)
 
     def telemetry(self) -> None:
         from midstream.tui.telemetry.page import TelemetryScreen, first_model
@@ -256,9 +255,8 @@ class Show(Controller):
 
     def help(self) -> None:
         services = self._services
-        self._services.open_screen(
-            HelpScreen(services.palette, services.keys, composing=self._panes.composing)
-        )
+        topics = review_topics(services.keys, composing=self._panes.composing)
+        services.open_screen(HelpScreen(services.palette, services.glyphs, topics))
 
     # panes
 
@@ -282,8 +280,8 @@ class Show(Controller):
             self._work.run(session.server.ready)
 
     def suggestions(self) -> None:
-        if self._services.demo is None:
-            self._notices.say("info", "Only the demo has examples: midstream demo.")
+        if self._services.demo is None and not self._state.suggested:
+            self._notices.say("info", "Nothing to suggest here; midstream demo has examples.")
             return
         self._state.examples_hidden = not self._state.examples_hidden
         self._state.refresh()
@@ -334,6 +332,8 @@ class Show(Controller):
             self.rail()
         elif panes.rail.has_focus:
             panes.focus(self._pane)
+        else:
+            self._introduced()
         self._state.refresh()
 
     # the program

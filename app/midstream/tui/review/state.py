@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
+    from midstream.pairing.suggesting import Suggestion
+    from midstream.tui.widgets.welcome import Recent
 
 LIST_PAUSE_S: Final = 0.5
 """Least time between two listings of the folder, however often it changes."""
@@ -44,6 +46,10 @@ class ReviewState:
         """Files of the folder."""
         self.listed = False
         """Whether the folder has been read."""
+        self.suggested: tuple[Suggestion, ...] = ()
+        """Edits that suit the code of this folder."""
+        self.recent: tuple[Recent, ...] = ()
+        """Earlier sessions of this folder, for the welcome."""
         self.examples_hidden = False
         self.tried: set[str] = set()
         """Example instructions that were sent."""

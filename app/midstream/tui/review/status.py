@@ -14,14 +14,16 @@ from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.edits.lexing import language_of
 from midstream.pairing.simulating import pacing_words
+from midstream.pairing.status import SessionState
+from midstream.pairing.told import about_built_in
 from midstream.resources import tilde
 from midstream.tui.keymap import first_key
 from midstream.tui.review.controller import Controller
 from midstream.tui.widgets.file_bar import FileFacts
 from midstream.tui.widgets.key_bar import KeyHint
-from midstream.tui.widgets.rail import FileEntry
+from midstream.tui.widgets.rail import MARKS, FileEntry
 from midstream.tui.widgets.status_row import StatusFacts, rate_of
-from midstream.tui.widgets.welcome import Example
+from midstream.tui.widgets.welcome import Example, WelcomePart, WelcomeRow
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -43,6 +45,8 @@ class Moment:
         choosing: A list of mentions is open.
         pasted: A chip stands for a pasted block.
         failed: Edits of the last answer did not match.
+        asking: A question is open; in the composer its numbers are text.
+        agent: A coding agent is at work.
     """
 
     composing: bool = False
@@ -68,6 +72,8 @@ class Moment:
     choosing: bool = False
     pasted: bool = False
     failed: bool = False
+    asking: bool = False
+    agent: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -129,6 +135,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "compose" if moment.background else "compose:redirect"
         if not moment.following:
             yield "follow"
+    if moment.agent:
+        yield "model.stop"
     if moment.failed and not moment.marked:
         yield "failures"
     if moment.together and not moment.marked:
@@ -173,7 +181,9 @@ def _composing(moment: Moment) -> Iterator[str]:
         yield "composer.queue"
         yield "model.stop"
     elif moment.typed:
-        yield "composer.send"
+        yield "composer.send:queue" if moment.agent else "composer.send"
+    if moment.agent:
+        yield "model.stop"
     if moment.recallable and not moment.typed:
         yield "composer.recall"
     if moment.rail and not moment.file and not moment.typed:
@@ -181,7 +191,10 @@ def _composing(moment: Moment) -> Iterator[str]:
     if moment.pasted:
         yield "composer.expand"
     yield "composer.newline"
-    yield "composer.leave:back to code" if moment.file else "composer.leave"
+    if moment.asking and moment.typed:
+        yield "composer.leave:answer by number"
+    else:
+        yield "composer.leave:back to code" if moment.file else "composer.leave"
     yield "palette.anywhere"
 
 
@@ -196,6 +209,7 @@ class Status(Controller):
         self._show_file()
         self._show_rail()
         self._show_examples()
+        self._show_introduction()
         self.show_keys()
         panes.ruler.show(view, panes.pane)
         if view is None:
@@ -272,24 +286,40 @@ class Status(Controller):
             FileEntry(path, *count, writing=written == path, current=path == state.path)
             for path, count in counts.items()
         ]
-        self._panes.rail.show_files(entries, state.files)
+        repo = session.external.repo
+        self._panes.rail.show_files(entries, state.files, None if repo is None else repo.marks)
 
     def _show_examples(self) -> None:
         state, session, demo = self._state, self._state.session, self._services.demo
         widget = self._panes.suggestions
         compact = self._panes.screen.has_class("-small") or bool(session and session.turns)
         busy = state.running or bool(state.undecided)
-        if demo is None or state.examples_hidden or self._notices.asking or busy:
+        suggestions = state.suggested if demo is None else demo.suggestions
+        # Those for one's own code belong to the welcome; the demo is there to try them.
+        busy = busy or (demo is None and state.view is not None)
+        if state.examples_hidden or self._notices.asking or busy:
             widget.show((), hint="", compact=compact)
             return
         examples = [
             Example(s.title, s.instruction, s.path, s.instruction in state.tried)
-            for s in demo.suggestions
+            for s in suggestions
         ]
         hint = "click, or press its number in an empty line"
         if not self._panes.composing:
             hint = f"press its number; {self._services.key_for('suggestions')} hides this"
         widget.show(examples, hint=hint, compact=compact)
+
+    def _show_introduction(self) -> None:
+        session, key_for = self._state.session, self._services.key_for
+        if session is None or not session.introduction.due:
+            self._panes.introduction.show("")
+            return
+        models = key_for("models")
+        if self._panes.composing:
+            said = about_built_in(f"{key_for('composer.leave')}, {models} sets up")
+        else:
+            said = about_built_in(f"{models} sets up") + f" {key_for('close')} hides this."
+        self._panes.introduction.show(said)
 
     def show_keys(self) -> None:
         """Show the keys that do something now."""
@@ -314,6 +344,8 @@ class Status(Controller):
             rail=self._panes.rail.display,
             choosing=composer.choosing,
             pasted=text != composer.field.text,
+            asking=self._notices.asking,
+            agent=session is not None and session.agent.busy,
         )
 
     def _reviewing(self) -> Moment:
@@ -340,6 +372,7 @@ class Status(Controller):
             searching=state.finder is not None,
             cut=pane.cut,
             failed=bool(state.failed_edits),
+            agent=session is not None and session.agent.busy,
         )
 
     def _show_welcome(self) -> None:
@@ -354,20 +387,75 @@ class Status(Controller):
         if not self._panes.composing:
             keys = ((key_for("compose"), "describe the change you want"),)
         keys += ((key_for("open"), "open a file by name"), (key_for("help"), "every key"))
-        notes: list[str] = []
+        separator = self._services.glyphs.separator
+        self._panes.welcome.show(
+            f"{tilde(self._services.root)}  {separator}  {files}",
+            keys,
+            tuple(self._welcome_notes()),
+            tuple(self._welcome_parts()),
+        )
+
+    def _welcome_notes(self) -> Iterator[str]:
+        """Sentences about where we are and what the model can do."""
+        session, key_for = self._state.session, self._services.key_for
         if self._services.demo is not None:
-            notes.append("The example project is a throw-away copy.")
+            yield "The example project is a throw-away copy."
             if self._services.settings.pace:
-                notes.append(
+                yield (
                     "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} gives it full speed."
                 )
-        if state.session is not None and state.session.server.model_info.is_edit_model:
-            notes.append(
-                "This model reads the lines it is to change and your sentence, nothing else."
+        if session is None or session.status.state is SessionState.STARTING:
+            return
+        name, info = session.server.model_name, session.server.model_info
+        if info.is_edit_model:
+            what = "small, exact edits"
+            if info.languages:
+                what += f" of {', '.join(language.capitalize() for language in info.languages)}"
+            subject = name or "This model"
+            if not session.introduction.due:  # which says so, too
+                yield f"{subject} makes {what}."
+                subject = "It"
+            yield f"{subject} reads the lines it is to change and your sentence, nothing else."
+        elif name:
+            yield f"{name} takes requests in your own words, in any file and language."
+
+    def _welcome_parts(self) -> Iterator[WelcomePart]:
+        """What waits here, what differs from the last commit, and what was done lately."""
+        state, session = self._state, self._state.session
+        if session is None:
+            return
+        waiting: dict[str, int] = {}
+        for hunk in state.undecided:
+            waiting[hunk.path] = waiting.get(hunk.path, 0) + 1
+        rows = tuple(
+            WelcomeRow(
+                ((counted(count, "hunk"), "warning"), (f"  {path}", "foreground")), path=path
             )
-        root, separator = tilde(self._services.root), self._services.glyphs.separator
-        self._panes.welcome.show(f"{root}  {separator}  {files}", keys, "\n".join(notes))
+            for path, count in waiting.items()
+        )
+        yield WelcomePart("Waiting for a decision", rows)
+        repo = session.external.repo
+        changed = () if repo is None else repo.marks.items()
+        rows = tuple(
+            WelcomeRow(((mark, MARKS[mark]), (f"  {path}", "foreground")), path=path)
+            for path, mark in changed
+            if path and mark != "D" and not path.endswith("/")
+        )
+        yield WelcomePart("Changed since the last commit", rows)
+        call = BY_ID["sessions"].call
+        rows = tuple(
+            WelcomeRow(
+                (
+                    (f"{recent.when}  ", "muted"),
+                    (recent.asked, "foreground"),
+                    (f"  {recent.undecided} to decide" if recent.undecided else "", "warning"),
+                ),
+                call=call,
+            )
+            for recent in state.recent
+        )
+        yield WelcomePart("Earlier here", rows, self._services.key_for("sessions"))
 
 
 def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
@@ -378,9 +466,15 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     last, branch = session.turns.last, ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
+    state, agent = session.status.state, session.agent
+    model = (last.answered_by if last is not None else "") or session.server.model_name
+    if agent.on:
+        model = agent.title
+        if agent.busy:
+            state = SessionState.WAITING if agent.asking else SessionState.STREAMING
     return StatusFacts(
-        model=(last.answered_by if last is not None else "") or session.server.model_name,
-        state=session.status.state,
+        model=model,
+        state=state,
         rate=rate_of(meter, session.status.state),
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
@@ -396,5 +490,6 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         dirty=0 if repo is None else repo.dirty + repo.untracked,
         watching=session.external.watching,
         reviewing=session.review.on,
+        held=session.gate.waiting,
         guard=session.guard.light(path).words,
     )

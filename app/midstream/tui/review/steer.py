@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from midstream.pairing.scope.find import Candidate
     from midstream.pairing.scope.mentions import NeedsConsentError
+    from midstream.tui.review.converse import Converse
 
 QUIT_WITHIN_S: Final = 2.0
 """A second Ctrl+C within this time quits."""
@@ -44,10 +45,11 @@ _HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
 class Steer(Controller):
     """Actions of the group "Steer the model"."""
 
-    def __init__(self, shared: Shared, navigate: Navigate, aim: Aim) -> None:
+    def __init__(self, shared: Shared, navigate: Navigate, aim: Aim, converse: Converse) -> None:
         super().__init__(shared)
         self._navigate = navigate
         self._aim = aim
+        self._converse = converse
         self._stopped_at = 0.0
         self._ended_at = 0.0
         """When an answer ended by itself, on the monotonic clock; 0 once a late stop was told."""
@@ -74,10 +76,10 @@ class Steer(Controller):
             self.compose()
 
     def leave(self) -> None:
-        """Close the list of mentions, or go back to the code; the text stays."""
+        """Close the list of mentions, or go back to the code; the text and a question stay."""
         if self._composer.close_list():
             return
-        if self._panes.notice.is_shown:
+        if self._panes.notice.is_shown and not self._notices.asking:
             self._notices.clear()
         self._panes.focus(self._pane)
 
@@ -108,12 +110,16 @@ class Steer(Controller):
                 self._notices.say(
                     "info", "Write what the model should do instead; Ctrl+C only stops it."
                 )
-            elif session is not None and (queued := session.turns.fetch_queued()):
+            elif session is not None and (
+                queued := session.agent.fetch_queued() or session.turns.fetch_queued()
+            ):
                 self._composer.put(queued)
                 self._state.refresh()
         elif session is None:
             self._held = text
             self._notices.say("info", "The session is still opening; your text is sent then.")
+        elif self._converse.on:
+            self._converse.send(self._composer.take())
         else:
             selection = self._aim.commented_lines
             self.instruct(self._composer.take(), selection)
@@ -123,7 +129,7 @@ class Steer(Controller):
 
         async def work() -> None:
             if self._held and self._held == self._composer.text.strip():
-                self.instruct(self._composer.take())
+                self.send()
             self._held = ""
 
         self._work.run(work)
@@ -162,6 +168,7 @@ class Steer(Controller):
                 self._sending -= 1
             self._pane.mark = None
             state.tried.add(text)
+            await session.introduction.done()
 
         self._work.run(work)
 
@@ -269,6 +276,8 @@ class Steer(Controller):
             self._notices.say("info", "Not sent; your text stays here.")
         elif self._search is not None and not self._search.is_finished:
             self._search.cancel()
+        elif self._converse.stop():
+            self._stopped_at = 0.0
         elif session is not None and (
             self._sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
@@ -443,11 +452,35 @@ class Steer(Controller):
 
         self._work.run(work)
 
+    def tell_agent(self) -> None:
+        """Tell the agent what was put back, in the best way that there is."""
+        session = self._state.session
+        if session is None:
+            return
+        feedback, agent = session.feedback, session.agent
+        what = counted(feedback.waiting, "put-back")
+        if not feedback.waiting:
+            text = "There is nothing put back that the agent does not know of."
+        elif agent.on:
+            agent.send(feedback.tell())
+            text = f"{agent.title} is told of {what}."
+        elif session.gate.heard:
+            feedback.approve()
+            text = f"The agent is told of {what} with its next edit, or when it wants to stop."
+        else:
+            self._services.copy_to_clipboard(feedback.tell())
+            text = f"Copied: a message about {what}; paste it to the agent."
+        self._notices.say("info", text)
+        self._state.refresh()
+
     def effort(self) -> None:
         from midstream.pairing.choosing import efforts_of
 
         session = self._state.session
         if session is None:
+            return
+        if self._converse.on:
+            self._converse.choose()
             return
         profile = session.server.profile
         own = profile is None or profile.dialect.midstream
@@ -512,7 +545,9 @@ class Steer(Controller):
         if turn is not None and turn.tried:
             paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
         self._services.open_screen(
-            ReadingScreen(self._services.palette, "What the model gets", paragraphs)
+            ReadingScreen(
+                self._services.palette, self._services.glyphs, "What the model gets", paragraphs
+            )
         )
 
     def failures(self) -> None:
@@ -524,7 +559,12 @@ class Steer(Controller):
             return
         paragraphs = [_failures_of(turn, session.turns) for turn in reversed(turns)]
         self._services.open_screen(
-            ReadingScreen(self._services.palette, "Edits that did not match", paragraphs)
+            ReadingScreen(
+                self._services.palette,
+                self._services.glyphs,
+                "Edits that did not match",
+                paragraphs,
+            )
         )
 
 

@@ -34,7 +34,7 @@ from midstream.pairing.simulating import (
 )
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
-from midstream.tui.pages.sheet import PageHelp
+from midstream.tui.pages.help import HelpScreen, Topic
 from midstream.tui.services import RUNNING, AppServices
 from midstream.tui.telemetry.figures import (
     FactLines,
@@ -58,6 +58,7 @@ from midstream.tui.telemetry.wafer_map import (
 )
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.line_api import Painted
 
@@ -210,6 +211,7 @@ class TelemetryScreen(EagerScreen):
 
     def compose(self) -> ComposeResult:
         yield FactLines("head")
+        yield CloseMark(self._palette, self._make.glyphs)
         with Horizontal(id="body"):
             yield FactLines("wall")
             with Vertical(id="right"):
@@ -231,6 +233,7 @@ class TelemetryScreen(EagerScreen):
         self._make = Lines(palette, self._make.glyphs)
         self.query_one(WaferMap).set_palette(palette)
         self.query_one(KeyBar).set_palette(palette)
+        self.query_one(CloseMark).set_palette(palette)
         self.show_all()
 
     def on_unmount(self) -> None:
@@ -459,8 +462,9 @@ class TelemetryScreen(EagerScreen):
         self.services.repaint()
 
     def action_help(self) -> None:
-        keys = [(_shown(key), key.help) for key in KEYS]
-        self.services.open_screen(PageHelp(self._palette, "Rates and wafer", keys, ()))
+        keys = tuple((_shown(key), key.help) for key in KEYS)
+        topics = (Topic("Rates and wafer", keys),)
+        self.services.open_screen(HelpScreen(self._palette, self._make.glyphs, topics))
 
     def action_close(self) -> None:
         self.dismiss(None)

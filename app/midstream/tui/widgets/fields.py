@@ -46,6 +46,9 @@ class TextField(_InOrder, TextArea):
 class LineField(_InOrder, Input):
     """A field of one line."""
 
+    def on_mount(self) -> None:
+        self.cursor_blink = False  # nothing on screen moves by itself
+
 
 class EntryRow(Horizontal):
     """Asks for one line of text.
@@ -117,8 +120,16 @@ class EntryRow(Horizontal):
     def is_open(self) -> bool:
         return self.has_class("-shown")
 
-    def open(self, text: str, *, label: str | None = None, placeholder: str | None = None) -> None:
-        """Show the row with a text to begin with, and focus it."""
+    def open(
+        self,
+        text: str,
+        *,
+        label: str | None = None,
+        placeholder: str | None = None,
+        secret: bool = False,
+    ) -> None:
+        """Show the row with a text to begin with, and focus it; a secret is not readable."""
+        self.field.password = secret
         if label is not None:
             self._label.update(label)
         if placeholder is not None:
@@ -131,6 +142,9 @@ class EntryRow(Horizontal):
 
     def shut(self) -> None:
         self.remove_class("-shown")
+        if self.field.password:
+            with self.field.prevent(Input.Changed):
+                self.field.value = ""
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -153,8 +167,6 @@ class EntryRow(Horizontal):
             self.post_message(self.Given(self, self.field.value, again=True))
 
 
-SUBJECT: Final = 50
-"""Characters of the first line that every tool shows whole."""
 BODY: Final = 72
 """Characters of a line after which tools wrap or cut."""
 
@@ -176,6 +188,8 @@ class MessageTitle(Painted):
     @property
     def limit(self) -> int:
         """Characters that the line should not exceed."""
+        from midstream.pairing.commit import SUBJECT  # not needed before the first paint
+
         return BODY if self.row else SUBJECT
 
     @property

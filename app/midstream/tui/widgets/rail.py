@@ -1,8 +1,8 @@
-"""The file rail: open files and what is decided in them, then the folder as a tree."""
+"""The file rail: open files and what is decided in them, changed files, the folder as a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -18,6 +18,12 @@ LONGEST_LIST: Final = 2_000
 """Rows of the tree; what is beyond them is found by name."""
 UNFOLDED_FILES: Final = 100
 """Files up to which a folder is shown unfolded."""
+MOST_CHANGED: Final = 12
+"""Changed files that are listed above the tree; the others have their marks in it."""
+MARKS: Final[Mapping[str, str]] = {
+    "M": "warning", "R": "warning", "A": "success", "?": "success", "D": "error", "!": "error",
+}  # fmt: skip
+"""Letters of `workspace.repo.RepoStatus.marks` and the palette role of each."""
 _INDENT: Final = 2
 _WIDTH: Final = 30
 """Cells until the layout is known."""
@@ -73,6 +79,11 @@ def parent(path: str) -> str:
     return path[: path.rstrip("/").rfind("/") + 1]
 
 
+def _folders_above(path: str) -> Iterator[str]:
+    while path := parent(path):
+        yield path
+
+
 def is_hidden(folder: str) -> bool:
     """Whether a folder is one like ``.github``: what is worked on is seldom there."""
     return folder[len(parent(folder)) :].startswith(".")
@@ -87,6 +98,10 @@ class Rail(RowList):
         self._files: Sequence[str] = ()
         self._tree = FileTree(())
         self._current = ""
+        self._marks: Mapping[str, str] = {}
+        self._above: frozenset[str] = frozenset()
+        """Folders in which something has a mark."""
+        self._changed: Sequence[str] = ()
         self._unfolded: dict[str, bool] = {}
         """Folders that were folded or unfolded, by the user or to show the open file."""
         self._listed: list[ListRow] = []
@@ -97,12 +112,30 @@ class Rail(RowList):
         """Only where the keys go."""
         return self.has_focus
 
-    def show_files(self, opened: Sequence[FileEntry], files: Sequence[str]) -> None:
-        """Show the open files and all files; does nothing when both are as before."""
-        state = tuple(opened)
-        if self.rows and self._opened == state and self._files is files:
+    def show_files(
+        self,
+        opened: Sequence[FileEntry],
+        files: Sequence[str],
+        marks: Mapping[str, str] | None = None,
+    ) -> None:
+        """Show the open files and all files; does nothing when all is as before.
+
+        Args:
+            opened: Open files.
+            files: All files.
+            marks: What differs from the last commit, see `workspace.repo.RepoStatus.marks`.
+        """
+        state, marks = tuple(opened), marks or {}
+        same = self._files is files and (marks is self._marks or marks == self._marks)
+        if self.rows and self._opened == state and same:
             return
         self._opened = state
+        if not same:
+            self._marks, self._listed = marks, []
+            self._above = frozenset(above for path in marks for above in _folders_above(path))
+            new = tuple(path for path in marks if path.endswith("/"))
+            inside = [path for path in files if new and path.startswith(new)]
+            self._changed = sorted([*(path for path in marks if path and path not in new), *inside])
         current = next((entry.path for entry in opened if entry.current), "")
         if self._files is not files:
             self._files, self._tree, self._listed = files, FileTree(files), []
@@ -122,6 +155,12 @@ class Rail(RowList):
         if self._opened:
             rows.append(ListRow(None, (("OPEN", "muted!"),)))
             rows += [self._open_row(entry, width) for entry in self._opened]
+            rows.append(ListRow(None, ()))
+        opened = {entry.path for entry in self._opened}
+        changed = [path for path in self._changed if path not in opened]
+        if changed:
+            rows.append(ListRow(None, (("CHANGED", "muted!"),), ((f"{len(changed):,}", "muted"),)))
+            rows += [self._changed_row(path, width) for path in changed[:MOST_CHANGED]]
             rows.append(ListRow(None, ()))
         rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(self._files):,}", "muted"),)))
         self.show([*rows, *self._listed], select=select)
@@ -145,10 +184,33 @@ class Rail(RowList):
         if path.endswith("/"):
             mark = self._glyphs.unfolded if self.is_unfolded(path) else self._glyphs.folded
             lead, role = f"{lead}{mark} ", "muted"
-        return ListRow(path, ((lead, "muted"), (self._cut(name, width - len(lead)), role)))
+        git = self._mark(path)
+        room = width - len(lead) - len(git) * 2
+        return ListRow(path, ((lead, "muted"), (self._cut(name, room), role)), git)
+
+    def _mark(self, path: str) -> tuple[Piece, ...]:
+        """What git says about a file or folder, as pieces at the right."""
+        mark = self._marks.get(path, "")
+        if not mark and path in self._above:
+            return ((f" {self._glyphs.separator}", "warning"),)
+        while not mark and path:  # a new folder has one mark for all that is in it
+            path = parent(path)
+            mark = "?" if self._marks.get(path) == "?" else ""
+        return ((f" {mark}", MARKS[mark]),) if mark else ()
+
+    def _changed_row(self, path: str, width: int) -> ListRow:
+        above = parent(path)
+        name, git = path[len(above) :], self._mark(path)
+        room = max(0, width - cell_len(name) - 5)
+        where = above.rstrip("/")
+        if len(where) > room:
+            where = self._glyphs.ellipsis + where[len(where) - room + 1 :] if room > 3 else ""
+        left = ((self._cut(name, width - 2), "foreground"), (f" {visible(where)}", "muted"))
+        # What is deleted cannot be opened.
+        return ListRow(None if self._marks.get(path) == "D" else path, left, git)
 
     def _open_row(self, entry: FileEntry, width: int) -> ListRow:
-        right: list[Piece] = []
+        right: list[Piece] = [*self._mark(entry.path)]
         if entry.added or entry.deleted:
             right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
         if entry.writing:

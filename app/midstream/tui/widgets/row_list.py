@@ -40,7 +40,11 @@ class ListRow:
 
 
 class RowList(ScrollView, can_focus=True):
-    """Rows, of which one is under the cursor."""
+    """Rows, of which one is under the cursor.
+
+    Args:
+        selects: A click moves the cursor; only one on the row under the cursor chooses it.
+    """
 
     DEFAULT_CSS = """
     RowList { scrollbar-size: 0 0; background: $ms-panel; }
@@ -70,6 +74,7 @@ class RowList(ScrollView, can_focus=True):
         *,
         ground: str = "panel",
         keep_right: bool = False,
+        selects: bool = False,
         widget_id: str | None = None,
     ) -> None:
         # The compositor asks for these rows whenever anything beside them changes.
@@ -81,6 +86,7 @@ class RowList(ScrollView, can_focus=True):
         self._glyphs = glyphs
         self._ground = ground
         self._keep_right = keep_right
+        self._selects = selects
 
     def set_palette(self, palette: Palette) -> None:
         self._palette = palette
@@ -218,9 +224,13 @@ class RowList(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         y = self.scroll_offset.y + event.y
-        if 0 <= y < len(self.rows) and self.rows[y].value is not None:
-            self.cursor = y
-            self.refresh()
+        if not 0 <= y < len(self.rows) or (value := self.rows[y].value) is None:
+            return
+        moved, self.cursor = y != self.cursor, y
+        self.refresh()
+        if moved and self._selects:
+            self.post_message(self.Highlighted(self, value))
+        else:
             self.choose()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:

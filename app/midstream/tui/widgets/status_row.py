@@ -58,6 +58,7 @@ class StatusFacts:
         dirty: Changed files in the working tree.
         watching: How files are watched, empty while unknown.
         reviewing: What other programs write waits for decisions.
+        held: The agent that waits for a decision before it writes, ``""`` if none does.
         guard: What the guard does for the open file, and why if it does nothing.
     """
 
@@ -78,6 +79,7 @@ class StatusFacts:
     dirty: int = 0
     watching: str = ""
     reviewing: bool = False
+    held: str = ""
     guard: str = ""
 
 
@@ -192,6 +194,8 @@ class StatusRow(TextLine):
             why = facts.watching.removeprefix("off: ")
             off = "" if why == facts.watching else f"not watching: {why}"
             seen = "reviewing" if facts.reviewing else "watching"
+            if facts.held:
+                seen = f"{facts.held} waits"
             words = seen if native else off or facts.watching
             role = "muted" if native else "warning"
             text = Text(f"{visible(words)}   ", palette.style(role))

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual import events
 from textual.message import Message
 
+from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import Painted
@@ -19,47 +20,149 @@ NOTE_WIDTH: Final = 76
 """Cells after which the sentences below the keys wrap."""
 
 
-class Welcome(Painted):
-    """A few lines in the middle."""
+MOST_ROWS: Final = 4
+"""Rows of one part; there is a page for all of them."""
 
-    DEFAULT_CSS = """
-    Welcome { height: 1fr; width: 1fr; background: $ms-background; content-align: left middle; }
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """An earlier session: when, its first instruction, and hunks that still wait in it."""
+
+    when: str
+    asked: str
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True)
+class WelcomeRow:
+    """A row that can be clicked.
+
+    Attributes:
+        pieces: Texts and the palette role of each.
+        path: The file that a click opens, or ``""``.
+        call: The screen action that a click calls instead.
     """
 
-    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
-        super().__init__(palette, widget_id=widget_id)
-        self._place = ""
-        self._keys: tuple[tuple[str, str], ...] = ()
-        self._note = ""
+    pieces: tuple[tuple[str, str], ...]
+    path: str = ""
+    call: str = ""
 
-    def show(self, place: str, keys: tuple[tuple[str, str], ...], note: str = "") -> None:
-        """Show where we are, keys with what they do, and a sentence below."""
-        if (place, keys, note) != (self._place, self._keys, self._note):
-            self._place, self._keys, self._note = place, keys, note
+
+@dataclass(frozen=True, slots=True)
+class WelcomePart:
+    """A heading with rows below it; ``key`` is the key that shows them all."""
+
+    heading: str
+    rows: tuple[WelcomeRow, ...]
+    key: str = ""
+
+
+class Welcome(Painted):
+    """Where we are, what can be done here, and what waits; in the middle."""
+
+    DEFAULT_CSS = """
+    Welcome { height: 1fr; width: 1fr; background: $ms-background; }
+    """
+
+    @dataclass
+    class PathChosen(Message):
+        """A file was clicked."""
+
+        path: str
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, glyphs, widget_id=widget_id)
+        self._facts: tuple[
+            str, tuple[tuple[str, str], ...], tuple[str, ...], tuple[WelcomePart, ...]
+        ] = ("", (), (), ())
+        self._shown: list[WelcomeRow | None] = []
+        """What each line stands for."""
+
+    def show(
+        self,
+        place: str,
+        keys: tuple[tuple[str, str], ...],
+        notes: tuple[str, ...] = (),
+        parts: tuple[WelcomePart, ...] = (),
+    ) -> None:
+        """Show where we are, keys with what they do, sentences, and parts as far as they fit."""
+        facts = place, keys, notes, tuple(part for part in parts if part.rows)
+        if facts != self._facts:
+            self._facts = facts
             self.refresh()
 
     def render(self) -> Text:
-        palette = self._palette
-        muted = palette.style("muted")
-        lines = [
-            Text("Midstream", palette.style("accent", bold=True)),
-            Text(visible(self._place), muted),
-            Text(),
-        ]
-        for key, words in self._keys:
-            lines.append(
-                Text.assemble(
-                    (f"{key:>5}  ", palette.style("foreground", bold=True)), (words, muted)
-                )
-            )
+        palette, (place, keys, notes, parts) = self._palette, self._facts
+        muted, bold = palette.style("muted"), palette.style("foreground", bold=True)
+        room = max(20, min(self.size.width - 2, NOTE_WIDTH))
+        lines = [Text("Midstream", palette.style("accent", bold=True)), Text(visible(place), muted)]
+        lines += [Text(part, muted) for note in notes for part in wrap(note, room)]
+        keyed = [Text.assemble((f"{key:>5}  ", bold), (words, muted)) for key, words in keys]
+        lines += [Text(), *keyed]
+        self._shown = [None] * len(lines)
+        for part in parts:
+            left = self.size.height - len(lines) - 2
+            if left < 1:
+                break
+            heading = Text.assemble((part.heading, bold), (f"  {part.key}", muted))
+            shown = part.rows[: min(left, MOST_ROWS)]
+            if len(shown) < len(part.rows):
+                heading.append(f"  {len(part.rows) - len(shown):,} more", muted)
+            lines += [Text(), heading, *(self._row(row, room) for row in shown)]
+            self._shown += [None, None, *shown]
         width = min(self.size.width, max(line.cell_len for line in lines))
-        if self._note:
-            room = max(20, min(self.size.width - 2, NOTE_WIDTH))
-            parts = [part for line in self._note.split("\n") for part in wrap(line, room)]
-            lines += [Text(), *(Text(part, muted) for part in parts)]
-            width = max(width, *map(len, parts))
         left = " " * max(0, (self.size.width - width) // 2)
-        return Text("\n").join(Text(left).append_text(line) for line in lines)
+        above = max(0, (self.size.height - len(lines)) // 2)
+        self._shown = [*([None] * above), *self._shown]
+        rows = [*([Text()] * above), *(Text(left).append_text(line) for line in lines)]
+        return Text("\n", no_wrap=True, overflow="crop").join(rows)
+
+    def _row(self, row: WelcomeRow, room: int) -> Text:
+        line = Text("  ", no_wrap=True)
+        for text, role in row.pieces:
+            line.append(visible(text), self._palette.style(role))
+        if line.cell_len > room:
+            line.truncate(room - 1)
+            line.append(self._glyphs.ellipsis, self._palette.style("muted"))
+        return line
+
+    def on_click(self, event: events.Click) -> None:
+        row = self._shown[event.y] if 0 <= event.y < len(self._shown) else None
+        if row is not None and row.path:
+            self.post_message(self.PathChosen(row.path))
+        elif row is not None:
+            self.post_message(self.Pressed(row.call))
+
+
+class IntroductionLine(Painted):
+    """One sentence until it is dismissed; a click opens what it is about."""
+
+    DEFAULT_CSS = """
+    IntroductionLine {
+        height: auto; max-height: 2; display: none; background: $ms-panel; padding: 0 1;
+    }
+    IntroductionLine.-shown { display: block; }
+    """
+
+    class Clicked(Message):
+        """The line was clicked."""
+
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
+        self.text = ""
+
+    def show(self, text: str) -> None:
+        """Show this sentence; none takes no room."""
+        if text != self.text:
+            self.text = text
+            self.set_class(bool(text), "-shown")
+            self.refresh(layout=True)
+
+    def render(self) -> Text:
+        return Text(visible(self.text), self._palette.style("muted"), overflow="fold")
+
+    def on_click(self) -> None:
+        self.post_message(self.Clicked())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +228,11 @@ class Suggestions(Painted):
             style = muted if example.tried else palette.style("foreground")
             text.append(visible(example.title).ljust(width + 3), style)
             words = visible(example.instruction)
-            text.append(shorten(words, max(10, room - width - 7), placeholder=" ..."), muted)
+            words = shorten(words, max(10, room - width - 7), placeholder=" ...")
+            text.append(words, muted)
+            path = visible(example.path)
+            if len(words) + len(path) + 3 <= room - width - 7:
+                text.append(f"   {path}", muted)
         return text
 
     def on_click(self, event: events.Click) -> None:
