@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +23,15 @@ from midstream.settings.store import PROJECT_FILE
 from midstream.settings.value_types import ValueType
 from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme
 from midstream.tui.keymap import PRESETS, all_keys, keys_of
-from midstream.wafer.commands import build_parser as wafer_parser
 
 DOCS: Final = Path(__file__).resolve().parent
+EXIT_CODES: Final = (
+    (0, "done"),
+    (1, "the answer is no (a finding, an edit that does not match, a flagged answer)"),
+    (2, "bad usage"),
+    (3, "endpoint or model unavailable"),
+    (130, "interrupted"),
+)
 HEADER: Final = "<!-- Made by docs/make.py; do not edit. -->\n\n"
 
 
@@ -158,32 +164,39 @@ def commands() -> Iterator[str]:
     """Every command with its arguments."""
     yield "# Commands\n"
     yield (
-        "Exit codes: 0 done, 1 the answer is no (a finding, an edit that does not match, a flagged "
-        "answer), 2 bad usage, 3 endpoint or model unavailable, 130 interrupted. Errors are one "
-        "sentence on standard error; with `--json`, an object on standard output.\n"
+        f"Exit codes: {', '.join(f'{status} {meaning}' for status, meaning in EXIT_CODES)}. Errors "
+        "are one sentence on standard error; with `--json`, an object on standard output.\n"
     )
     yield from command(cli.screen_parser())
     for one in cli.COMMANDS:
-        yield from command(wafer_parser() if one.name == "wafer" else one.parser())
+        yield from command(one.parser())
 
 
 def command(parser: argparse.ArgumentParser, depth: int = 2) -> Iterator[str]:
     yield f"{'#' * depth} {parser.prog}\n"
     if parser.description:
         yield f"{parser.description.replace(chr(10), ' ')}\n"
+    rows, below = arguments(parser)
+    if rows:
+        yield from table(("argument", "meaning"), ((code(typed), text) for typed, text in rows))
+    for inner in below:
+        yield from command(inner, depth + 1)
+
+
+def arguments(
+    parser: argparse.ArgumentParser,
+) -> tuple[list[tuple[str, str]], list[argparse.ArgumentParser]]:
+    """The arguments of a command, as typed and what they mean, and the commands below it."""
     rows: list[tuple[str, str]] = []
     below: list[argparse.ArgumentParser] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             below = list(dict.fromkeys(action.choices.values()))
             for choice in action._choices_actions:
-                rows.append((code(choice.dest), choice.help or ""))
+                rows.append((choice.dest, choice.help or ""))
         elif not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS:
-            rows.append((code(written(action)), (action.help or "").replace("%%", "%")))
-    if rows:
-        yield from table(("argument", "meaning"), rows)
-    for inner in below:
-        yield from command(inner, depth + 1)
+            rows.append((written(action), (action.help or "").replace("%%", "%")))
+    return rows, below
 
 
 def written(action: argparse.Action) -> str:
@@ -196,6 +209,51 @@ def written(action: argparse.Action) -> str:
     if not action.option_strings:
         return value
     return f"{', '.join(action.option_strings)} {value}".strip()
+
+
+# manual page
+
+
+def manual() -> Iterator[str]:
+    """The manual page, in the macros of man(7)."""
+    screen = cli.screen_parser()
+    yield '.TH MIDSTREAM 1 "" Midstream "User Commands"'
+    yield ".SH NAME\nmidstream \\- a terminal pair programmer"
+    yield ".SH SYNOPSIS\n.B midstream\n[options] [PATH]\n.br\n.B midstream\nCOMMAND ..."
+    yield f".SH DESCRIPTION\n{roff(screen.description or '')}"
+    yield roff("The key ? shows the keys of the screen.")
+    yield ".SH OPTIONS"
+    yield from manual_arguments(screen)
+    yield ".SH COMMANDS"
+    for one in cli.COMMANDS:
+        yield from manual_command(one.parser())
+    yield ".SH EXIT STATUS"
+    for status, meaning in EXIT_CODES:
+        yield f".TP\n.B {status}\n{roff(meaning)}"
+    yield ".SH FILES"
+    yield ".TP\n.I ~/.config/midstream/config.toml\nSettings; MIDSTREAM_CONFIG names another file."
+
+
+def manual_command(parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield f".SS {roff(parser.prog)}\n{roff(parser.description or '')}"
+    for inner in (yield from manual_arguments(parser)):
+        yield from manual_command(inner)
+
+
+def manual_arguments(
+    parser: argparse.ArgumentParser,
+) -> Generator[str, None, list[argparse.ArgumentParser]]:
+    rows, below = arguments(parser)
+    for typed, text in rows:
+        yield f".TP\n.B {roff(typed)}\n{roff(text)}"
+    return below
+
+
+def roff(text: str) -> str:
+    """Text without markup, on one line that troff reads as text."""
+    line = " ".join(text.replace("`", "").split())
+    line = line.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
+    return f"\\&{line}" if line[:1] in (".", "'") else line
 
 
 # themes
@@ -251,12 +309,14 @@ REFERENCES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "keys.md": keys,
     "commands.md": commands,
     "themes.md": themes,
+    "midstream.1": manual,
 }
 
 
 def render(name: str) -> str:
     """The text of a page."""
-    return HEADER + "\n".join(REFERENCES[name]()).rstrip() + "\n"
+    header = '.\\" Made by docs/make.py; do not edit.\n' if name.endswith(".1") else HEADER
+    return header + "\n".join(REFERENCES[name]()).rstrip() + "\n"
 
 
 def stale() -> list[str]:

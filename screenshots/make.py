@@ -79,10 +79,14 @@ INFOS = [
 SUMMARIES = {
     "0.jsonl": SessionSummary(
         ("rename total to amount in days_late", "raise a ValueError if entries is empty"),
-        ("tally/reminders.py", "tally/entries.py"), 4, 1, 2,
+        ("tally/reminders.py", "tally/entries.py"), 4, 1, 2, outcomes=((3, 1, 0), (1, 0, 2)),
     ),
-    "1.jsonl": SessionSummary(("add a parameter limit to for_client",), ("tally/entries.py",), 3),
-    "2.jsonl": SessionSummary(("split the invoice into pages",), ("tally/invoice.py",), 0, 2),
+    "1.jsonl": SessionSummary(
+        ("add a parameter limit to for_client",), ("tally/entries.py",), 3, outcomes=((3, 0, 0),)
+    ),
+    "2.jsonl": SessionSummary(
+        ("split the invoice into pages",), ("tally/invoice.py",), 0, 2, outcomes=((0, 2, 0),)
+    ),
 }  # fmt: skip
 
 
