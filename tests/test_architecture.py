@@ -85,3 +85,10 @@ asyncio.run(main())
     )
     loaded = {name.split(".")[0] for name in json.loads(run.stdout.strip().splitlines()[-1])}
     assert loaded.isdisjoint(HEAVY)
+
+
+def test_opening_a_session_does_not_compile_what_only_a_turn_needs() -> None:
+    """These take 0.2 s of processor time, between the first paint and the first file."""
+    later = {"midstream.guard.secrets", "midstream.pairing.request.kinds", "websockets"}
+    code = f"import midstream.pairing.session, sys; assert not {later} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

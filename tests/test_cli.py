@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -88,7 +89,9 @@ def events(output: str) -> list[dict[str, Any]]:
 
 
 def test_version_and_help() -> None:
-    assert midstream_("--version").stdout.strip() == f"midstream {midstream.__version__}"
+    first, second = midstream_("--version").stdout.splitlines()
+    assert first == f"midstream {midstream.__version__}"
+    assert re.fullmatch(r".*\bbrook-4m\b.*, onnxruntime [\d.]+, Python [\d.]+", second)
     done = midstream_("--help")
     assert done.returncode == 0
     for command in COMMANDS:
@@ -449,7 +452,7 @@ def test_doctor_names_own_keys_that_clash_are_lost_or_unknown(folder: Path, tmp_
     assert 'did you mean "hunk.accept"?' in unknown[1]
     assert '"decision.undo" has none' in lost[1]
     assert 'The key Y is claimed by "copy" and "wrap"' in clash[1]
-    (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "D"\n')
+    (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "I"\n')
     assert told() == [(True, "vim, 1 action with your own keys")]
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import shlex
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import midstream
+from midstream.cli import COMMANDS, screen_parser
 
 ROOT = Path(midstream.__file__).parents[2]
 PROSE = (
@@ -21,6 +24,16 @@ PROSE = (
     "docs/architecture.md",
     "docs/benchmarks.md",
     "docs/compatibility.md",
+    "docs/endpoints.md",
+    "docs/guard.md",
+    "docs/index.md",
+    "docs/library.md",
+    "docs/models.md",
+    "docs/review.md",
+    "docs/server.md",
+    "docs/tour.md",
+    "docs/troubleshooting.md",
+    "docs/wafer.md",
 )
 
 
@@ -47,6 +60,41 @@ def test_links_and_named_files_exist(name: str) -> None:
     named = re.findall(r"`((?:app|tests|docs|themes|models|screenshots)/[\w./-]+)`", text)
     missing += [file for file in named if not (ROOT / file).exists()]
     assert not missing
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """The code blocks of the prose in a language, each with the page it is on."""
+    fence = re.compile(rf"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    return [(name, one) for name in PROSE for one in fence.findall((ROOT / name).read_text())]
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """What the prose has the reader type after ``midstream``, with the page."""
+    found: list[tuple[str, list[str]]] = []
+    for name, block in blocks("sh"):
+        for part in re.split(r"\n| && ", block):
+            words = shlex.split(re.split(r" [<>] ", part)[0], comments=True)
+            program = next((word for word in words if "=" not in word), "")
+            if Path(program).name == "midstream":
+                found.append((name, words[words.index(program) + 1 :]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "block"), blocks("python"))
+def test_python_of_the_prose_runs(name: str, block: str) -> None:
+    exec(compile(block, name, "exec"), {})
+
+
+@pytest.mark.parametrize(("name", "block"), blocks("toml"))
+def test_toml_of_the_prose_is_read(name: str, block: str) -> None:
+    assert tomllib.loads(block)
+
+
+@pytest.mark.parametrize(("name", "words"), commands())
+def test_commands_of_the_prose_are_taken(name: str, words: list[str]) -> None:
+    command = next((c for c in COMMANDS if words[:1] == [c.name]), None)
+    parser = screen_parser() if command is None else command.parser()
+    parser.parse_args(words if command is None else words[1:])
 
 
 def defined(path: Path) -> set[str]:
