@@ -65,6 +65,8 @@ class Stage:
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         deadline = asyncio.get_running_loop().time() + TIMEOUT_S
         while not condition():
+            if self.app._exception is not None:  # Nothing more will come.
+                raise self.app._exception
             if asyncio.get_running_loop().time() > deadline:
                 raise AssertionError(
                     f"waited in vain: {what or condition}; notice: {self.notice!r}"

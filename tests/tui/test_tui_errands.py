@@ -114,3 +114,33 @@ async def test_a_save_of_a_file_without_open_hunks_is_told_as_that(
     (project / "pkg" / "things.py").write_text(CODE.replace("total", "sum_"))
     await stage.until(lambda: "changed on disk" in stage.notice, "the save is told")
     assert stage.notice == "pkg/things.py changed on disk; this is the new text."
+
+
+async def test_a_search_that_fails_is_told(
+    project: Path, bill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/bill.py")
+        await stage.instruct("rename cost to price in first")
+        stage.model.give("def first(row):\n    return row.price\n")
+        stage.model.give(None)
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "a hunk")
+        monkeypatch.setattr("sys.executable", str(project / "no-python"))
+        await stage.press("E")
+        await stage.until(lambda: "No search for `cost` could be started" in stage.notice, "told")
+        await stage.press("a")
+        await stage.until(lambda: "row.price" in bill.read_text(), "written")
+
+
+async def test_a_defect_in_the_background_leaves_the_screen_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        monkeypatch.delattr(type(stage.session.turns), "read_ahead")
+        await stage.press("i")
+        stage.composer.put("add a docstring to double")
+        await stage.until(lambda: "Midstream itself failed" in stage.notice, "told")
+        before = len(stage.model.requests)
+        await stage.press("enter")
+        await stage.until(lambda: len(stage.model.requests) > before, "request")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -21,6 +21,9 @@ from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import Painted
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
 
 _ROLES = {"info": "muted", "warning": "warning", "error": "error", "question": "accent"}
 _MARKS = {"info": " ", "warning": "!", "error": "!", "question": "?"}
@@ -201,8 +204,8 @@ class Notices:
 Work = Callable[[], Awaitable[object]]
 
 
-class SerialWork:
-    """Runs coroutines of one screen in order; an error becomes a sentence."""
+class ScreenWork:
+    """Runs coroutines of one screen, in order or beside; an error becomes a sentence."""
 
     def __init__(
         self,
@@ -219,15 +222,28 @@ class SerialWork:
 
     def run(self, work: Work) -> None:
         """Run this after everything that was asked for before."""
-        self._host.run_worker(partial(self._run, work), group="serial", exit_on_error=True)
+        self._host.run_worker(partial(self._run_in_order, work), group="serial")
+
+    def beside(self, work: Work, group: str, *, exclusive: bool = False) -> Worker[None]:
+        """Run this at once; keys do not wait for it.
+
+        Args:
+            work: Makes the coroutine.
+            group: Name of the workers that belong together.
+            exclusive: Whether it ends those that run in its group.
+        """
+        return self._host.run_worker(partial(self._run, work), group=group, exclusive=exclusive)
+
+    async def _run_in_order(self, work: Work) -> None:
+        async with self._lock:
+            await self._run(work)
+            self._done()
 
     async def _run(self, work: Work) -> None:
-        async with self._lock:
-            try:
-                await work()
-            except UserError as error:
-                self._notices.say("error", str(error))
-            except Exception as error:  # an internal error must not take the screen down
-                self._host.log.error(error)
-                self._notices.say("error", self._services.report_defect(error))
-            self._done()
+        try:
+            await work()
+        except UserError as error:
+            self._notices.say("error", str(error))
+        except Exception as error:  # an internal error must not take the screen down
+            self._host.log.error(error)
+            self._notices.say("error", self._services.report_defect(error))

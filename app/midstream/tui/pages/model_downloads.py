@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from textual.worker import Worker
 
@@ -43,7 +44,7 @@ class ModelDownloads:
                 ("let it go on", self._page.notices.clear),
             )
             return
-        self._page.run_worker(self._offer())
+        self._page.work.beside(self._offer, "download")
 
     async def _offer(self) -> None:
         page = self._page
@@ -65,7 +66,7 @@ class ModelDownloads:
 
         def chosen(name: str | None) -> None:
             if name is not None:
-                page.run_worker(ask(name))
+                page.work.beside(partial(ask, name), "download")
 
         async def ask(name: str) -> None:
             page.notices.ask(
@@ -78,7 +79,7 @@ class ModelDownloads:
         page.services.open_screen(picker, chosen)
 
     def _begin(self, name: str) -> None:
-        self._running = self._page.run_worker(self._download(name))
+        self._running = self._page.work.beside(partial(self._download, name), "download")
 
     async def _download(self, name: str) -> None:
         page = self._page

@@ -260,7 +260,7 @@ class ModelsScreen(PageScreen):
             return
         self.asking = True
         self.show_all()
-        self.run_worker(self._ask, exclusive=True)
+        self.work.beside(self._ask, "ask")
 
     async def _ask(self) -> Lists:
         try:

@@ -22,7 +22,7 @@ from textual.widgets import Input, Static, TextArea
 from midstream.actions import BY_ID, Place, actions_on
 from midstream.tui.eager import EagerScreen
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.notices import NoticeLine, Notices, SerialWork
+from midstream.tui.notices import NoticeLine, Notices, ScreenWork
 from midstream.tui.pages.help import HelpScreen, page_topics
 from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
@@ -140,7 +140,7 @@ class PageScreen(EagerScreen):
         self.key_bar = KeyBar(self.palette)
         self.notice = NoticeLine(self.palette)
         self.notices = Notices(self.notice, lambda: services.is_running, self.show_keys)
-        self.work = SerialWork(self, self.notices, services)
+        self.work = ScreenWork(self, self.notices, services)
 
     @property
     def session(self) -> PairingSession | None:

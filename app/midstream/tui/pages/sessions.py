@@ -53,7 +53,7 @@ class SessionsScreen(PageScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._read, group="journals", exclusive=True)
+        self.work.beside(self._read, "journals")
 
     async def _read(self) -> None:
         self.infos = await asyncio.to_thread(earlier_sessions, self.services.root)

@@ -244,7 +244,7 @@ class Aim(Controller):
             self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
 
     def _look_up_context(self) -> None:
-        self._pane.run_worker(self._preview, group="preview", exclusive=True)
+        self._work.beside(self._preview, "preview", exclusive=True)
 
     async def _preview(self) -> None:
         session, draft = self._state.session, self._draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midstream.tui.notices import Notices, SerialWork
+from midstream.tui.notices import Notices, ScreenWork
 from midstream.tui.review.panes import ReviewPanes
 from midstream.tui.review.state import ReviewState
 from midstream.tui.services import AppServices
@@ -17,7 +17,7 @@ class Shared:
     state: ReviewState
     panes: ReviewPanes
     notices: Notices
-    work: SerialWork
+    work: ScreenWork
     services: AppServices
 
 

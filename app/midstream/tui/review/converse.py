@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
-from midstream.tui.notices import Choice, SerialWork
+from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
@@ -35,7 +35,7 @@ class Converse(Controller):
         self._navigate = navigate
         self._aim = aim
         self._hidden = False
-        self._showing = SerialWork(shared.panes.screen, shared.notices, shared.services)
+        self._showing = ScreenWork(shared.panes.screen, shared.notices, shared.services)
         """Apart from what keys ask for, which is not to wait for it."""
         self._due = False
         self._about = ("", False, False)

@@ -52,7 +52,7 @@ class Follow(Controller):
             state.shown_turn = turn.id
             pane.follow()  # the model has not yet named the file it continues in
             return
-        self._panes.screen.run_worker(partial(self._to_beginning, turn), group="turn")
+        self._work.beside(partial(self._to_beginning, turn), "turn")
 
     async def _to_beginning(self, turn: Turn) -> None:
         state, pane = self._state, self._pane
@@ -165,4 +165,4 @@ class Follow(Controller):
             finally:
                 self._opening = False
 
-        self._panes.screen.run_worker(work, group="turn")
+        self._work.beside(work, "turn")

@@ -44,7 +44,7 @@ from midstream.tui.conversation.messages import FilePicked
 from midstream.tui.eager import EagerScreen, FramePace
 from midstream.tui.keymap import bindings
 from midstream.tui.mentions import MentionSource
-from midstream.tui.notices import NoticeLine, Notices, SerialWork
+from midstream.tui.notices import NoticeLine, Notices, ScreenWork
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Shared
@@ -101,7 +101,7 @@ class ReviewScreen(EagerScreen):
         self.panes = panes = ReviewPanes(self, services.palette, services.glyphs)
         self.state = state = ReviewState(self.refresh_facts)
         self.notices = notices = Notices(panes.notice, lambda: services.is_running)
-        work = SerialWork(self, notices, services, self.refresh_facts)
+        work = ScreenWork(self, notices, services, self.refresh_facts)
         self._services = services
         self._work = work
         shared = Shared(state, panes, notices, work, services)
@@ -123,9 +123,9 @@ class ReviewScreen(EagerScreen):
             "show": self.show,
         }
         self._folder = FolderListing(
-            state, services.root, partial(self.run_worker, group="files"), self._read_folder
+            state, services.root, partial(work.beside, group="files"), self._read_folder
         )
-        self._start = StartFacts(state, services, partial(self.run_worker, group="start"))
+        self._start = StartFacts(state, services, partial(work.beside, group="start"))
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0

@@ -14,6 +14,7 @@ from midstream.tui.widgets.welcome import Recent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from midstream.tui.notices import Work
     from midstream.tui.review.state import ReviewState
     from midstream.tui.services import AppServices
 
@@ -36,7 +37,7 @@ class StartFacts:
         self,
         state: ReviewState,
         services: AppServices,
-        start: Callable[[Callable[[], object]], object],
+        start: Callable[[Work], object],
     ) -> None:
         self._state = state
         self._services = services

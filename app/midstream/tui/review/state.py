@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
     from midstream.pairing.suggesting import Suggestion
+    from midstream.tui.notices import Work
     from midstream.tui.widgets.welcome import Recent
 
 LIST_PAUSE_S: Final = 0.5
@@ -131,7 +132,7 @@ class FolderListing:
         self,
         state: ReviewState,
         root: Path,
-        start: Callable[[Callable[[], object]], object],
+        start: Callable[[Work], object],
         changed: Callable[[], None],
     ) -> None:
         self._state = state

@@ -283,7 +283,7 @@ class Steer(Controller):
         ):
             self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
-            self._panes.screen.run_worker(session.turns.stop, group="stop", exclusive=True)
+            self._work.beside(session.turns.stop, "stop", exclusive=True)
             self._stopped_at = 0.0
         elif now - self._stopped_at < QUIT_WITHIN_S:
             self._services.quit()
@@ -404,7 +404,7 @@ class Steer(Controller):
                 )
 
         # Not serial: a search takes seconds, and keys must not wait for it.
-        self._search = self._panes.screen.run_worker(work(), group="elsewhere", exclusive=True)
+        self._search = self._work.beside(work, "elsewhere", exclusive=True)
 
     # modes
 
