@@ -195,6 +195,44 @@ def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Pat
         assert b"\x1b[" not in program.output
 
 
+def test_the_model_is_chosen_and_asked_about(folder: Path) -> None:
+    desk = '[endpoints.desk]\nurl = "http://127.0.0.1:9/v1"\nmodel = "coder"\n'
+    deep = '[endpoints.deep]\nurl = "wss://api.example.com/v1"\nmodel = "large"\n'
+    deep += 'key_env = "DEEP_KEY"\n'
+    (folder / "config.toml").write_text(f"{desk}\n{deep}")
+    said = subprocess.run(
+        [sys.executable, "-m", "midstream", "project", "--plain"],
+        input="model\neffort\neffort high\nsent\nfailures\nmodel large\nmodel none-such\n"
+        "model desk/coder\nmodel\n",
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**environment(folder), "MIDSTREAM_CONFIG": str(folder / "config.toml")},
+        timeout=PATIENCE_S,
+        check=False,
+    ).stdout
+    first, last = said.split("answers from the next instruction on.")
+    assert "rill-116m: on this machine, 4,096 tokens, in use" in first
+    assert "coder: desk\n" in first
+    assert "large: deep, DEEP_KEY is not set" in first
+    assert "DEEP_KEY is not set, and deep needs its key from there" in first
+    assert "There is no model none-such; model lists them." in first
+    assert "Effort auto; there are" in first
+    assert "Effort high from the next instruction on." in first
+    assert "Nothing was sent yet." in first
+    assert "Every edit of this session matched its file." in first
+    assert "coder: desk, in use" in last
+
+
+def test_what_others_write_is_reviewed_from_a_word_on(folder: Path) -> None:
+    said = piped(folder, "review on", "review on", "review off", "putback", "tell").stdout
+    assert "What other programs write from now on waits for your decisions." in said
+    assert "The review of what other programs write is on already." in said
+    assert "What other programs write is taken as it is from now on." in said
+    assert "No hunk waits to be put back." in said
+    assert "There is nothing put back that the agent does not know of." in said
+
+
 def test_no_screen_is_imported() -> None:
     code = (
         "import sys, midstream.plain.loop; "

@@ -220,6 +220,11 @@ class ServerLink:
             await client.connect()
             return client
 
+    @property
+    def settings(self) -> Settings:
+        """The settings that name the server and model of the next request."""
+        return self._settings
+
     def switch(self, settings: Settings) -> None:
         """Send the next request to the server and model of these settings.
 

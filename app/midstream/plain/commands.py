@@ -16,6 +16,7 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
+from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class PlainCommands:
         """That instruction."""
         self._unsent: tuple[str, ...] = ()
         """Files the user was asked about."""
+        model = ModelCommands(session, say)
         self._handlers: dict[str, Callable[[str], Awaitable[None]]] = {
             "accept": self._accept,
             "reject": self._reject,
@@ -71,6 +73,14 @@ class PlainCommands:
             "allow": self._allow,
             "do": self._do,
             "help": self._help,
+            "model": model.model,
+            "effort": model.effort,
+            "sent": model.sent,
+            "failures": model.failures,
+            "continuous": model.continuous,
+            "review": model.review,
+            "putback": model.put_back,
+            "tell": model.tell,
         }
 
     def is_file(self, name: str) -> bool:

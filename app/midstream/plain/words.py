@@ -75,6 +75,31 @@ WORDS: Final = (
     Word("open", "open FILE, open FILE:10-20", "what the next instruction is about", _PLACE),
     Word("files", "files", "the files of this folder"),
     Word("allow", "allow", "send the files you were asked about"),
+    Word(
+        "model",
+        "model, model NAME",
+        "the models; use one from the next instruction on",
+        r"\S*[^\s.,]|",
+    ),
+    Word(
+        "effort",
+        "effort, effort high",
+        "how much is done for an answer",
+        "(?:auto|low|medium|high|xhigh)?",
+    ),
+    Word("sent", "sent", "what went with the last instruction, and what was cut"),
+    Word("failures", "failures", "edits that did not match the file, and why"),
+    Word(
+        "continuous",
+        "continuous on",
+        "follow-up edits whenever you save; off ends it",
+        "(?:on|off)?",
+    ),
+    Word(
+        "review", "review on", "what other programs write waits for you; off ends it", "(?:on|off)?"
+    ),
+    Word("putback", "putback", "put back now what waits until another program has stopped writing"),
+    Word("tell", "tell", "tell the agent what was put back, and why"),
     Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),
     Word("help", "help", "this list"),
     Word("quit", "quit", "leave; undecided hunks are kept"),

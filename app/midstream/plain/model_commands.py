@@ -1,0 +1,184 @@
+"""Commands of plain mode about the model and what works beside it: which, how hard, what was sent.
+
+Each says what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UsageError
+from midstream.pairing.choosing import (
+    ModelChoice,
+    chosen_id,
+    efforts_of,
+    model_choices,
+    with_choice,
+)
+from midstream.pairing.model_lists import kept_lists
+from midstream.pairing.told import note_told, what_is_sent
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+_STATE: Final = {True: "on", False: "off"}
+
+
+class ModelCommands:
+    """Carries them out.
+
+    Args:
+        session: The session.
+        say: Prints one line.
+    """
+
+    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+        self._session = session
+        self._say = say
+
+    async def model(self, rest: str) -> None:
+        """List the models, or use one from the next instruction on.
+
+        Raises:
+            UsageError: There is no such model, or its key is missing.
+        """
+        settings = self._session.server.settings
+        lists = await asyncio.to_thread(kept_lists)
+        choices = await asyncio.to_thread(model_choices, settings, lists=lists)
+        if not rest:
+            used = chosen_id(settings)
+            for choice in choices:
+                self._say(_told(choice, used=choice.id == used))
+            self._say("model NAME uses one from the next instruction on.")
+            return
+        choice = _named(choices, rest)
+        if choice.key == "missing":
+            raise UsageError(
+                f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
+                "export it and start again."
+            )
+        self._session.server.switch(with_choice(settings, choice))
+        self._say(f"{choice.name} answers from the next instruction on.")
+        profile = choice.profile
+        if profile is not None and not profile.loopback:
+            await asyncio.to_thread(note_told, profile.url)
+            self._say(what_is_sent(profile.url))
+
+    async def effort(self, rest: str) -> None:
+        """Tell or set how much is done for an answer.
+
+        Raises:
+            UsageError: The model has no such level.
+        """
+        turns, levels = self._session.turns, efforts_of(self._session.server.profile)
+        if rest and rest not in levels:
+            raise UsageError(f"There is no effort {rest} here; there are {', '.join(levels)}.")
+        if rest:
+            turns.effort = rest
+            self._say(f"Effort {rest} from the next instruction on.")
+        else:
+            self._say(f"Effort {turns.effort}; there are {', '.join(levels)}.")
+
+    async def sent(self, _: str) -> None:
+        """Tell what went with the last instruction, and what was cut or left out."""
+        context = self._session.turns.context
+        if not context.parts:
+            self._say("Nothing was sent yet.")
+            return
+        for part in context.parts:
+            cut = f", cut to {part.cut}" if part.cut else ""
+            self._say(f"{part.name}: {part.tokens:,} tokens{cut}")
+        self._say(f"Together {context.tokens:,} of at most {context.limit:,} tokens, estimated.")
+        for words in context.left_out:
+            self._say(f"Left out: {words}")
+
+    async def failures(self, _: str) -> None:
+        """Tell the edits of this session that did not match their file, and why."""
+        turns = [turn for turn in self._session.turns if turn.failures]
+        if not turns:
+            self._say("Every edit of this session matched its file.")
+        for turn in reversed(turns):
+            self._say(f"{turn.path}: {turn.instruction}")
+            for number, failure in enumerate(turn.failures, 1):
+                first, *rest = failure.split("\n")
+                self._say(f"{number}  {first}")
+                for line in filter(None, rest):
+                    self._say(f"   {line}")
+
+    async def continuous(self, rest: str) -> None:
+        """Ask for follow-up edits whenever a change is saved, or stop that."""
+        background = self._session.background
+        on = not background.continuous if not rest else rest == "on"
+        await background.set_continuous(on=on)
+        self._say(
+            "Saving a change asks for follow-up edits from now on."
+            if on
+            else "Continuous mode is off."
+        )
+
+    async def review(self, rest: str) -> None:
+        """Have what other programs write wait for decisions, or stop that."""
+        review = self._session.review
+        if review.aside and rest != "off":
+            count = await review.look()
+            self._say(f"Opened {counted(count, 'file')} that another program wrote.")
+            return
+        on = not review.on if not rest else rest == "on"
+        if on == review.on:
+            self._say(f"The review of what other programs write is {_STATE[on]} already.")
+        elif on:
+            await review.start(since_commit=False)
+            self._say("What other programs write from now on waits for your decisions.")
+        else:
+            review.stop()
+            self._say("What other programs write is taken as it is from now on.")
+
+    async def put_back(self, _: str) -> None:
+        """Put back at once what waits until another program has stopped writing."""
+        session = self._session
+        if not session.hunks.postponed():
+            self._say("No hunk waits to be put back.")
+        elif count := await session.files.put_backs.apply():
+            self._say(f"{counted(count, 'hunk')} put back; undo takes it back.")
+
+    async def tell(self, _: str) -> None:
+        """Print the message for the agent about what was put back, or let its hooks tell it."""
+        feedback = self._session.feedback
+        if not feedback.waiting:
+            self._say("There is nothing put back that the agent does not know of.")
+        elif self._session.gate.heard:
+            feedback.approve()
+            self._say("The agent is told with its next edit, or when it wants to stop.")
+        else:
+            for line in feedback.tell().splitlines():
+                self._say(line)
+
+
+def _told(choice: ModelChoice, *, used: bool) -> str:
+    """One model as a line."""
+    facts = [
+        "on this machine" if choice.here else choice.endpoint,
+        f"{choice.context:,} tokens" if choice.context else "",
+        f"{choice.key_name} is not set" if choice.key == "missing" else "",
+        "in use" if used else "",
+    ]
+    return f"{choice.name}: {', '.join(filter(None, facts))}"
+
+
+def _named(choices: list[ModelChoice], name: str) -> ModelChoice:
+    """The model that a name means.
+
+    Raises:
+        UsageError: None or several have it.
+    """
+    exact = [c for c in choices if name in (c.name, c.endpoint, f"{c.endpoint}/{c.name}")]
+    found = exact or [c for c in choices if c.name.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"There is no model {name}; model lists them.")
+    among = ", ".join(f"{choice.endpoint}/{choice.name}" for choice in found)
+    raise UsageError(f"{name} may be one of {among}; name one of these.")
