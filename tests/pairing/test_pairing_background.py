@@ -271,6 +271,7 @@ async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -
     witness = Witness(session)
     await session.turns.instruct("rename cost to price", path="tally.py", selection=(10, 16))
     first, second = await witness.decidable(2)
+    await session.turns.finished()
     await session.turns.instruct("rename row to line", path="tally.py", selection=(3, 8))
     await session.turns.finished()
     assert await session.background.elsewhere(first) == 0
