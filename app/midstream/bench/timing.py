@@ -33,6 +33,7 @@ from midstream.edits.request import parse_request, render_follow_up, render_requ
 from midstream.engine.bandwidth import timed
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel, PromptTooLongError
+from midstream.engine.patch_drafting import PatchDrafter
 from midstream.engine.plan import EncodedRequest
 from midstream.engine.prompts import load_tokenizer
 from midstream.engine.sampling import Sampler
@@ -510,7 +511,9 @@ def edits_by_format(model: OnnxModel, peers: Peers, progress: Progress) -> dict[
             prompt, tokens = ids(edit.prompt), ids(edit.answer)
             if len(prompt) + len(tokens) + 2 > model.decoder.context_length:
                 continue
-            plan = EncodedRequest(prompt, ids(edit.draft), frozenset(), _NoText())
+            drafter = None if edit.draft else PatchDrafter(edit.prompt, tokenizer, prompt)
+            draft = ids(edit.draft)
+            plan = EncodedRequest(prompt, draft, frozenset(), _NoText(), drafter=drafter)
             settle(model, peers)
             usage = write_forced(model, plan, tokens)
             found[edit.name] = _edits([_turn(prompt, edit.answer, usage, model, peers)])

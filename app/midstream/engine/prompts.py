@@ -18,6 +18,7 @@ from midstream.engine.codec import EditCodec
 from midstream.engine.confidence import AnswerReading, EditJudge
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
+from midstream.engine.patch_drafting import PatchDrafter
 from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.script_codec import ScriptCodec
 from midstream.engine.types import GenerateRequest, Message
@@ -214,9 +215,12 @@ class ChatPrompt:
                 draft = self._tokenizer.encode(region.region, add_special_tokens=False).ids
         if not prompt:
             raise PromptError("The conversation is empty.")
-        return EncodedRequest(
-            prompt, draft, self._stop_ids, ChatDecoder(self._tokenizer, self._stop_ids)
-        )
+        decoder = ChatDecoder(self._tokenizer, self._stop_ids)
+        drafter = None
+        if not draft:
+            source = "\n".join(message.text for message in request.messages)
+            drafter = PatchDrafter(source, self._tokenizer, prompt)
+        return EncodedRequest(prompt, draft, self._stop_ids, decoder, drafter=drafter)
 
     def render(self, request: GenerateRequest) -> str:
         """Return the conversation as the template writes it, up to where the answer begins.
