@@ -38,6 +38,8 @@ def proposed(path: str, before: str, after: str) -> FileProposal:
         ("a.py", BEFORE, "def area(w):\n    return w\n", ""),
         ("a.py", "def (:\n", "def ((:\n", ""),
         ("a.txt", BEFORE, "def (\n", ""),
+        ("a.go", "package a\n", "package a\n\nfunc f( {}\n", "line 3: "),
+        ("a.go", "package a\n\nfunc f( {}\n", "package a\n\nfunc f( {}\n\nvar x = 1\n", ""),
     ],
 )
 async def test_newly_broken(path: str, before: str, after: str, said: str) -> None:
@@ -54,13 +56,13 @@ LONG = "value = compute(1)\n" * (AT_ONCE // 18 + 1)
 )
 async def test_a_long_text_is_read_elsewhere_with_the_same_result(text: str) -> None:
     assert len(text) > AT_ONCE
-    assert await where_broken(text) == syntax_error(text)
+    assert await where_broken("a.py", text) == syntax_error(text)
 
 
 async def test_keys_are_answered_while_a_long_text_is_read() -> None:
     """No thread of this process holds the interpreter meanwhile."""
     used = time.process_time()
-    assert not await where_broken(LONG * 60)
+    assert not await where_broken("a.py", LONG * 60)
     assert time.process_time() - used < 0.5 * _seconds_to_parse(LONG * 60)
 
 
@@ -72,12 +74,13 @@ def _seconds_to_parse(text: str) -> float:
 
 async def test_without_processes_it_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert await where_broken(f"{LONG}def (:\n") == syntax_error(f"{LONG}def (:\n") != ""
+    text = f"{LONG}def (:\n"
+    assert await where_broken("a.py", text) == syntax_error(text) != ""
 
 
 async def test_a_text_that_ends_the_process_is_not_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    assert await where_broken(LONG) == "it cannot be read as Python"
+    assert await where_broken("a.py", LONG) == "it cannot be read as Python"
 
 
 async def test_the_session_says_so(

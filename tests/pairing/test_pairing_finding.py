@@ -79,7 +79,7 @@ async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoi
     async with await PairingSession.open(
         tmp_path, settings=settings, endpoint=endpoint, watch=False
     ) as session:
-        with pytest.raises(TargetUnclearError, match="no Python file in"):
+        with pytest.raises(TargetUnclearError, match="no code in"):
             await session.turns.instruct("add a docstring to `run`")
     with pytest.raises(UserError, match="no folder"):
         await PairingSession.open(tmp_path / "gone", settings=settings, endpoint=endpoint)

@@ -304,5 +304,10 @@ def test_definitions_of_one_name_are_told_apart_by_their_lines() -> None:
         target("add a docstring to A.f", twice)
     assert labels(c.value) == ["A.f (lines 2-3)", "A.f (lines 5-6)"]
     now = ["import os", "", *twice.splitlines()]
-    assert [candidate.locate(now) for candidate in c.value.candidates] == [(3, 5), (6, 8)]
-    assert c.value.candidates[0].locate(["x = 1"]) is None
+    assert [candidate.locate(now, "a.py") for candidate in c.value.candidates] == [(3, 5), (6, 8)]
+    assert c.value.candidates[0].locate(["x = 1"], "a.py") is None
+
+
+def test_a_misspelt_method_is_told_with_the_nearest() -> None:
+    with pytest.raises(TargetUnclearError, match=r"no `ad_d` in shop\.py; nearest: `Cart\.add`"):
+        target("change `ad_d`", SHOP.replace("class Order", "class Other"))

@@ -135,7 +135,7 @@ class Reader:
         found: dict[str, str] = {}
         for path, (before, after) in self._versions(result).items():
             written = result.changes[path] is not None
-            if written and (why := await breaks(path, before, join_lines(after))):
+            if written and (why := await breaks(path, join_lines(before), join_lines(after))):
                 found[path] = why
         return found
 

@@ -1,4 +1,4 @@
-"""Which files are Python, and Python's own parser and compiler behind a lock."""
+"""Where a text breaks the syntax of its language, and Python's own parser behind a lock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import threading
 import warnings
 from typing import Final
+
+from midstream.edits.languages import grammar_of
 
 NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What :func:`parse_python` raises for a text that cannot be read as Python."""
@@ -34,6 +36,35 @@ def parse_python(text: str) -> ast.Module:
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
+
+
+def has_syntax(path: str) -> bool:
+    """Whether the syntax of a file can be checked, by its name."""
+    return is_python(path) or grammar_of(path) is not None
+
+
+def newly_broken(path: str, before: str, after: str) -> str:
+    """Say where a text breaks the syntax of its language: ``"line 12: invalid syntax near `}`"``.
+
+    Args:
+        path: The file, whose name tells the language.
+        before: Its text before.
+        after: Its text after.
+
+    Returns:
+        ``""`` if nothing is wrong, or the same was wrong before.  A Python text that was broken
+        before may be broken anywhere: its parser stops at the first place.
+    """
+    if is_python(path):
+        broken = syntax_error(after)
+        return "" if broken and syntax_error(before) else broken
+    language = grammar_of(path)
+    if language is None:
+        return ""
+    from midstream.edits.trees import new_fault
+
+    fault = new_fault(language, before, after)
+    return "" if fault is None else str(fault)
 
 
 def syntax_error(text: str) -> str:

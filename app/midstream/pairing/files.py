@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import join_lines
-from midstream.edits.syntax import is_python
 from midstream.errors import UserError
 from midstream.pairing.journal import (
     AbsentEntry,
@@ -37,7 +36,7 @@ from midstream.pairing.journal import (
     WritingEntry,
     WroteEntry,
 )
-from midstream.pairing.parsing import where_broken
+from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.put_backs import PutBackQueue
 from midstream.pairing.status import (
     ExternalHunksAdded,
@@ -636,9 +635,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         for path in dict.fromkeys(hunk.path for hunk in hunks):
             after = self[path].composed()
-            if not is_python(path) or not (why := await where_broken(join_lines(after.lines))):
-                self._refused.pop(path, None)
-            elif self._refused.pop(path, None) != after and not await self._broken_on_disk(path):
+            refused = self._refused.pop(path, None)
+            if refused == after:
+                continue
+            if why := await self._newly_broken(path, join_lines(after.lines)):
                 self._refused[path] = after
                 take_back()
                 return (
@@ -647,13 +647,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 )
         return ""
 
-    async def _broken_on_disk(self, path: str) -> bool:
-        """Whether a file does not parse as it is."""
+    async def _newly_broken(self, path: str, after: str) -> str:
+        """Where a text stops parsing that does not where the file on disk does."""
+        if not (why := await where_broken(path, after)):
+            return ""
         try:
             _, _, text = await asyncio.to_thread(read_text, self.workspace, path)
         except UserError:  # A new file; or one that the write will stumble over as well.
-            return False
-        return bool(await where_broken(join_lines(text.lines)))
+            return why
+        return await breaks(path, join_lines(text.lines), after)
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
         from midstream.edits.hunks import UndecidableError

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from midstream.edits.documents import join_lines
 from midstream.edits.syntax import is_python
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.parsing import breaks
@@ -246,7 +247,7 @@ async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -
     for path in dict.fromkeys(hunk.path for hunk in hunks) if not job.anyway else ():
         proposal = session.files[path]
         lines = proposal.base.lines
-        if broken := await breaks(path, lines, proposal.proposed_region(0, len(lines))):
+        if broken := await breaks(path, join_lines(lines), proposal.proposed_region(0, len(lines))):
             return f"{path} would not parse any more ({broken}); --anyway writes it"
     return ""
 

@@ -7,48 +7,47 @@ child process, so that the screen keeps answering keys.
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import Final
 
-from midstream.edits.documents import join_lines
-from midstream.edits.syntax import is_python, syntax_error
+from midstream.edits.syntax import has_syntax, is_python, newly_broken
 
 AT_ONCE: Final = 10_000
 """Characters that are parsed here, within some 3 ms; a process takes 50 ms to begin."""
 _PARSER_S: Final = 10.0
 
 
-async def breaks(path: str, before: Sequence[str], after: str) -> str:
-    """Say where a file stops parsing; ``""`` if it does not, did not before, or is not Python.
-
-    Args:
-        path: The file; nothing but Python has a parser here.
-        before: Its lines before.
-        after: Its text after.
-    """
-    if not is_python(path) or not (broken := await where_broken(after)):
-        return ""
-    return "" if await where_broken(join_lines(before)) else broken
-
-
-async def where_broken(text: str) -> str:
-    """What :func:`~midstream.edits.syntax.syntax_error` says, without holding the loop up.
+async def breaks(path: str, before: str, after: str) -> str:
+    """What :func:`~midstream.edits.syntax.newly_broken` says, without holding the loop up.
 
     A text that takes the parser too long counts as one without errors.
+
+    Args:
+        path: The file; ``""`` comes back for a language without a parser here.
+        before: Its text before.
+        after: Its text after.
     """
-    if len(text) <= AT_ONCE:
-        return syntax_error(text)
-    return await asyncio.to_thread(_ask_child, text)
+    if not has_syntax(path):
+        return ""
+    if max(len(before), len(after)) <= AT_ONCE:
+        return newly_broken(path, before, after)
+    return await asyncio.to_thread(_ask_child, path, before, after)
 
 
-def _ask_child(text: str) -> str:
+async def where_broken(path: str, text: str) -> str:
+    """Say where a text breaks the syntax of its language, ``""`` if it does not."""
+    return await breaks(path, "", text)
+
+
+def _ask_child(path: str, before: str, after: str) -> str:
     command = [sys.executable, "-P", "-m", "midstream.pairing.syntax_child"]
+    asked = json.dumps({"path": path, "before": before, "after": after})
     try:
         done = subprocess.run(
             command,
-            input=text.encode("utf-8", "surrogatepass"),
+            input=asked.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_PARSER_S,
@@ -57,6 +56,8 @@ def _ask_child(text: str) -> str:
     except subprocess.TimeoutExpired:
         return ""
     except OSError:  # No process can be started; then it has to be done here.
-        return syntax_error(text)
+        return newly_broken(path, before, after)
     # The parser can bring down its process by a text that is nested too deeply.
-    return done.stdout.decode() if done.returncode == 0 else "it cannot be read as Python"
+    if done.returncode != 0:
+        return "it cannot be read as Python" if is_python(path) else "it cannot be read"
+    return done.stdout.decode()

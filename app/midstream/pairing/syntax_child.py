@@ -1,22 +1,24 @@
-"""A process that reads one Python text from its input and says where it stops being Python."""
+"""A process that reads two versions of a file and says where the second breaks its syntax."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from typing import Final
+from typing import Any, Final, cast
 
-from midstream.edits.syntax import syntax_error
+from midstream.edits.syntax import newly_broken
 
 _MODEST: Final = 10
 
 
 def main() -> None:
-    """Print ``syntax_error`` of the text, at a low priority."""
+    """Print what ``newly_broken`` says of ``{"path", "before", "after"}``, at a low priority."""
     if hasattr(os, "nice"):
         os.nice(_MODEST)
-    text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-    sys.stdout.buffer.write(syntax_error(text).encode("utf-8", "backslashreplace"))
+    asked = cast("dict[str, Any]", json.loads(sys.stdin.buffer.read()))
+    said = newly_broken(asked["path"], asked["before"], asked["after"])
+    sys.stdout.buffer.write(said.encode("utf-8", "backslashreplace"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an ``@`` in an instruction can become: files of the folder, and what Python files define.
+"""What an ``@`` in an instruction can become: files of the folder, and what these define.
 
 Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
 is not read yet is left out, which :meth:`MentionSource.missing` says.  Shows nothing, and does not
@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax, is_python
 from midstream.tui.fuzzy import fuzzy_score
 
 MOST: Final = 50
 """Candidates at most."""
 MOST_READ: Final = 2_000
-"""Python files that are read for their definitions."""
+"""Files that are read for their definitions."""
+MOST_TREES: Final = 400
+"""Files in other languages than Python among them, of which a whole tree is made."""
 LONGEST_OUTLINED: Final = 10_000
 """Lines; longer files take too long to outline."""
 OLD_S: Final = 30.0
@@ -171,7 +173,7 @@ class MentionSource:
         path, colon, _ = query.rpartition(":")
         if colon:
             target = path.strip('"')
-            unread = is_python(target) and target not in self._symbols
+            unread = has_syntax(target) and target not in self._symbols
             return f"reading {target}" if unread else ""
         if not self._listed():
             return MORE_FILES
@@ -185,7 +187,7 @@ class MentionSource:
         recent = self._recent()
         target = path.strip('"') if colon else recent[0] if recent else ""
         more = False
-        if is_python(target) and target not in self._symbols:
+        if has_syntax(target) and target not in self._symbols:
             self._symbols[target] = await asyncio.to_thread(self._outline, target)
             more = True
         stale = self._listed() and monotonic() - self._project_read > OLD_S
@@ -201,15 +203,18 @@ class MentionSource:
         lines = self._read(path)
         if len(lines) > LONGEST_OUTLINED:
             return ()
-        return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines).definitions)
+        return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines, path).definitions)
 
     def _read_project(self, files: Sequence[str]) -> dict[str, tuple[Symbol, ...]]:
-        paths = [path for path in files if is_python(path)][:MOST_READ]
-        return {path: headers(self._read(path)) for path in paths}
+        paths = [path for path in files if has_syntax(path)]
+        others = [path for path in paths if not is_python(path)][:MOST_TREES]
+        python = [path for path in paths if is_python(path)][: MOST_READ - len(others)]
+        found = {path: headers(self._read(path)) for path in python}
+        return found | {path: self._outline(path) for path in others}
 
 
 def headers(lines: Sequence[str]) -> tuple[Symbol, ...]:
-    """Functions and classes by their headers and indentation: quick, and wrong inside strings."""
+    """Functions and classes of Python by headers and indentation: quick, wrong inside strings."""
     open_names: list[tuple[int, str]] = []
     found: list[Symbol] = []
     for number, line in enumerate(lines):

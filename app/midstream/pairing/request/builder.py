@@ -343,7 +343,7 @@ class RequestBuilder:
         absent = name == renamed and not any(map(word.search, lines[target.start : target.stop]))
         if absent and word.search(proposal.proposed_region(target.start, target.stop)):
             return  # An undecided hunk brings it.
-        if not (absent and outline(lines).named(name)) and (
+        if not (absent and outline(lines, proposal.path).named(name)) and (
             other := await self._find(name, proposal.path)
         ):
             raise other

@@ -14,10 +14,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax
 from midstream.errors import UserError
 from midstream.pairing.scope.mentions import Mention, Mentions, Sureness, find_mentions
-from midstream.pairing.scope.outline import Definition, Outline, identifiers, outline
+from midstream.pairing.scope.outline import (
+    Definition,
+    Outline,
+    declared_names,
+    identifiers,
+    may_define,
+    outline,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -53,9 +60,9 @@ class Candidate:
         name = f"{self.path}: {self.name}" if self.path else self.name
         return name if self.lines is None else f"{name} (lines {self.lines[0] + 1}-{self.lines[1]})"
 
-    def locate(self, lines: Sequence[str]) -> tuple[int, int] | None:
+    def locate(self, lines: Sequence[str], path: str) -> tuple[int, int] | None:
         """Where it is in the file as it is now, ``None`` if it is gone."""
-        found = outline(lines).named(self.name)
+        found = outline(lines, path).named(self.name)
         if not found:
             return None
         definition = found[min(self.number, len(found) - 1)]
@@ -123,7 +130,7 @@ def find_target(
     cursor: int | None = None,
     selection: tuple[int, int] | None = None,
     max_lines: int | None = None,
-    path: str = "the file",
+    path: str = "",
     symbol: str = "",
 ) -> Target:
     """The lines of ``text`` that ``instruction`` is about.
@@ -134,16 +141,17 @@ def find_target(
         cursor: 0-based line of the cursor, if any.
         selection: 0-based half-open line range that overrides everything else.
         max_lines: The longest region the model takes, or ``None`` for no limit.
-        path: What to call the file in a question.
+        path: The file's name, which tells its language.
         symbol: A definition that is named with ``@`` together with the file.
 
     Raises:
         TargetUnclearError: Nothing fits, several things do, or what fits is too long.
     """
     lines = text.lines
+    outlined = outline(lines, path)
+    path = path or "the file"
     if selection is not None:
-        return _selected(lines, selection, max_lines, path)
-    outlined = outline(lines)
+        return _selected(outlined, selection, max_lines, path)
     mentions = find_mentions(instruction)
     if symbol and (named := outlined.named(symbol)):
         if len(named) > 1:
@@ -176,10 +184,10 @@ def find_target(
 def find_in_files(
     files: Iterable[tuple[str, str]], *, instruction: str, cap: int = 200
 ) -> tuple[str, Target]:
-    """The one definition among several Python files that ``instruction`` names.
+    """The one definition among several files that ``instruction`` names.
 
     Args:
-        files: Paths and texts; a text is parsed only if it defines a mentioned name.
+        files: Paths and texts; a text is parsed only if it may define a mentioned name.
         instruction: The instruction.
         cap: Files parsed at most; with more matches the result is never clear.
 
@@ -192,11 +200,10 @@ def find_in_files(
     homes: dict[str, str] = {}
     parsed = 0
     for path, text in files:
-        defined = {match[1] or match[2] for match in _DEFINED.finditer(text)}
-        homes = dict.fromkeys(defined, path) | homes
-        if defined & wanted and parsed < cap:
+        homes = dict.fromkeys(declared_names(path, text), path) | homes
+        if parsed < cap and may_define(path, text, wanted):
             parsed += 1
-            found += _mentioned(path, outline(text.split("\n")), mentions)
+            found += _mentioned(path, outline(text.split("\n"), path), mentions)
     if mentions.renamed is not None and any(f.mention.place for f in found):
         found = [f for f in found if f.mention.place and f.mention.name != mentions.renamed]
     pool = _narrowed(found)
@@ -224,15 +231,16 @@ def find_in_files(
 
 
 def search_workspace(workspace: Workspace, instruction: str) -> str:
-    """The one Python file of the workspace that defines what ``instruction`` names (blocking).
+    """The one file of the workspace that defines what ``instruction`` names (blocking).
 
     Raises:
-        TargetUnclearError: None is named, or several are, or there is no Python file.
+        TargetUnclearError: None is named, or several are, or no file is in a known language.
     """
-    paths = [path for path in workspace.files() if is_python(path)]
+    paths = [path for path in workspace.files() if has_syntax(path)]
     if not paths:
         raise TargetUnclearError(
-            f"There is no Python file in {workspace.root}; open a folder with code or name a file."
+            f"There is no code in {workspace.root} in a language that is read for names; open "
+            "another folder or name a file."
         )
     return find_in_files(_texts(workspace, paths), instruction=instruction)[0]
 
@@ -260,10 +268,10 @@ def not_renamed(
         return TargetUnclearError(sentence, missing=name)
     others: list[str] = []
     known: set[str] = set()
-    for other, text in _texts(workspace, [p for p in workspace.files() if is_python(p)]):
+    for other, text in _texts(workspace, [p for p in workspace.files() if has_syntax(p)]):
         if word.search(text):
             others.append(other)
-        known.update(match[1] or match[2] for match in _DEFINED.finditer(text))
+        known |= declared_names(other, text)
     if others:
         listed = " and ".join(others[:2]) + (" and further files" if others[2:] else "")
         sentence = f"`{name}` is not in {path} but in {listed}; open the one you mean."
@@ -282,14 +290,6 @@ def _texts(workspace: Workspace, paths: list[str]) -> Iterator[tuple[str, str]]:
             continue  # Unreadable files cannot be edited either.
         if len(data) <= LONGEST_BYTES:
             yield path, data.decode("utf-8", "replace").replace("\r\n", "\n")
-
-
-_DEFINED = re.compile(
-    r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)"
-    r"|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)",
-    re.MULTILINE,
-)
-"""A function, a class, or a constant at the top of a module."""
 
 
 def _mentioned(path: str, outlined: Outline, mentions: Mentions) -> list[_Found]:
@@ -481,15 +481,15 @@ def _only_thing(lines: Sequence[str], outlined: Outline) -> Target | None:
 
 
 def _selected(
-    lines: Sequence[str], selection: tuple[int, int], max_lines: int | None, path: str
+    outlined: Outline, selection: tuple[int, int], max_lines: int | None, path: str
 ) -> Target:
     start, stop = selection
+    lines = outlined.lines
     if start < 0 or stop < start or start > len(lines):
         raise TargetUnclearError(
             f"Lines {start + 1}-{stop} are not in {path}, which has {len(lines)}."
         )
     stop = min(stop, len(lines))
-    outlined = outline(lines)
     whole = [d for d in outlined.definitions if (d.start, d.stop) == (start, stop)]
     target = Target(start, stop, whole[0].name if whole else "", "the marked lines")
     return _fitting(target, outlined, max_lines, path)
@@ -557,7 +557,7 @@ def _nearest(wanted: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
     near: dict[str, None] = {}
     for word in wanted:
         last = word.rpartition(".")[2]
-        found = process.extract(last, by_last, scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR)
+        found = process.extract(last, list(by_last), scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR)
         for match, _, _ in found:
             near.setdefault(by_last[match])
     return tuple(near)[:3]

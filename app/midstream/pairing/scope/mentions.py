@@ -56,7 +56,8 @@ class Mention:
     modifies: bool = False
 
 
-_NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_NAME = r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*"
+"""A name with the joints of all languages: ``Cart.add``, ``Cart::add``, ``Cart#add``."""
 _TOKEN = re.compile(
     rf"`(?P<ticks>{_NAME})(?:\(\))?`|(?P<call>{_NAME})\(\)"
     rf"|(?<!\w)(?P<quote>[\"'])(?P<quoted>{_NAME})(?P=quote)|(?P<bare>{_NAME})"
@@ -128,12 +129,12 @@ class Mentions:
 def find_mentions(instruction: str) -> Mentions:
     """The possible names in ``instruction``."""
     rename = _RENAME.search(instruction)
-    called = {match["new"] for match in _CALL.finditer(instruction)}
+    called = {_dotted(match["new"]) for match in _CALL.finditer(instruction)}
     found: dict[str, Mention] = {}
     words: list[str] = []
     for match in _TOKEN.finditer(instruction):
         marked = match["ticks"] or match["call"] or match["quoted"]
-        name = marked or match["bare"]
+        name = _dotted(marked or match["bare"])
         before = [word for word in words if word not in _LINKS]
         words.append(name.lower())
         first_word = not before and not marked and not _ACTS.match(instruction, match.end())
@@ -166,12 +167,18 @@ def find_mentions(instruction: str) -> Mentions:
         known = found.get(name)
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention
-    return Mentions(tuple(found.values()), rename["old"] if rename else None)
+    return Mentions(tuple(found.values()), _dotted(rename["old"]) if rename else None)
+
+
+def _dotted(name: str) -> str:
+    return re.sub("::|#", ".", name)
 
 
 def new_names(instruction: str) -> list[str]:
     """The names that a change must introduce: ``rename a to b``, ``call it b``."""
-    found = [m["new"] for pattern in (_RENAME, _CALL) for m in pattern.finditer(instruction)]
+    found = [
+        _dotted(m["new"]) for pattern in (_RENAME, _CALL) for m in pattern.finditer(instruction)
+    ]
     return [name for name in dict.fromkeys(found) if name.lower() not in _WHEN]
 
 

@@ -1,8 +1,8 @@
-"""The definitions of a Python file and the lines they take.
+"""The definitions of a file and the lines they take.
 
-Made from the syntax tree.  A file that does not parse is read by its indentation instead, because
-users want help with exactly these; so is a very long one, because parsing it would block the
-screen.
+Made from the syntax tree.  A Python file that does not parse is read by its indentation instead,
+because users want help with exactly these; so is a very long one, because parsing it would block
+the screen.  Other languages have trees of files with errors, too (``edits.trees``).
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING
 
+from midstream.edits.languages import grammar_of
 from midstream.edits.syntax import NOT_PYTHON, parse_python
 
-Kind = Literal["function", "class", "assignment"]
+if TYPE_CHECKING:
+    from midstream.edits.languages import Language
+    from midstream.edits.trees import DefinitionKind
 
 PARSED_LINES = 3_000
 """Longest file that is parsed; the parser blocks everything else in the process."""
@@ -29,12 +32,13 @@ class Definition:
     Attributes:
         name: Dotted name from the top of the file, as in ``Parser.feed``.
         kind: What it is.
-        start: First line, 0-based; decorators belong to it.
+        start: First line, 0-based; decorators belong to it, and in other languages than Python the
+            comments right above.
         stop: End line, exclusive.
     """
 
     name: str
-    kind: Kind
+    kind: DefinitionKind
     start: int
     stop: int
 
@@ -61,12 +65,15 @@ class Outline:
         statements: Line ranges of the top-level statements.
         parsed: Whether it was made from the syntax tree and not from indentation.
         lines: The file.
+        local: The lines in which parameters and local variables are bound, by name; ``None`` for
+            Python, where a function is asked itself.
     """
 
     definitions: tuple[Definition, ...]
     statements: tuple[tuple[int, int], ...]
     parsed: bool
     lines: Sequence[str] = field(default=(), repr=False)
+    local: Mapping[str, tuple[int, ...]] | None = field(default=None, repr=False)
 
     @property
     def outermost(self) -> list[Definition]:
@@ -79,6 +86,9 @@ class Outline:
 
     def binding(self, name: str) -> list[Definition]:
         """Outermost functions that have ``name`` as a parameter or local variable."""
+        if self.local is not None:
+            rows = self.local.get(name, ())
+            return [d for d in self.outermost if any(map(d.contains, rows))]
         word = re.compile(rf"\b{re.escape(name)}\b")
         return [
             d
@@ -93,21 +103,26 @@ class Outline:
         return exact or [d for d in self.definitions if d.name.endswith("." + name)]
 
 
-def outline(lines: Sequence[str]) -> Outline:
-    """The outline of a file, given as lines without terminators.
+def outline(lines: Sequence[str], path: str = "") -> Outline:
+    """The outline of a file.
 
     The last one is cached, because it is needed for the same file at every key press.
+
+    Args:
+        lines: The file, as lines without terminators.
+        path: Its name, which tells the language; what tells none is read as Python.
     """
     global _last
-    if _last is not None and _last.lines == lines:
-        return _last
-    outlined = _outlined(lines)
+    language = grammar_of(path)
+    if _last is not None and _last[0] is language and _last[1].lines == lines:
+        return _last[1]
+    outlined = _outlined(lines) if language is None else _outlined_in(language, lines)
     if isinstance(lines, tuple):  # a list could change
-        _last = outlined
+        _last = language, outlined
     return outlined
 
 
-_last: Outline | None = None
+_last: tuple[Language | None, Outline] | None = None
 
 
 def identifiers(lines: Sequence[str]) -> frozenset[str]:
@@ -132,6 +147,41 @@ def identifiers(lines: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
+def declared_names(path: str, text: str) -> set[str]:
+    """The names that a file seems to define, quickly: for offering what was misspelt."""
+    pattern = _DECLARED if grammar_of(path) is not None else _DEFINED
+    return {found for match in pattern.finditer(text) if (found := match[1] or match[2])}
+
+
+def may_define(path: str, text: str, names: Collection[str]) -> bool:
+    """Whether a file may define one of some names, so that an outline of it is worth its time."""
+    if grammar_of(path) is None:
+        return not declared_names(path, text).isdisjoint(names)
+    if not names:
+        return False
+    listed = "|".join(map(re.escape, names))
+    introduced = rf"(?:{_INTRODUCES})[\s*]+(?:\([^()\n]*\)\s*)?(?:\w+(?:::|\.))*(?:{listed})\b"
+    return re.search(rf"{introduced}|\b(?:{listed})\b[?!]?\s*[(=<:{{]", text) is not None
+
+
+_DEFINED = re.compile(
+    r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+([^\W\d]\w*)"
+    r"|^([^\W\d]\w*)[ \t]*(?::[^=\n]+)?=(?!=)",
+    re.MULTILINE,
+)
+"""In Python: a function, a class, or a constant at the top of a module."""
+_INTRODUCES = (
+    r"\b(?:class|concept|const|def|enum|fn|func|function|interface|let|mod|module|namespace|record"
+    r"|static|struct|trait|type|union|using|var)|macro_rules!|\#define|\btypedef\b[^;\n]*"
+)
+_DECLARED = re.compile(
+    rf"(?:{_INTRODUCES})[\s*]+(?:\([^()\n]*\)\s*)?(?:self\.)?([^\W\d]\w*)"
+    r"|^[ \t\w<>,&*:\[\]]*?\b([^\W\d]\w*)\([^()\n]*\)[^;=\n]{0,80}\{[ \t]*$",
+    re.MULTILINE,
+)
+"""In other languages: what comes behind a word that introduces it, or has a body in braces."""
+
+
 def _outlined(lines: Sequence[str]) -> Outline:
     if len(lines) > PARSED_LINES:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
@@ -141,6 +191,15 @@ def _outlined(lines: Sequence[str]) -> Outline:
         return Outline(tuple(_by_indentation(lines)), (), parsed=False, lines=lines)
     statements = tuple((_first_line(node), _stop(node)) for node in tree.body)
     return Outline(tuple(_definitions(tree.body, "")), statements, parsed=True, lines=lines)
+
+
+def _outlined_in(language: Language, lines: Sequence[str]) -> Outline:
+    from midstream.edits.trees import names
+
+    found = names(language, lines)
+    definitions = tuple(Definition(d.name, d.kind, d.start, d.stop) for d in found.defined)
+    parsed = bool(found.statements)
+    return Outline(definitions, found.statements, parsed, lines, found.local or {})
 
 
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -153,7 +212,7 @@ def _definitions(
         if isinstance(node, _DEFS):
             name = prefix + node.name
             is_class = isinstance(node, ast.ClassDef)
-            kind: Kind = "class" if is_class else "function"
+            kind: DefinitionKind = "class" if is_class else "function"
             yield Definition(name, kind, _first_line(node), _stop(node))
             yield from _definitions(node.body, name + ".", local=not is_class)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -231,7 +290,7 @@ def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
             open_names.pop()
         name = ".".join([*(outer for _, outer in open_names), match[3]])
         open_names.append((indent, match[3]))
-        kind: Kind = "class" if match[2] == "class" else "function"
+        kind: DefinitionKind = "class" if match[2] == "class" else "function"
         start = _decorated_from(lines, number, indent)
         yield Definition(name, kind, start, _block_end(lines, number, indent, inside))
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax, is_python
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.references import ReferencesError, listed, renames, uses_left
 from midstream.pairing.status import HunkDecided, SessionEvent, TurnFinished
@@ -63,7 +64,7 @@ class Verdict:
     """The result of the checks for one version of the files.
 
     Attributes:
-        broken: Where it does not parse, ``""`` if it does (or is not Python).
+        broken: Where it does not parse, ``""`` if it does (or nothing reads its language).
         introduced: What ruff finds that it did not find before.
         tests: Whether the test command succeeded, ``None`` where it did not run.
         changed: Lines that differ from before.
@@ -139,11 +140,13 @@ async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdic
     """What the checks say about a new version of a file."""
     changed = sum(a != b for a, b in zip(before, after, strict=False))
     changed += abs(len(before) - len(after))
-    if not is_python(path):
+    if not has_syntax(path):
         return Verdict(changed=changed)
     old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
-    if broken := await where_broken(new):
-        return Verdict("" if await where_broken(old) else broken, changed=changed)
+    if await where_broken(path, new):
+        return Verdict(await breaks(path, old, new), changed=changed)
+    if not is_python(path):
+        return Verdict(changed=changed)
     found = await asyncio.to_thread(_introduced, path, old, new)
     return Verdict(introduced=found, changed=changed)
 
@@ -188,16 +191,17 @@ def _ruff(path: str, text: str) -> list[LintFinding]:
 
 
 async def newly_broken(proposal: FileProposal) -> str:
-    """Say where a Python file stops parsing if all open hunks are accepted.
+    """Say where a file stops parsing if all open hunks are accepted.
 
     Returns:
-        ``"line 12: invalid syntax"``, or ``""`` where nothing is wrong, the file did not parse
-        before either, or it is not checked.
+        ``"line 12: invalid syntax"``, or ``""`` where nothing is wrong, it was wrong before, or the
+        file is not checked.
     """
     lines = proposal.base.lines
     if len(lines) > _MOST_LINES:
         return ""
-    return await breaks(proposal.path, lines, proposal.proposed_region(0, len(lines)))
+    after = proposal.proposed_region(0, len(lines))
+    return await breaks(proposal.path, join_lines(lines), after)
 
 
 class UndefinedNames:

@@ -132,7 +132,7 @@ class AnswerFactory:
         again = renamed_again(question.text, asked, old, new)
         if again is None:
             return question
-        found = outline(proposal.composed().lines)
+        found = outline(proposal.composed().lines, proposal.path)
         name = last.turn.symbol
         called = ".".join([*name.split(".")[:-1], again.given])
         homes = found.named(name) or found.named(called) if name else []

@@ -111,6 +111,7 @@ class Aim(Controller):
                     cursor=view.to_written(hunk.start),
                     selection=None,
                     max_lines=longest,
+                    path=view.proposal.path,
                 )
                 return replace(found, why=f"about the {name}")
             text = with_at_paths(self._composer.text, lambda: self._state.files)

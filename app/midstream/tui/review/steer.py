@@ -208,7 +208,7 @@ class Steer(Controller):
         async def work() -> None:
             if not await self._navigate.open_path(path) or (view := self._state.view) is None:
                 return
-            lines = candidate.locate(view.proposal.composed().lines)
+            lines = candidate.locate(view.proposal.composed().lines, view.proposal.path)
             if lines is None:
                 key = self._services.key_for("select")
                 self._notices.say(
