@@ -154,3 +154,20 @@ async def test_a_damaged_graph_is_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"\.onnx") as caught:
         await server.start()
     assert "\n" not in str(caught.value)
+
+
+async def test_the_next_server_need_not_read_a_conversation_again(tmp_path: Path) -> None:
+    write_folder(tmp_path / "chat", prompt="chat", context=2048)
+    source = ModelSource(folder=tmp_path / "chat", threads=1, kept_mb=64)
+    found: list[int] = []
+    for _ in range(2):
+        server = EmbeddedServer(source, state_dir=tmp_path)
+        client = Client(await server.start())
+        asked = await client.create(messages=[("user", SAMPLE * 4)], max_output_tokens=4)
+        _, end = await read(asked)
+        assert isinstance(end, Finished)
+        found.append(end.usage.cached_tokens)
+        await client.close()
+        await server.close()
+    assert found[0] == 0
+    assert found[1] > 256

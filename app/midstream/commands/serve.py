@@ -51,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="slow down to the simulated speed of a wafer or GPUs, for a 70B or the given model; "
         "replay: finished answers at a wafer's speed",
     )
+    model.add_argument(
+        "--kept-mb",
+        type=_megabytes,
+        default=0,
+        metavar="N",
+        help="megabytes of disk for what chat models have read, for the next start (0: nothing)",
+    )
     model.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
     place = parser.add_argument_group("address and access")
     place.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
@@ -196,6 +203,10 @@ def _rate(text: str) -> float:
     return _number(text, 0, 1e6)
 
 
+def _megabytes(text: str) -> int:
+    return int(_number(text, 0, 1e6))
+
+
 def _pacing(text: str) -> str:
     from midstream.settings import check_setting
 
@@ -255,7 +266,13 @@ def _source(options: argparse.Namespace) -> ModelSource:
     folder = None if options.model is None else find_model(options.model).resolve()
     replay = None if options.replay is None else options.replay.resolve()
     return ModelSource(
-        folder, replay, options.provider, options.threads, options.pace or None, options.pacing
+        folder,
+        replay,
+        options.provider,
+        options.threads,
+        options.pace or None,
+        options.pacing,
+        options.kept_mb,
     )
 
 

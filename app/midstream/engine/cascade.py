@@ -443,7 +443,7 @@ def _has_words(request: GenerateRequest) -> bool:
 
 
 def load_served_model(
-    folder: Path, *, provider: str = "cpu", threads: int | None = None
+    folder: Path, *, provider: str = "cpu", threads: int | None = None, kept_bytes: int = 0
 ) -> TextModel:
     """Load what answers under the name of a model folder: its model, or two if it names another.
 
@@ -453,6 +453,7 @@ def load_served_model(
         folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
         provider: where it runs; see `graph.PROVIDERS`.
         threads: threads inside one operator; None for the cores this process may use.
+        kept_bytes: bytes on disk for what a chat model has read; see `OnnxModel`.
 
     Raises:
         ModelFolderError: the sentence names the file or graph input at fault.
@@ -461,7 +462,7 @@ def load_served_model(
     described = read_folder(folder)
     first = first_folder(described)
     if described.takeover is None or first is None:
-        return OnnxModel(described, provider=provider, threads=threads)
+        return OnnxModel(described, provider=provider, threads=threads, kept_bytes=kept_bytes)
     quick = OnnxModel(first, provider=provider, threads=threads)
     second = BackgroundModel(described, provider=provider, threads=threads)
     return Cascade(quick, second, described.takeover)

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
@@ -19,6 +20,7 @@ from midstream.engine.folder import Drafting, ModelFolder, read_folder
 from midstream.engine.loop import ModelGeneration, Runtime
 from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.prefix_files import PrefixFiles
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextModel, Usage
@@ -106,21 +108,47 @@ class OnnxModel:
     """
 
     def __init__(
-        self, folder: ModelFolder, *, provider: str = "cpu", threads: int | None = None
+        self,
+        folder: ModelFolder,
+        *,
+        provider: str = "cpu",
+        threads: int | None = None,
+        kept_bytes: int = 0,
     ) -> None:
+        """Load the graph and what turns requests into tokens.
+
+        Args:
+            folder: the model folder.
+            provider: where it runs; see `graph.PROVIDERS`.
+            threads: threads inside one operator; None for the cores this process may use.
+            kept_bytes: bytes on disk for what it has read; 0 keeps nothing. Edit models read little
+                and keep nothing.
+
+        Raises:
+            ModelFolderError: the sentence names the file or graph input at fault.
+            UnavailableError: the installed onnxruntime lacks that provider.
+        """
         self.folder = folder
         self._style = prompt_style(folder)
         self.decoder = Decoder(folder, provider=provider, threads=threads)
         self.exact = folder.drafting is not None and self.decoder.causal
         self.drafting: Drafting | None = folder.drafting if self.exact else None
         require_vocabulary(folder, self._style, self.decoder.vocab)
-        self.cache = PrefixCache(self.decoder)
+        kept = bool(kept_bytes) and not folder.is_edit_model
+        self.cache = PrefixCache(
+            self.decoder, files=self._kept_files(provider, kept_bytes) if kept else None
+        )
         self._facts = {**folder.facts, "provider": provider}
         self._turn = threading.Lock()
         self._step = threading.Lock()
         self._ahead: tuple[GenerateRequest, ModelGeneration] | None = None
         self._started: weakref.WeakSet[ModelGeneration] = weakref.WeakSet()
         self._closed = False
+
+    def _kept_files(self, provider: str, budget: int) -> PrefixFiles:
+        version = import_module("onnxruntime").__version__
+        kernels = f"{provider} {version} exact={self.exact}"
+        return PrefixFiles(self.folder, self.decoder.io.cache, source=kernels, budget=budget)
 
     @property
     def name(self) -> str:
@@ -211,27 +239,21 @@ class OnnxModel:
         return self._style.plan(request)
 
     def close(self) -> None:
-        """Stop what runs and wait for it."""
+        """Stop what runs, wait for it, and keep on disk what was read last."""
         self._closed = True
         for generation in list(self._started):
             generation.stop()
         # A generation that is not iterated cannot notice the stop and must not block closing.
         if self._turn.acquire(timeout=CLOSE_SECONDS):
             with self._step:
+                self.cache.keep_on_disk()
                 self.cache.clear()
             self._turn.release()
 
 
 def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = None) -> TextModel:
-    """Load a model folder.
+    """Load a model folder in ONNX Runtime GenAI, Optimum or transformers.js layout.
 
-    Args:
-        folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
-        provider: where it runs; see `graph.PROVIDERS`.
-        threads: threads inside one operator; None for the cores this process may use.
-
-    Raises:
-        ModelFolderError: the sentence names the file or graph input at fault.
-        UnavailableError: the installed onnxruntime lacks that provider.
+    Arguments and errors are those of `OnnxModel`.
     """
     return OnnxModel(read_folder(folder), provider=provider, threads=threads)

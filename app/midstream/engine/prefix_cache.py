@@ -12,18 +12,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from midstream.engine.decoder import Array, Decoder
+from midstream.engine.prefix_files import LEAST_ROWS, PrefixFiles, shared_length
 
 WORTH_SAVING = 48
 """Rows: a shorter tail is quicker to compute again than to look after."""
-
-
-def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Length of the common prefix of two sequences."""
-    limit = min(len(one), len(other))
-    for index in range(limit):
-        if one[index] != other[index]:
-            return index
-    return limit
 
 
 class PrefixCache:
@@ -35,9 +27,13 @@ class PrefixCache:
         budget: bytes that copies may take.
     """
 
-    def __init__(self, decoder: Decoder, *, budget: int = 64 << 20) -> None:
+    def __init__(
+        self, decoder: Decoder, *, budget: int = 64 << 20, files: PrefixFiles | None = None
+    ) -> None:
+        """Start empty; `files` are looked up where copies do not help."""
         self.tokens: list[int] = []
         self.budget = budget
+        self._files = files
         self._decoder = decoder
         self._row_bytes = decoder.io.row_bytes
         self._saved: OrderedDict[tuple[int, ...], list[Array]] = OrderedDict()
@@ -60,6 +56,9 @@ class PrefixCache:
         rows = self._saved[best] if best is not None else None
         if best is not None:
             self._saved.move_to_end(best)
+        if self._files is not None:
+            found = self._files.find(prompt, longest + LEAST_ROWS)
+            rows, longest = found or (rows, longest)
         if self._worth_saving(live):
             self._save()
         self._decoder.fit(len(prompt), live if rows is None else 0)
@@ -76,6 +75,16 @@ class PrefixCache:
     def extend(self, ids: Sequence[int]) -> None:
         """Note that rows for these tokens were computed behind the live ones."""
         self.tokens.extend(ids)
+
+    def keep_on_disk(self) -> None:
+        """Write the live rows to a file if they are worth it."""
+        count = len(self.tokens)
+        if self._files is None or count < LEAST_ROWS:
+            return
+        if count * self._row_bytes <= self._files.budget and not self._files.covers(
+            self.tokens, WORTH_SAVING
+        ):
+            self._files.keep(self.tokens, self._decoder.save_rows(count))
 
     def clear(self) -> None:
         self.tokens = []

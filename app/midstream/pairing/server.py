@@ -296,6 +296,7 @@ class ServerLink:
             self._settings.threads,
             self._settings.pace,
             self._settings.pacing,
+            self._settings.kept_mb,
         )
         server = EmbeddedServer(source, state_dir=self._state)
         self._server = server

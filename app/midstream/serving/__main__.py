@@ -41,12 +41,24 @@ def _die_with_parent() -> None:
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _watch_stdin(rest: int) -> None:
-    """End the process when standard input closes; nothing needs cleaning up."""
+_CLOSE_SECONDS = 1.5
+"""How long the model may take to keep what it has read; the parent waits a little longer."""
+
+
+def _watch_stdin(rest: int, loading: Future[TextModel]) -> None:
+    """End the process when standard input closes, once the model is closed or time is up."""
     with contextlib.suppress(OSError):
         while os.read(rest, 4096):
             pass
+    closing = threading.Thread(target=_close, args=(loading,), daemon=True)
+    closing.start()
+    closing.join(_CLOSE_SECONDS)
     os._exit(0)
+
+
+def _close(loading: Future[TextModel]) -> None:
+    if loading.done() and loading.exception() is None:
+        loading.result().close()
 
 
 def _read_token(stdin: int) -> str:
@@ -99,7 +111,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     _die_with_parent()
     say = _take_stdout()
     token = _read_token(sys.stdin.fileno())
-    threading.Thread(target=_watch_stdin, args=(sys.stdin.fileno(),), daemon=True).start()
     # Ctrl+C in the terminal is for the program on the screen.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if options.nice and hasattr(os, "nice"):
@@ -107,6 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ThreadPoolExecutor(1, thread_name_prefix="load") as pool:
             loading = pool.submit(options.source.load)
+            watched = (sys.stdin.fileno(), loading)
+            threading.Thread(target=_watch_stdin, args=watched, daemon=True).start()
             asyncio.run(_serve(token, loading, say))
     except UserError as error:
         say({"error": {"code": error.code, "message": str(error)}})

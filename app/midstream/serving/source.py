@@ -26,6 +26,7 @@ class ModelSource:
         threads: Threads of the engine; None lets it choose.
         pace: Tokens per second at most; None for as fast as the model is.
         pacing: Machine and model whose simulated speed is imitated; see `wafer.imitations`.
+        kept_mb: Megabytes on disk for what chat models have read; 0 keeps nothing.
     """
 
     folder: Path | None = None
@@ -34,6 +35,7 @@ class ModelSource:
     threads: int | None = None
     pace: float | None = None
     pacing: str = "off"
+    kept_mb: int = 0
 
     @classmethod
     def from_json(cls, text: str) -> ModelSource:
@@ -92,7 +94,12 @@ class ModelSource:
             from midstream.resources import default_model
 
             folder = default_model()
-        model = load_served_model(folder, provider=self.provider, threads=self.threads)
+        model = load_served_model(
+            folder,
+            provider=self.provider,
+            threads=self.threads,
+            kept_bytes=self.kept_mb * 1_000_000,
+        )
         if self.pace is None:
             return model
         from midstream.serving.pace import PacedModel

@@ -26,6 +26,7 @@ from midstream.settings.value_types import (
     COUNT,
     FOLDER,
     LEVELS,
+    MEGABYTES,
     NAME,
     PACING,
     RATE,
@@ -203,6 +204,11 @@ class Settings:
         "model of 70 billion parameters, or the model after a colon (gpu:llama3.1-8b). replay "
         "writes finished answers at a wafer's speed; off does neither.",
         "model.pacing", example="gpu",
+    )
+    kept_mb: int = setting(
+        512, MEGABYTES, Section.MODEL,
+        "Megabytes of disk for what chat models of the built-in server have read, so that the next "
+        "session does not wait for it again; 0 keeps nothing.", "model.kept_mb",
     )
     endpoints: tuple[Profile, ...] = ()
     broken_endpoints: tuple[tuple[str, str], ...] = ()

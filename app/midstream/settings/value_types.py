@@ -227,6 +227,7 @@ PACING: Final = ValueType(
 BINDS: Final = ValueType(Kind.TABLE, _check_binds, "keys by action")
 LEVELS: Final = ValueType(Kind.TABLE, _check_levels, "halt, warn or off by rule")
 COUNT: Final = number(1, 1024, "a whole number from 1 to 1024", int)
+MEGABYTES: Final = number(0, 1e6, "a whole number of megabytes, 0 or more", int)
 RATE: Final = number(1, 1e6, "a number of tokens per second, 1 or more")
 TOKENS: Final = number(1, 1e12, "a whole number of tokens", int)
 DOLLARS: Final = number(0, 1e6, "dollars per million tokens")
