@@ -307,3 +307,53 @@ async def test_uses_outside_of_the_folder_are_told_and_not_written(
             assert await session.files.accept(each.id)
     assert "add_one" in (tmp_path / "lib/main.py").read_text()
     assert above.read_text() == "from lib.util import helper\n\nprint(helper(1))\n"
+
+
+SCRIPT = "export function load(path) {\n  return path + 1\n}\n\nconsole.log(load(1))\n"
+USER = "import { load } from './load.js'\n\nconsole.log(load(2), 'load')\n"
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"languages": "javascript"})])
+async def test_another_language_is_renamed_everywhere_as_well(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "load.js").write_text(SCRIPT)
+    (root / "user.js").write_text(USER)
+    witness = Witness(session)
+    turn = await session.turns.instruct("rename load to fetchAll in load", path="load.js")
+    assert (turn.symbol, turn.start, turn.stop) == ("load", 0, 3)
+    model.give("export function fetchAll(path) {\n  return path + 1\n}\n")
+    model.end()
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    assert await session.files.accept(hunk.id)
+    await witness.until(lambda: "still used" in witness.notice)
+    assert witness.notice.startswith("`load` is still used in load.js:5, user.js:1, user.js:3.")
+    assert await session.background.elsewhere(hunk.id) == 2
+    await session.background.finished()
+    await session.turns.finished()
+    assert len(model.requests) == 1, "the model wrote only the definition"
+    for path in ("load.js", "user.js"):
+        await session.files.accept_rest(path)
+    assert (root / "load.js").read_text() == SCRIPT.replace("load", "fetchAll")
+    renamed = USER.replace("{ load }", "{ fetchAll }").replace("load(2)", "fetchAll(2)")
+    assert (root / "user.js").read_text() == renamed
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"languages": "javascript"})])
+async def test_a_write_that_breaks_another_language_is_asked_for_twice(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    (root / "load.js").write_text(SCRIPT)
+    await session.turns.instruct("change it", path="load.js", cursor=1)
+    model.give("export function load(path) {\n  return (path + 1\n}\n")
+    model.end()
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    assert not await session.files.accept(hunk.id)
+    assert "load.js would not parse any more (line 2: " in "".join(
+        notice.text for notice in session.status.notices
+    )
+    assert (root / "load.js").read_text() == SCRIPT
+    assert await session.files.accept(hunk.id)
+    assert "return (path + 1" in (root / "load.js").read_text()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from midstream.commands.common import print_json, printable
 from midstream.edits.formats import names
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Reader:
         """Where names are still used that a result renames or deletes, as a sentence or ``""``."""
         from midstream.pairing.references import told_uses_left
 
-        if not any(map(is_python, result.changes)):
+        if not any(map(has_syntax, result.changes)):
             return ""
         moved = {
             name for file in result.files if file.new_path for name in (file.path, file.new_path)

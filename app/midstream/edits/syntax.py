@@ -43,6 +43,14 @@ def has_syntax(path: str) -> bool:
     return is_python(path) or grammar_of(path) is not None
 
 
+def same_language(path: str, other: str) -> bool:
+    """Whether two files may use one another's names, by their languages."""
+    mine, theirs = grammar_of(path), grammar_of(other)
+    if mine is None or theirs is None:
+        return is_python(path) and is_python(other)
+    return mine is theirs or (mine.family != "" and mine.family == theirs.family)
+
+
 def newly_broken(path: str, before: str, after: str) -> str:
     """Say where a text breaks the syntax of its language: ``"line 12: invalid syntax near `}`"``.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query, Tree
@@ -90,10 +90,10 @@ def names(language: Language, lines: Sequence[str]) -> Names:
         return Names()
     root = parse(language, text).root_node
     found: dict[int, _Defined] = {}
-    local: dict[str, set[int]] = {}
+    local: dict[int, tuple[str, int]] = {}
     for _, captures in _cursor(language).matches(root):
         for node in captures.get("local", ()):
-            local.setdefault(_text(node), set()).add(node.start_point.row)
+            local[node.id] = _text(node), node.start_point.row
         kind = next(filter(captures.__contains__, _KINDS), None)
         if kind is None or "name" not in captures:
             continue
@@ -106,8 +106,71 @@ def names(language: Language, lines: Sequence[str]) -> Names:
             found[name_node.id] = each
     ordered = sorted(found.values(), key=lambda d: (d.node.start_byte, -d.node.end_byte))
     statements = tuple(_span(node) for node in root.named_children)
-    bound = {name: tuple(sorted(rows)) for name, rows in local.items()}
+    bound: dict[str, tuple[int, ...]] = {}
+    for node_id, (name, row) in local.items():
+        # What has a body of its own is no local variable, though a declaration binds it.
+        if node_id not in found or found[node_id].kind == "assignment":
+            bound[name] = (*bound.get(name, ()), row)
     return Names(tuple(_nested(ordered, language)), statements, bound)
+
+
+Role = Literal["plain", "member", "own", "key", "shorthand"]
+"""How a name is used: by itself; looked up in an object or a type (behind a dot, an arrow or
+colons); the same in the object or class around it (``this``); as the key or the definition of a
+member; as a variable and a key at once (JavaScript's ``{ total }``)."""
+
+
+class Occurrence(NamedTuple):
+    """Where a name stands as code: 0-based line, 0-based column in characters, and how."""
+
+    line: int
+    column: int
+    role: Role = "plain"
+
+    @property
+    def member(self) -> bool:
+        """Whether it belongs to an object or a type."""
+        return self.role in ("member", "own", "key")
+
+
+def occurrences(language: Language, lines: Sequence[str], name: str) -> Iterator[Occurrence]:
+    """Where a name stands as code, by position; not in comments and texts."""
+    text = "\n".join(lines)
+    if len(text) > LONGEST or not name:
+        return
+    data = text.encode("utf-8", "surrogatepass")
+    found = list(re.finditer(rb"(?<!\w)" + re.escape(name.encode()) + rb"(?!\w)", data))
+    root = _parser(language).parse(data).root_node if found else None
+    for match in found:
+        node = root and root.named_descendant_for_byte_range(match.start(), match.end())
+        if node is None or not _is_name(node.type) or _NOT_WORD.sub("", _text(node)) != name:
+            continue
+        start = data.rfind(b"\n", 0, match.start()) + 1
+        before = data[start : match.start()]
+        joint = _JOINT.search(before)
+        column = len(before.decode("utf-8", "surrogatepass"))
+        yield Occurrence(data.count(b"\n", 0, start), column, _role(node.type, joint))
+
+
+def _role(kind: str, joint: re.Match[bytes] | None) -> Role:
+    if joint is not None:
+        return "own" if joint[1] in _OWN else "member"
+    if kind.startswith("shorthand_"):
+        return "shorthand"
+    return "key" if kind in _MEMBER_KINDS else "plain"
+
+
+def _is_name(kind: str) -> bool:
+    return kind.endswith("identifier") or kind.startswith("shorthand_") or kind in _NAME_KINDS
+
+
+_NAME_KINDS: Final = frozenset({"constant", "variable_name", "word", "identifier"})
+_MEMBER_KINDS: Final = frozenset({
+    "field_identifier", "private_property_identifier", "property_identifier",
+})  # fmt: skip
+_NOT_WORD: Final = re.compile(r"[^\w]")
+_JOINT: Final = re.compile(rb"(?:(\w+)\s*)?(?:\.|->|::|&\.|\?\.|#)\s*$")
+_OWN: Final = frozenset({b"this", b"self", b"Self", b"super"})
 
 
 def faults(language: Language, text: str) -> list[Fault]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tokenize
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from midstream.edits.lcs import matching_pairs
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax, same_language
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
 from midstream.pairing.references import (
@@ -36,10 +35,10 @@ from midstream.pairing.similar_edits import (
     EditPlace,
     Substitution,
     around,
+    names_at,
     places,
     renamed_import,
     similar_places,
-    tokens,
 )
 from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
 from midstream.pairing.turn.review import LARGER_MODEL
@@ -145,7 +144,7 @@ class BackgroundTasks:
                 self._texts[path] = lines
             if self.comments:
                 self._take_comments(path, lines)
-            if self.continuous and before is not None and is_python(path):
+            if self.continuous and before is not None and has_syntax(path):
                 # A search takes seconds, and the next save is not to wait for it.
                 search = asyncio.create_task(self._follow_on(path, before, lines))
                 self._searches.add(search)
@@ -172,23 +171,27 @@ class BackgroundTasks:
         after = list(base)
         for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
             after[hunk.start : hunk.stop] = hunk.new
-        found = renames(base, after) if is_python(path) else []
-        if not found and is_python(path):  # What "is still used" was said of may be another hunk's.
-            found = renames(base, self._files[path].composed().lines)
+        found = renames(base, after, path) if has_syntax(path) else []
+        if not found and has_syntax(
+            path
+        ):  # What "is still used" was said of may be another hunk's.
+            found = renames(base, self._files[path].composed().lines, path)
             hunks = self._files.hunks.for_path(path)
         now = list(self._files[path].composed().lines)
-        mine = around(now, self._written(path, hunks[0].start))
+        mine = around(now, self._written(path, hunks[0].start), path)
         asked = 0
         looked_from: set[tuple[str, tuple[int, int]]] = set()
         for wanted in found:
             spots: list[tuple[int, int] | None] = []
             if wanted.kind != "literal":
-                spots += [first_use(base, wanted.old, hunk.start, hunk.stop) for hunk in hunks]
+                spots += [
+                    first_use(base, wanted.old, hunk.start, hunk.stop, path) for hunk in hunks
+                ]
             if not any(spots):
                 asked += await self._spread(path, now, wanted, besides=mine, asked=True)
                 continue
             # The first may be a keyword of another library: `width=self.width`.
-            spots += taken_away(base, now, wanted.old)
+            spots += taken_away(base, now, wanted.old, path)
             try:
                 for spot in filter(None, dict.fromkeys(spots)):
                     if (wanted.old, spot) in looked_from:
@@ -256,7 +259,7 @@ class BackgroundTasks:
 
         def find(lines: Sequence[str]) -> list[EditPlace]:
             return [
-                _place_of(lines, found)
+                _place_of(lines, found, path)
                 for found in find_comments(lines, path)
                 if (found.kind, found.text) == (kind, comment.text)
             ][:1]
@@ -267,8 +270,10 @@ class BackgroundTasks:
     async def _follow_on(self, path: str, before: Sequence[str], after: Sequence[str]) -> None:
         """Queue the edits that a save calls for: uses of a name by reference, literals by text."""
         asked = 0
-        for wanted in renames(before, after):
-            spot = None if wanted.kind == "literal" else _replaced_use(before, after, wanted.old)
+        for wanted in renames(before, after, path):
+            spot = (
+                None if wanted.kind == "literal" else _replaced_use(before, after, wanted.old, path)
+            )
             if spot is None:
                 asked += await self._spread(path, after, wanted, besides=None)
                 continue
@@ -295,7 +300,7 @@ class BackgroundTasks:
         longest = self._server.model_info.max_region_lines
 
         def find(now: Sequence[str]) -> list[EditPlace]:
-            return places(now, wanted, longest)
+            return places(now, wanted, longest, path)
 
         others = [p for p in find(lines) if _key(p) != _key(besides)]
         found = [path] if any(self._free(path, p) for p in others) else []
@@ -426,7 +431,7 @@ class BackgroundTasks:
         def find(now: Sequence[str]) -> list[EditPlace]:
             moved = dict(matching_pairs(then, now))
             lines = [moved[use.line] for use in uses if use.line in moved]
-            found = dict.fromkeys(place for line in lines if (place := around(now, line)))
+            found = dict.fromkeys(place for line in lines if (place := around(now, line, path)))
             return [p for p in found if longest is None or p.stop - p.start <= longest]
 
         return _Task(path, wanted.instruction, find, doubt=doubt)
@@ -439,7 +444,7 @@ class BackgroundTasks:
         for wanted in found:
 
             def find(now: Sequence[str], wanted: Substitution = wanted) -> list[EditPlace]:
-                return places(now, wanted)
+                return places(now, wanted, None, path)
 
             def too_long(
                 now: Sequence[str], find: Callable[[Sequence[str]], list[EditPlace]] = find
@@ -475,7 +480,7 @@ class BackgroundTasks:
         longest = self._server.model_info.max_region_lines
 
         def find(now: Sequence[str]) -> list[EditPlace]:
-            return similar_places(now, old, longest)
+            return similar_places(now, old, longest, path)
 
         if not any(_key(place) != _key(besides) for place in find(lines)):
             return 0
@@ -490,8 +495,8 @@ class BackgroundTasks:
         self, path: str, find: Callable[[Sequence[str]], Sequence[EditPlace]], word: str
     ) -> list[str]:
         found: list[str] = []
-        for other in self._python_files():
-            if other == path or len(found) >= MOST_PLACES:
+        for other in self._code_files():
+            if other == path or not same_language(path, other) or len(found) >= MOST_PLACES:
                 continue
             lines = self._read(other)
             if lines is not None and any(word in line for line in lines) and find(lines):
@@ -602,12 +607,12 @@ class BackgroundTasks:
             what = "1 background edit was" if dropped == 1 else f"{dropped} background edits were"
             self._status.inform(f"{what} cancelled.")
 
-    def _python_files(self) -> Iterator[str]:
-        return (path for path in self._files.workspace.files() if is_python(path))
+    def _code_files(self) -> Iterator[str]:
+        return filter(has_syntax, self._files.workspace.files())
 
     def _read_all(self) -> dict[str, list[str]]:
         texts: dict[str, list[str]] = {}
-        for path in self._python_files():
+        for path in self._code_files():
             if len(texts) >= REMEMBERED_FILES:
                 break
             if (lines := self._read(path)) is not None:
@@ -633,13 +638,14 @@ def _reaches_out(wanted: Substitution, *, asked: bool) -> bool:
     return not wanted.scope and (wanted.kind == "name" or (asked and wanted.kind == "attribute"))
 
 
-def _replaced_use(before: Sequence[str], after: Sequence[str], name: str) -> tuple[int, int] | None:
+def _replaced_use(
+    before: Sequence[str], after: Sequence[str], name: str, path: str
+) -> tuple[int, int] | None:
     """Line and column where a name first stands in the lines that a change replaces."""
     kept = {old for old, _ in matching_pairs(before, after)}
-    for token in tokens(before):
-        line = token.start[0] - 1
-        if token.type == tokenize.NAME and token.string == name and line not in kept:
-            return line, token.start[1]
+    for spot in names_at(before, name, path):
+        if spot.line not in kept:
+            return spot.line, spot.column
     return None
 
 
@@ -662,15 +668,15 @@ def _key(place: EditPlace | None) -> str:
     return "" if place is None else place.symbol or f"line {place.start}"
 
 
-def _place_of(lines: Sequence[str], comment: AiComment) -> EditPlace:
+def _place_of(lines: Sequence[str], comment: AiComment, path: str) -> EditPlace:
     """The comment and the code it is about: what encloses it, else what follows it."""
-    inside = around(lines, comment.start)
+    inside = around(lines, comment.start, path)
     if inside is not None and inside.symbol:
         return inside
     after = comment.stop
     while after < len(lines) and not lines[after].strip():
         after += 1
-    below = inside or (around(lines, after) if after < len(lines) else None)
+    below = inside or (around(lines, after, path) if after < len(lines) else None)
     if below is None:
         return EditPlace(comment.start, comment.stop, "")
     return EditPlace(min(comment.start, below.start), below.stop, below.symbol)

@@ -1,9 +1,10 @@
-"""Uses of a name across a Python project, and those that a change leaves behind.
+"""Uses of a name across a project, and those that a change leaves behind.
 
 The search runs in a child process (``references_child``), so it holds nothing up, and cancelling
 the coroutine ends it.  Jedi was chosen over rope and libcst: of 642 uses of 75 names in pathspec,
 markdown-it-py and httpx it missed 62, rope 104 and libcst 246.  With the grouping of
-``references_child`` what is left are namesakes, such as ``str.join``.
+``references_child`` what is left are namesakes, such as ``str.join``.  What other languages are
+read with knows no types: see ``references_trees``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import asyncio
 import json
 import re
 import sys
-import tokenize
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +20,10 @@ from typing import Any, Final, cast
 
 from midstream import processes
 from midstream.edits.lcs import matching_pairs
-from midstream.edits.syntax import is_python
+from midstream.edits.syntax import has_syntax, same_language
 from midstream.errors import UserError
 from midstream.pairing.scope.outline import Definition, outline
-from midstream.pairing.similar_edits import Substitution, substitutions, tokens
+from midstream.pairing.similar_edits import Substitution, names_at, substitutions
 
 MOST_NAMES: Final = 8
 """Names that are gone from a file and looked for; a file that loses more is being replaced."""
@@ -97,7 +97,7 @@ async def find_uses(
 
     Args:
         root: The folder.
-        files: Its files; those that are not Python are left out.
+        files: Its files; those in other languages than that of ``start`` are left out.
         name: The name.
         start: One of its uses.
         texts: Lines of files that are not to be read from disk.
@@ -110,7 +110,7 @@ async def find_uses(
 
     asked = {
         "root": str(root),
-        "files": [path for path in files if is_python(path)],
+        "files": [path for path in files if same_language(start.path, path)],
         "texts": {path: "".join(f"{x}\n" for x in lines) for path, lines in (texts or {}).items()},
         "name": name,
         "start": [start.path, start.line, start.column],
@@ -161,16 +161,20 @@ def with_name(lines: Sequence[str], uses: Iterable[Use], old: str, new: str) -> 
     return after
 
 
-def first_use(lines: Sequence[str], name: str, start: int, stop: int) -> tuple[int, int] | None:
-    """Line and column where a name first stands as code between two lines."""
-    return _first_on(lines, name, range(start, stop))
+def first_use(
+    lines: Sequence[str], name: str, start: int, stop: int, path: str = ""
+) -> tuple[int, int] | None:
+    """Line and column where a name first stands as code between two lines of a file."""
+    return _first_on(lines, name, range(start, stop), path)
 
 
-def taken_away(before: Sequence[str], after: Sequence[str], name: str) -> list[tuple[int, int]]:
-    """Line and column of the definitions of a name that a change takes away."""
+def taken_away(
+    before: Sequence[str], after: Sequence[str], name: str, path: str = ""
+) -> list[tuple[int, int]]:
+    """Line and column of the definitions of a name that a change of a file takes away."""
     spots = [
-        first_use(before, name, definition.start, definition.stop)
-        for definition in _gone(before, after)
+        first_use(before, name, definition.start, definition.stop, path)
+        for definition in _gone(before, after, path)
         if definition.name.rpartition(".")[2] == name
     ]
     return [spot for spot in spots if spot is not None]
@@ -208,8 +212,8 @@ async def uses_left(
     async def searched(name: str) -> list[str]:
         return [*files, *(await asyncio.to_thread(outside, name) if outside else ())]
 
-    async def occurs(name: str, texts: Lines) -> bool:
-        return await asyncio.to_thread(_occurs, root, await searched(name), name, texts)
+    async def occurs(name: str, texts: Lines, path: str) -> bool:
+        return await asyncio.to_thread(_occurs, root, await searched(name), name, texts, path)
 
     async def look(
         name: str,
@@ -229,22 +233,22 @@ async def uses_left(
             then = before.get(other, now)
             found.extend(
                 UseLeft(name, new, other, line, now[line].strip(), certain)
-                for line in _still_there(then, now, mine, name)
+                for line in _still_there(then, now, mine, name, other)
             )
 
-    for path in (path for path in before if is_python(path)):
-        renamed = {each.old: each.new for each in renames(before[path], after[path])}
-        for definition in _gone(before[path], after[path]):
+    for path in filter(has_syntax, before):
+        renamed = {each.old: each.new for each in renames(before[path], after[path], path)}
+        for definition in _gone(before[path], after[path], path):
             name = definition.name.rpartition(".")[2]
-            spot = first_use(before[path], name, definition.start, definition.stop)
-            if spot is not None and await occurs(name, after):
+            spot = first_use(before[path], name, definition.start, definition.stop, path)
+            if spot is not None and await occurs(name, after, path):
                 body = range(definition.start, definition.stop)
                 await look(name, renamed.get(name, ""), Use(path, *spot), inside=body)
-        for each, old, new in _renamed_uses(before[path], after[path]):
-            if not await occurs(each.old, after):
+        for each, old, new in _renamed_uses(before[path], after[path], path):
+            if not await occurs(each.old, after, path):
                 continue
             # What is defined elsewhere may be used instead.
-            if await occurs(each.new, before):
+            if await occurs(each.new, before, path):
                 mentioned = await searched(each.new)
                 uses = await find_uses(root, mentioned, each.new, Use(path, *new), texts=after)
                 _, come = _changed(before[path], after[path])
@@ -256,17 +260,17 @@ async def uses_left(
 
 
 def _renamed_uses(
-    before: Sequence[str], after: Sequence[str]
+    before: Sequence[str], after: Sequence[str], path: str
 ) -> Iterator[tuple[Substitution, tuple[int, int], tuple[int, int]]]:
     """Names of elsewhere that a change exchanges, each with a use before and one after."""
-    outlined = outline(before)
+    outlined = outline(before, path)
     gone, come = _changed(before, after)
-    for each in substitutions(before, after):
+    for each in substitutions(before, after, path):
         if each.kind == "literal" or each.scope or outlined.named(each.old):
             continue
         attribute = each.kind == "attribute"
-        old = _first_on(before, each.old, gone, attribute=attribute)
-        new = _first_on(after, each.new, come, attribute=attribute)
+        old = _first_on(before, each.old, gone, path, attribute=attribute)
+        new = _first_on(after, each.new, come, path, attribute=attribute)
         if old is not None and new is not None:
             yield each, old, new
 
@@ -279,35 +283,33 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> tuple[set[int], set
 
 
 def _first_on(
-    lines: Sequence[str], name: str, among: Container[int], *, attribute: bool = False
+    lines: Sequence[str], name: str, among: Container[int], path: str, *, attribute: bool = False
 ) -> tuple[int, int] | None:
     """Line and column where a name first stands as code on one of some lines.
 
     An attribute stands behind a dot: a parameter may have its name.
     """
-    before = ""
-    for token in tokens(lines):
-        fits = token.type == tokenize.NAME and token.string == name
-        if fits and token.start[0] - 1 in among and (not attribute or before == "."):
-            return token.start[0] - 1, token.start[1]
-        before = token.string
+    for spot in names_at(lines, name, path):
+        if spot.line in among and (spot.member or not attribute):
+            return spot.line, spot.column
     return None
 
 
-def renames(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
-    """The names and literals that a change of a Python file replaces.
+def renames(before: Sequence[str], after: Sequence[str], path: str = "") -> list[Substitution]:
+    """The names and literals that a change of a file replaces.
 
     Args:
         before: The lines of the file before.
         after: The lines after.
+        path: Its name, which tells the language.
 
     Returns:
         What is exchanged token for token, else definitions that have another name, also where
         more of them has changed: as many of one kind and place go as come.
     """
-    if found := substitutions(before, after):
+    if found := substitutions(before, after, path):
         return found
-    gone, come = _gone(before, after), _gone(after, before)
+    gone, come = _gone(before, after, path), _gone(after, before, path)
     for old in gone:
         home, _, name = old.name.rpartition(".")
 
@@ -361,27 +363,27 @@ def _places(left: Sequence[UseLeft]) -> str:
     return f"{places}{more}"
 
 
-def _gone(before: Sequence[str], after: Sequence[str]) -> list[Definition]:
+def _gone(before: Sequence[str], after: Sequence[str], path: str) -> list[Definition]:
     """Definitions that a change takes away, without those inside of others that go."""
-    there = {definition.name for definition in outline(after).definitions}
-    gone = [d for d in outline(before).definitions if d.name not in there]
+    there = {definition.name for definition in outline(after, path).definitions}
+    gone = [d for d in outline(before, path).definitions if d.name not in there]
     # A namesake that was defined twice and is still defined once is not gone.
     outer = [d for d in gone if not any(other.encloses(d) for other in gone)]
     return list({d.name: d for d in outer}.values())[:MOST_NAMES]
 
 
-def _occurs(root: Path, files: Iterable[str], name: str, changed: Lines) -> bool:
-    """Whether a name stands anywhere in a version of the files, so that a search may find a use."""
+def _occurs(root: Path, files: Iterable[str], name: str, changed: Lines, path: str) -> bool:
+    """Whether a name stands in files in the language of one, so that a search may find a use."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     return any(
-        any(word.search(line) for line in changed.get(path) or _read(root, path))
-        for path in dict.fromkeys([*changed, *files])
-        if is_python(path)
+        any(word.search(line) for line in changed.get(other) or _read(root, other))
+        for other in dict.fromkeys([*changed, *files])
+        if same_language(path, other)
     )
 
 
 def _still_there(
-    before: Sequence[str], after: Sequence[str], uses: Sequence[Use], name: str
+    before: Sequence[str], after: Sequence[str], uses: Sequence[Use], name: str, path: str
 ) -> list[int]:
     """The lines of ``after`` that still have one of the uses in ``before``."""
     lines = {use.line for use in uses}
@@ -390,18 +392,13 @@ def _still_there(
         return sorted(lines)
     found = {kept[line] for line in lines if line in kept}
     # On a changed line `self.total = total` an attribute is no parameter of that name.
-    forms = {_is_member(before, u.line, u.column) for u in uses if u.line not in kept}
+    members = {(s.line, s.column): s.member for s in names_at(before, name, path)}
+    forms = {members.get((u.line, u.column), False) for u in uses if u.line not in kept}
     if forms:
         new = set(range(len(after))) - set(kept.values())
-        spots = ((t.start[0] - 1, t.start[1]) for t in tokens(after) if t.string == name)
-        found |= {
-            line for line, at in spots if line in new and _is_member(after, line, at) in forms
-        }
+        spots = names_at(after, name, path)
+        found |= {s.line for s in spots if s.line in new and s.member in forms}
     return sorted(found)
-
-
-def _is_member(lines: Sequence[str], line: int, column: int) -> bool:
-    return lines[line][:column].rstrip().endswith(".")
 
 
 def _read(root: Path, path: str) -> list[str]:

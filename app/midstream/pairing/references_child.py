@@ -1,4 +1,4 @@
-"""A process that finds the uses of one name in a Python project, with jedi.
+"""A process that finds the uses of one name in a project: in Python with jedi.
 
 Reads one JSON object from its input (see ``Search``) and prints one JSON object a line: first
 ``{"looked_at": 3, "of": 20}`` while it works, at the end ``{"uses": [...]}``.  It is a process of
@@ -23,6 +23,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
+
+from midstream.edits.languages import grammar_of
+from midstream.pairing.references_trees import search_trees
 
 _MODEST: Final = 10
 _LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr", "object"})
@@ -533,6 +536,9 @@ def main() -> None:
         except (OSError, ValueError):
             continue
     texts |= asked["texts"]
+    if grammar_of(start.path) is not None:
+        print(json.dumps({"uses": search_trees(start, asked["name"], texts)}), flush=True)
+        return
     for said in search(root, start, asked["name"], texts):
         print(json.dumps(said), flush=True)
 

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from midstream.edits.languages import grammar_of
 from midstream.edits.lcs import matching_pairs
+from midstream.edits.trees import Occurrence, occurrences
 from midstream.pairing.scope.outline import Definition, Outline, outline
 
 MOST = 3
@@ -73,12 +75,15 @@ class EditPlace:
     symbol: str
 
 
-def substitutions(before: Sequence[str], after: Sequence[str]) -> list[Substitution]:
-    """What a change of a Python file replaced token for token.
+def substitutions(
+    before: Sequence[str], after: Sequence[str], path: str = ""
+) -> list[Substitution]:
+    """What a change of a file replaced token for token.
 
     Args:
         before: The file before, lines without terminators.
         after: The file after.
+        path: Its name, which tells the language; what tells none is read as Python.
 
     Returns:
         At most ``MOST``, in the order in which they appear; none if lines were changed in any
@@ -100,12 +105,12 @@ def substitutions(before: Sequence[str], after: Sequence[str]) -> list[Substitut
                 found.setdefault(pair, number)
     if len(found) > MOST:
         return []
-    outlined = outline(before)
+    outlined = outline(before, path)
     return [_scoped(*pair, line, outlined) for pair, line in found.items()]
 
 
 def places(
-    lines: Sequence[str], wanted: Substitution, longest: int | None = None
+    lines: Sequence[str], wanted: Substitution, longest: int | None = None, path: str = ""
 ) -> list[EditPlace]:
     """Where the old token still stands.
 
@@ -113,16 +118,17 @@ def places(
         lines: The file as it is now.
         wanted: The substitution.
         longest: Longest place in lines; longer ones are left out.
+        path: The file's name, see ``substitutions``.
 
     Returns:
         The functions, or outside of them the statements, that still have it, by position.
     """
-    outlined = outline(lines)
+    outlined = outline(lines, path)
     shadowed = set[str]()
     if wanted.kind == "name" and not wanted.scope:
         shadowed = {definition.name for definition in outlined.binding(wanted.old)}
     found: dict[EditPlace, None] = {}
-    for line in _occurrences(lines, wanted, outlined):
+    for line in _occurrences(lines, wanted, outlined, path):
         place = _around(outlined, line)
         if place is None or place.symbol in shadowed:
             continue
@@ -164,7 +170,7 @@ def renamed_import(lines: Sequence[str], wanted: Substitution) -> list[str] | No
 
 
 def similar_places(
-    lines: Sequence[str], old: Sequence[str], longest: int | None = None
+    lines: Sequence[str], old: Sequence[str], longest: int | None = None, path: str = ""
 ) -> list[EditPlace]:
     """Functions with a line much like one that a change replaced.
 
@@ -172,11 +178,12 @@ def similar_places(
         lines: The file as it is now.
         old: The lines that were replaced.
         longest: Longest place in lines; longer ones are left out.
+        path: The file's name, see ``substitutions``.
     """
     from rapidfuzz import fuzz
 
     wanted = [line.strip() for line in old if len(line.strip()) > len("return")]
-    outlined = outline(lines)
+    outlined = outline(lines, path)
     found: dict[EditPlace, None] = {}
     for number, line in enumerate(lines):
         text = line.strip()
@@ -188,9 +195,9 @@ def similar_places(
     return list(found)
 
 
-def around(lines: Sequence[str], line: int) -> EditPlace | None:
+def around(lines: Sequence[str], line: int, path: str = "") -> EditPlace | None:
     """The function, or outside of functions the statement, that a line belongs to."""
-    return _around(outline(lines), line)
+    return _around(outline(lines, path), line)
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -248,8 +255,15 @@ def _members(outlined: Outline, name: str) -> list[Definition]:
     return found
 
 
-def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) -> Iterator[int]:
+def _occurrences(
+    lines: Sequence[str], wanted: Substitution, outlined: Outline, path: str
+) -> Iterator[int]:
     """Lines in which the old token stands as code."""
+    if grammar_of(path) is not None:
+        for spot in names_at(lines, wanted.old, path) if wanted.kind != "literal" else ():
+            if spot.member == (wanted.kind == "attribute"):
+                yield spot.line
+        return
     members = _members(outlined, wanted.old) if wanted.kind == "attribute" else []
     kinds = {tokenize.NAME} if wanted.kind != "literal" else {tokenize.NUMBER, tokenize.STRING}
     before = ""
@@ -259,6 +273,26 @@ def _occurrences(lines: Sequence[str], wanted: Substitution, outlined: Outline) 
             member = before == "." or _defines(members, line, before)
             if wanted.kind == "literal" or member == (wanted.kind == "attribute"):
                 yield line
+        before = token.string
+
+
+def names_at(lines: Sequence[str], name: str, path: str = "") -> Iterator[Occurrence]:
+    """Where a name stands as code in a file, by position.
+
+    Args:
+        lines: The file.
+        name: The name.
+        path: The file's name, see ``substitutions``.
+    """
+    language = grammar_of(path)
+    if language is not None:
+        yield from occurrences(language, lines, name)
+        return
+    before = ""
+    for token in tokens(lines):
+        if token.type == tokenize.NAME and token.string == name:
+            role = "member" if before == "." else "plain"
+            yield Occurrence(token.start[0] - 1, token.start[1], role)
         before = token.string
 
 

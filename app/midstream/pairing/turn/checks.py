@@ -275,7 +275,7 @@ class UndefinedNames:
                 f"{gone}: only part of the change was accepted. Undo a decision, or ask for the "
                 "rest."
             )
-        elif set(names) <= {each.old for each in renames(before, after)}:
+        elif set(names) <= {each.old for each in renames(before, after, path)}:
             self._status.warn(f"{gone}. Change it where it is still used.", "hunk.elsewhere")
         else:
             self._status.warn(f"{gone}. Undo a decision, or ask for the rest.")
@@ -288,7 +288,7 @@ class UndefinedNames:
             Whether there are any, told now or before.
         """
         before, after = proposal.base.lines, proposal.composed().lines
-        if before == after or not is_python(path):
+        if before == after or not has_syntax(path):
             return False
         workspace = self._files.workspace
         try:
