@@ -219,9 +219,32 @@ class LiveReply:
         for event in merge_text(events):
             if isinstance(event, FileSectionOpened):
                 yield event
+            elif (made := self._made_by(event)) is not None:
+                yield made
+                self._create(made)
             self._take(event)
             if isinstance(event, FileSectionClosed):
                 yield event
+
+    def _made_by(self, event: Event) -> FileSectionOpened | None:
+        """The file that a block without old lines makes: SEARCH/REPLACE has no other way to say so.
+
+        It is made with the block's first new text, so that it streams.
+        """
+        block = self._block
+        if block is None or block.proposal is not None or not isinstance(event, NewText):
+            return None
+        quotes = any(isinstance(each, (OldLine, ContextLine)) for each in block.events)
+        if self._op is not FileOp.UPDATE or not block.opened.old_first or quotes or not self._path:
+            return None
+        return None if block.started else FileSectionOpened(FileOp.ADD, self._path)
+
+    def _create(self, made: FileSectionOpened) -> None:
+        block = self._block
+        self._proposal = self._lookup(made.path, made.op)
+        if block is not None and self._proposal is not None:
+            block.proposal, block.started = self._proposal, True
+            self._begin(block, self._proposal, 0, len(self._proposal.base.lines), 0)
 
     def end(self) -> None:
         """There are no more events: place the blocks that waited for later ones."""
@@ -268,7 +291,8 @@ class LiveReply:
                 self._open_file(op, path, mentioned=mentioned)
             case HunkOpened():
                 self.stop()
-                self._open(event)
+                if self._op is not FileOp.DELETE:  # A diff may list the lines that go.
+                    self._open(event)
             case NewText() | OldLine() | ContextLine() | HunkClosed():
                 if self._block is not None:
                     self._body(self._block, event)

@@ -14,7 +14,15 @@ from enum import Enum
 from typing import Final, Protocol
 
 from midstream.edits.documents import NewlineFolder
-from midstream.edits.events import Event, NewText, Problem, Prose
+from midstream.edits.events import (
+    Event,
+    FileOp,
+    FileSectionClosed,
+    FileSectionOpened,
+    NewText,
+    Problem,
+    Prose,
+)
 
 
 class ReplyParser(Protocol):
@@ -290,6 +298,26 @@ def name_before(lines: Sequence[str]) -> str | None:
         if line.strip() and not is_fence(line):
             return None
     return None
+
+
+_DELETES: Final = re.compile(r"\*\*\* Delete File: *(?P<path>\S.*)")
+_MOVES: Final = re.compile(r"\*\*\* Move File: *(?P<path>\S.*?) +(?:->|to) +(?P<new>\S.*)")
+
+
+def file_operation(line: str) -> list[Event]:
+    """The events of a line that deletes or moves a file; none for any other line.
+
+    ``*** Delete File: old.py`` and ``*** Move File: old.py -> new.py``, as patches spell it, stand
+    for themselves in formats that have no spelling of their own.
+    """
+    text = line.strip()
+    if (found := _DELETES.fullmatch(text)) is not None:
+        path = found["path"].strip("`")
+        return [FileSectionOpened(FileOp.DELETE, path), FileSectionClosed(path)]
+    if (found := _MOVES.fullmatch(text)) is not None:
+        path, new = found["path"].strip("`"), found["new"].strip("`")
+        return [FileSectionOpened(FileOp.UPDATE, path), FileSectionClosed(path, new)]
+    return []
 
 
 def is_remark(line: str) -> bool:

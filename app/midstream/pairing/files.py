@@ -452,6 +452,24 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         now = len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
         return now + len(later)
 
+    async def accept_all(self, only: Collection[int]) -> int:
+        """Accept undecided settled hunks of any files, in one write and one undo step.
+
+        Args:
+            only: Their ids.
+
+        Returns:
+            How many were accepted.
+        """
+        await self._guard.caught_up()
+        ids = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
+        return len(ids) if ids and await self._accept(ids) else 0
+
+    async def reject_all(self) -> int:
+        """Reject every undecided settled hunk, of one file after the other; returns how many."""
+        paths = dict.fromkeys(hunk.path for hunk in self.hunks.undecided())
+        return sum([await self.reject_rest(path) for path in paths])
+
     async def _put_back_postponed(self, hunk_ids: Sequence[int], note: str) -> Sequence[Hunk]:
         """Reject external hunks as one step, as far as their lines are still in the file."""
         from midstream.edits.external import waiting_hunks
@@ -616,7 +634,9 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 self._status.warn(broken)
                 return ()
             self._announce(hunks)
-            error = await self._sync(hunks, f"{what} in {hunks[0].path}")
+            files = len({hunk.path for hunk in hunks})
+            where = hunks[0].path if files == 1 else f"{files} files"
+            error = await self._sync(hunks, f"{what} in {where}")
             if error is None:
                 return hunks
             self._announce(take_back())

@@ -195,12 +195,10 @@ class PlainCommands:
         meant = self._meant(rest)
         flagged = [h for h in meant if self._session.turns.doubts(h)] if rest == "all" else []
         meant = [hunk for hunk in meant if hunk not in flagged]
-        for path in dict.fromkeys(hunk.path for hunk in meant):
-            ids = [hunk.id for hunk in meant if hunk.path == path]
-            if len(ids) > 1:  # In one write, which one undo takes back.
-                await self._session.files.accept_rest(path, ids)
-            else:
-                await self._session.files.accept(ids[0])
+        if len(meant) == 1:
+            await self._session.files.accept(meant[0].id)
+        elif meant:  # In one step, which one undo takes back.
+            await self._session.files.accept_all({hunk.id for hunk in meant})
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
         self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
         if flagged:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from midstream.edits.events import (
+    Event,
     FileOp,
     FileSectionClosed,
     FileSectionOpened,
@@ -21,7 +22,7 @@ from midstream.edits.events import (
 )
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.indent import indent_of
-from midstream.edits.parsing import LineParser, Wait, mentioned_file, name_before
+from midstream.edits.parsing import LineParser, Wait, file_operation, mentioned_file, name_before
 
 _SEARCH = re.compile(r"(?:(<{3,}|-{3,}) SEARCH>?(?: +(\S+))?|<{5,9} (?:ORIGINAL|HEAD))$")
 _HINT = re.compile(r":(start|end)_line:\s*(\d+)\s*$")
@@ -56,6 +57,7 @@ class SearchReplaceParser(LineParser):
         self._unopened = False  # the marker came; lines with a position may follow
         self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
+        self._operated = False  # a file is deleted or moved
         self._column = 0
         self._previous = ""
         self._pieces: list[str] = []  # of the line that is passed on while it is written
@@ -80,6 +82,8 @@ class SearchReplaceParser(LineParser):
         if self._mode is _BlockMode.PROSE:
             if _SEARCH.match(marker):
                 self._open(line)
+            elif operation := file_operation(line):
+                self._operate(operation)
             elif _REPLACE.match(marker):
                 self._problem(f"'{marker}' without a SEARCH block before it")
             else:
@@ -101,7 +105,7 @@ class SearchReplaceParser(LineParser):
                 self._events.append(HunkClosed(self.next_hunk - 1))
             else:
                 self._problem("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
-        elif not self.next_hunk:
+        elif not self.next_hunk and not self._operated:
             self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:
             self._events.append(FileSectionClosed(self._path))
@@ -168,6 +172,17 @@ class SearchReplaceParser(LineParser):
         self._unopened, self._hint = True, None
         self._mode = _BlockMode.SEARCH
 
+    def _operate(self, operation: list[Event]) -> None:
+        """Report that a file is deleted or moved; its blocks are through."""
+        self._events += map(Prose, self._recent)
+        self._recent.clear()
+        self._mentioned = None
+        if self._path is not None:
+            self._events.append(FileSectionClosed(self._path))
+            self._path = None
+        self._events += operation
+        self._operated = True
+
     def _announce(self) -> None:
         self._unopened = False
         hunk, dashes = self.next_hunk - 1, self._dashes
@@ -201,8 +216,9 @@ the lines that replace them
 
 The lines under SEARCH must be whole lines copied character by character from the file, indentation
 included, and enough of them to occur once: the changed lines and one or two around them, never a
-whole function. Write one block for each place. An empty SEARCH part makes a new file. Say nothing
-between the blocks but what is needed to understand them.
+whole function. Write one block for each place. An empty SEARCH part makes a new file. The line
+"*** Delete File: path" deletes a file, and "*** Move File: old/path -> new/path" renames it, behind
+the blocks that change it. Say nothing between the blocks but what is needed to understand them.
 """
 
 register(

@@ -395,7 +395,8 @@ Write your edits as one JSON object and nothing else:
 {"edits": [{"path": "file.py", "old_str": "text as it is", "new_str": "text as it shall be"}]}
 
 Each old_str must be copied character by character from the file and occur there exactly once. A new
-file is {"path": "file.py", "file_text": "..."}.
+file is {"path": "file.py", "file_text": "..."}, a file to delete {"type": "delete_file", "path":
+"file.py"}.
 """
 
 register(

@@ -19,6 +19,7 @@ from midstream.edits.parsing import (
     LineParser,
     OpenFence,
     Wait,
+    file_operation,
     is_shell,
     mentioned_file,
     name_before,
@@ -43,6 +44,7 @@ class WholeFileParser(LineParser):
         self._mentioned: str | None = None
         self._commands = False  # in a fence of shell commands
         self._path = ""
+        self._operated = False  # a file is deleted or moved
 
     def _start(self, start: str) -> str | Wait:
         if self._tag:
@@ -71,6 +73,10 @@ class WholeFileParser(LineParser):
             self._open(fence)
         elif self._bare and not self.next_hunk:
             self._held.append(line + "\n")
+        elif operation := file_operation(line):
+            self._events += (*map(Prose, self._recent), *operation)
+            self._recent.clear()
+            self._mentioned, self._operated = None, True
         else:
             self._mentioned = mentioned_file(line) or self._mentioned
             self._recent.append(line + "\n")
@@ -84,7 +90,7 @@ class WholeFileParser(LineParser):
             self._begin("", mentioned=False)
             self._new("".join(self._held))
             self._close()
-        elif not self.next_hunk:
+        elif not self.next_hunk and not self._operated:
             self._events += map(Prose, self._recent)
             message = "the reply has no edit: no fenced file and no marker of another format"
             self._problem(message, fatal=True)
@@ -140,7 +146,8 @@ class WholeFileParser(LineParser):
 
 _PROMPT: Final = """\
 Write every file that changes completely: its path in a line of its own, then its whole new text in
-a code fence. Leave nothing out; a comment such as "rest of the code" would delete the rest.
+a code fence. Leave nothing out; a comment such as "rest of the code" would delete the rest. The
+line "*** Delete File: path" deletes a file, and "*** Move File: old/path -> new/path" renames it.
 """
 
 register(FormatSpec("whole", WholeFileParser, lambda: WholeFileParser(bare=True), prompt=_PROMPT))

@@ -40,6 +40,7 @@ class ReplyFiles:
         self._status = status
         self._main = main
         self._found: dict[str, FileProposal | None] = {}
+        self._refused: set[str] = set()
         self._ends = 0
 
     def lookup(self, path: str, op: FileOp) -> FileProposal | None:
@@ -48,6 +49,8 @@ class ReplyFiles:
 
     async def open(self, path: str, op: FileOp) -> None:
         """Open what a name means, so that ``lookup`` knows it; never raises."""
+        from midstream.workspace.errors import OutsideWorkspaceError
+
         creates = op in (FileOp.ADD, FileOp.WRITE)
         found: FileProposal | None = None
         for name in meanings(path, self._main):
@@ -56,15 +59,27 @@ class ReplyFiles:
                     continue
                 found = await self._files.open(name)
                 break
+            except OutsideWorkspaceError as error:
+                # Models make up the folder above a file, but nobody writes `..` by mistake.
+                if not PurePosixPath(path).is_absolute():
+                    self._refuse(path, error)
+                    return
             except UserError:
                 continue
-        if found is None and creates and path:
+        if found is None and (creates or PurePosixPath(path).is_absolute()) and path:
             try:
-                if await self._allowed(path):
+                if await self._allowed(path) and creates:
                     found = await self._files.create(path)
             except UserError as error:
-                self._status.warn(str(error))
+                self._refuse(path, error)
         self._found[path] = found
+
+    def _refuse(self, path: str, error: UserError) -> None:
+        """Say once why the answer may not write a file."""
+        self._found[path] = None
+        if path not in self._refused:
+            self._refused.add(path)
+            self._status.warn(f"The answer does not get {path}: {error}")
 
     async def closed(self, reply: LiveReply) -> None:
         """The answer is through with a file: propose that it is deleted or moved, if it says so."""
@@ -81,6 +96,8 @@ class ReplyFiles:
     async def _delete(self, path: str, writer: Writer) -> None:
         await self.open(path, FileOp.UPDATE)
         proposal = self._found[path]
+        if path in self._refused:
+            return
         if proposal is None:
             self._status.warn(f"The answer deletes {path}, which is not there.")
         elif not proposal.base.lines:

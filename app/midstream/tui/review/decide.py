@@ -134,8 +134,22 @@ class Decide(Controller):
 
     def accept_rest(self) -> None:
         """Accept what was read; with the key again, what was not; never what is risky."""
-        session, path = self._state.session, self._state.path
-        if session is None or not path or self._navigate.just_arrived:
+        if self._state.path:
+            self._accept_bulk(self._state.path, "hunk.accept_rest")
+
+    def accept_files(self) -> None:
+        """The same in every file, in one step."""
+        self._accept_bulk(None, "hunk.accept_files")
+
+    def _accept_bulk(self, path: str | None, action: str) -> None:
+        """Accept what was read of a file, or of all files.
+
+        Args:
+            path: The file; ``None`` for all.
+            action: What does it again.
+        """
+        session = self._state.session
+        if session is None or self._navigate.just_arrived:
             return
         self._on_screen.sample()
 
@@ -144,7 +158,7 @@ class Decide(Controller):
             unread = frozenset(bulk.unread)
             again = bool(unread) and unread <= self._offered
             wanted = {*bulk.read, *(bulk.unread if again else ())}
-            count = await session.files.accept_rest(path, wanted)
+            count = await session.files.accept_all(wanted)
             if wanted and not count:
                 return  # A notice says why; the same key is to mean the same again.
             self._offered = frozenset() if again else unread
@@ -163,7 +177,7 @@ class Decide(Controller):
                 )
                 parts.append(
                     f"{counted(len(unread), 'hunk')} {were} {seen}; "
-                    f"{key_for('hunk.accept_rest')} again accepts {them} anyway"
+                    f"{key_for(action)} again accepts {them} anyway"
                 )
             if bulk.risky:
                 why = bulk.risky[0][1]
@@ -189,6 +203,20 @@ class Decide(Controller):
                 self._notices.say("info", "No hunk waits to be put back.")
             elif count := await session.files.put_backs.apply():
                 self._say_undo(f"{counted(count, 'hunk')} put back; {{undo}} undoes it.")
+
+        self._work.run(work)
+
+    def reject_files(self) -> None:
+        """Reject what is undecided in every file."""
+        session = self._state.session
+        if session is None or self._navigate.just_arrived:
+            return
+
+        async def work() -> None:
+            if not (count := await session.files.reject_all()):
+                self._navigate.say_none_here()
+            elif not session.hunks.postponed():
+                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes the last file.")
 
         self._work.run(work)
 

@@ -272,10 +272,13 @@ class Status(Controller):
         if session is None or not self._panes.rail.display:
             return
         written = state.written_path
-        counts = {path: [0, 0, 0, 0] for path in session.files}
+        counts = {path: [0, 0, 0, 0, 0] for path in session.files}
         for hunk in session.hunks:
             count = counts.get(hunk.path)
-            if count is None or not hunk.live:
+            if count is None:
+                continue
+            count[4] += hunk.state is HunkState.CONFLICT
+            if not hunk.live:
                 continue
             if hunk.state is not HunkState.REJECTED:
                 count[0] += hunk.added

@@ -38,6 +38,7 @@ class FileEntry:
     deleted: int = 0
     undecided: int = 0
     decided: int = 0
+    conflicts: int = 0
     writing: bool = False
     current: bool = False
 
@@ -215,6 +216,9 @@ class Rail(RowList):
             right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
         if entry.writing:
             right.append((" writing", "accent"))
+        elif entry.conflicts:
+            many = "s" * (entry.conflicts != 1)
+            right.append((f"  {entry.conflicts} conflict{many}", "warning"))
         elif entry.undecided:
             right.append((f"  {entry.undecided} open", "accent"))
         elif entry.decided:

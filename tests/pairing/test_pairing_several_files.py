@@ -1,0 +1,303 @@
+"""One answer about several files, over each kind of link and in each format that can say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from midstream.edits.hunks import HunkState
+from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.responses.profiles import Profile
+from midstream.settings import Settings
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.scripted_http import ScriptedHttp
+
+FILES = {
+    "run.py": "import old\n\nstep = 1\nlast = 2\n",
+    "util.js": "export const a = 1\n\nexport const b = 2\n",
+    "gone.txt": "one\ntwo\n",
+    "old.py": "def helper():\n    return 1\n",
+}
+AFTER = {
+    "run.py": "import new\n\nstep = 1\nlast = 2\n",
+    "util.js": "export const a = 1\n\nexport const b = 3\n",
+    "pkg/fresh.go": "package pkg\n\nfunc Fresh() int { return 1 }\n",
+    "new.py": FILES["old.py"],
+}
+"""What all of the answer makes of the folder: two edits, a new file, a deletion and a move."""
+
+
+def v4a() -> str:
+    return (
+        "*** Begin Patch\n"
+        "*** Update File: run.py\n@@\n-import old\n+import new\n \n step = 1\n"
+        "*** Update File: util.js\n@@\n export const a = 1\n \n-export const b = 2\n"
+        "+export const b = 3\n"
+        "*** Add File: pkg/fresh.go\n"
+        + "".join(f"+{line}\n" for line in AFTER["pkg/fresh.go"].splitlines())
+        + "*** Delete File: gone.txt\n"
+        "*** Update File: old.py\n*** Move to: new.py\n"
+        "*** End Patch\n"
+    )
+
+
+def udiff() -> str:
+    return (
+        "--- a/run.py\n+++ b/run.py\n@@ -1,3 +1,3 @@\n-import old\n+import new\n \n step = 1\n"
+        "--- a/util.js\n+++ b/util.js\n@@ -1,3 +1,3 @@\n export const a = 1\n \n"
+        "-export const b = 2\n+export const b = 3\n"
+        "--- /dev/null\n+++ b/pkg/fresh.go\n@@ -0,0 +1,3 @@\n"
+        + "".join(f"+{line}\n" for line in AFTER["pkg/fresh.go"].splitlines())
+        + "--- a/gone.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n"
+        "diff --git a/old.py b/new.py\nsimilarity index 100%\n"
+        "rename from old.py\nrename to new.py\n"
+    )
+
+
+def search_replace() -> str:
+    def block(path: str, old: str, new: str) -> str:
+        return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"
+
+    return (
+        "I change four files.\n\n"
+        + block("run.py", "import old\n", "import new\n")
+        + block("util.js", "export const b = 2\n", "export const b = 3\n")
+        + block("pkg/fresh.go", "", AFTER["pkg/fresh.go"])
+        + "*** Delete File: gone.txt\n*** Move File: old.py -> new.py\n"
+    )
+
+
+def whole() -> str:
+    def file(path: str) -> str:
+        return f"{path}\n```\n{AFTER[path]}```\n\n"
+
+    return (
+        f"{file('run.py')}{file('util.js')}{file('pkg/fresh.go')}"
+        "*** Delete File: gone.txt\n*** Move File: old.py -> new.py\n"
+    )
+
+
+def str_replace() -> str:
+    return json.dumps(
+        {
+            "edits": [
+                {"path": "run.py", "old_str": "import old", "new_str": "import new"},
+                {"path": "util.js", "old_str": "b = 2", "new_str": "b = 3"},
+                {"path": "pkg/fresh.go", "file_text": AFTER["pkg/fresh.go"]},
+                {"type": "delete_file", "path": "gone.txt"},
+                {"type": "delete_file", "path": "old.py"},
+                {"path": "new.py", "file_text": AFTER["new.py"]},
+            ]
+        }
+    )
+
+
+FORMATS: dict[str, Callable[[], str]] = {
+    "v4a": v4a,
+    "udiff": udiff,
+    "search-replace": search_replace,
+    "whole": whole,
+    "str-replace": str_replace,
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", FILES)
+
+
+@asynccontextmanager
+async def opened(root: Path, settings: Settings) -> AsyncIterator[PairingSession]:
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        yield session
+
+
+def on_disk(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".git" not in path.relative_to(root).parts
+    }
+
+
+async def decide_all(session: PairingSession, root: Path) -> None:
+    """Nothing is written before; everything is accepted, and undone again."""
+    assert on_disk(root) == FILES
+    assert set(session.files) == {*FILES, *AFTER}
+    steps = 0
+    for path in list(session.files):
+        steps += await session.files.accept_rest(path) > 0
+    assert on_disk(root) == AFTER
+    for _ in range(steps):
+        assert await session.files.undo()
+    assert on_disk(root) == FILES
+
+
+@pytest.mark.parametrize("edit_format", FORMATS)
+async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
+        hosted.say(FORMATS[edit_format]())
+        hosted.end()
+        turn = await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert not turn.failures
+        assert len(session.turns) == 1, "nothing had to be asked for again"
+        await decide_all(session, root)
+
+
+@pytest.mark.parametrize("link", ["responses", "chat", "messages"])
+async def test_over_every_link(link: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    server = ScriptedHttp(apis=(link,), answer=search_replace())
+    async with server.running() as url:
+        profile = Profile("far", "custom", url, "m", transport=link, edit_format="search-replace")
+        settings = Settings(endpoints=(profile,), endpoint="far", guard=False)
+        async with opened(root, settings) as session:
+            turn = await session.turns.instruct("rework it", path="run.py")
+            await session.turns.finished()
+            assert turn.status is TurnStatus.DONE, turn.error
+            assert not turn.failures
+            await decide_all(session, root)
+
+
+async def test_a_patch_tool_writes_several_files(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, "v4a")) as session:
+        hosted.call(v4a())
+        hosted.end()
+        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        await decide_all(session, root)
+
+
+@pytest.mark.parametrize("edit_format", ["v4a", "udiff", "search-replace", "whole"])
+async def test_files_are_decided_while_the_next_ones_stream(edit_format: str, root: Path) -> None:
+    text = FORMATS[edit_format]()
+    cut = text.index("func Fresh") + 5
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
+        witness = Witness(session)
+        hosted.say(text[:cut])
+        turn = await session.turns.instruct("rework it", path="run.py")
+        await witness.until(
+            lambda: session.turns.writing is not None and session.turns.writing[0] == "pkg/fresh.go"
+        )
+        assert await session.files.accept_rest("run.py") == 1
+        assert await session.files.reject_rest("util.js") == 1
+        assert (root / "run.py").read_text() == AFTER["run.py"], "while a third file streams"
+        assert not (root / "pkg").exists()
+        hosted.say(text[cut:])
+        hosted.end()
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert not turn.failures
+        states = {hunk.path: hunk.state for hunk in session.hunks if hunk.live}
+        assert states["run.py"] is HunkState.ACCEPTED
+        assert states["util.js"] is HunkState.REJECTED
+        for path in ("pkg/fresh.go", "gone.txt", "old.py", "new.py"):
+            assert states[path] is HunkState.SETTLED, path
+            assert await session.files.accept_rest(path) == 1
+        assert on_disk(root) == {**AFTER, "util.js": FILES["util.js"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("../outside.py", "lies outside"),
+        ("pkg/../../outside.py", "lies outside"),
+        ("/etc/outside.py", "lies outside"),
+        ("link/outside.py", "lies outside"),
+        (".git/hooks/pre-commit", "belongs to git itself"),
+        (".GIT/config", "belongs to git itself"),
+    ],
+)
+@pytest.mark.parametrize("what", ["update", "add", "delete", "move"])
+async def test_what_lies_outside_is_refused_in_one_sentence(
+    path: str, why: str, what: str, root: Path
+) -> None:
+    outside = root.parent / "elsewhere"
+    outside.mkdir()
+    (outside / "outside.py").write_text("x = 1\n")
+    (root.parent / "outside.py").write_text("x = 1\n")
+    (root / "link").symlink_to(outside)
+    section = {
+        "update": f"*** Update File: {path}\n@@\n-x = 1\n+x = 2\n",
+        "add": f"*** Add File: {path}\n+x = 2\n",
+        "delete": f"*** Delete File: {path}\n",
+        "move": f"*** Update File: old.py\n*** Move to: {path}\n",
+    }[what]
+    patch = f"*** Begin Patch\n{section}*** Update File: run.py\n@@\n-step = 1\n+step = 2\n"
+    before = {each: each.read_bytes() for each in (root / ".git").rglob("*") if each.is_file()}
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, "v4a")) as session:
+        hosted.say(f"{patch}*** End Patch\n")
+        hosted.end()
+        hosted.say("*** Begin Patch\n*** End Patch\n")  # if it is asked again
+        hosted.end()
+        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        told = [n.text for n in session.status.notices if why in n.text]
+        assert len(told) == 1
+        assert told[0].startswith(f"The answer does not get {path}: ")
+        assert set(session.files) <= {"run.py", "old.py"}
+        for open_path in list(session.files):
+            await session.files.accept_rest(open_path)
+        assert (root / "run.py").read_text() == FILES["run.py"].replace("step = 1", "step = 2")
+        assert (root / "old.py").exists()
+    assert (outside / "outside.py").read_text() == "x = 1\n"
+    assert (root.parent / "outside.py").read_text() == "x = 1\n"
+    assert {each: each.read_bytes() for each in before} == before
+
+
+async def test_a_file_that_is_only_shown_again_is_not_made(root: Path) -> None:
+    """A block that quotes lines of a file that is not there makes nothing."""
+    hosted = Hosted()
+    async with (
+        hosted.running() as url,
+        opened(root, hosted.settings(url, "search-replace")) as session,
+    ):
+        hosted.say("none.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n")
+        hosted.end()
+        hosted.say("I cannot.")
+        hosted.end()
+        turn = await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        assert turn.failures == ("none.py: none.py does not exist.",)
+        assert "none.py" not in session.files
+
+
+async def test_all_files_are_one_step(root: Path) -> None:
+    """Also for a session that is taken up again."""
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "v4a")
+        async with opened(root, settings) as session:
+            hosted.say(v4a())
+            hosted.end()
+            await session.turns.instruct("rework it", path="run.py")
+            await session.turns.finished()
+            ids = {hunk.id for hunk in session.hunks.undecided()}
+            assert await session.files.accept_all(ids) == len(ids) == 6
+            assert on_disk(root) == AFTER
+            assert session.journal.path is not None
+            journal = session.journal.path
+        async with await PairingSession.open(
+            root, settings=settings, watch=False, resume=journal
+        ) as session:
+            assert len(await session.files.undo()) == 6
+            assert on_disk(root) == FILES
+            assert len(await session.files.redo()) == 6
+            assert on_disk(root) == AFTER
+            assert await session.files.undo()
+            assert await session.files.reject_all() == 6
+            assert on_disk(root) == FILES
+            assert not session.hunks.undecided()
