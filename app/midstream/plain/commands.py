@@ -392,7 +392,7 @@ class PlainCommands:
         candidate = self._choices[number - 1]
         path = candidate.path or self._path or ""
         proposal = await self._session.files.open(path)
-        lines = candidate.locate(proposal.composed().lines)
+        lines = candidate.locate(proposal.composed().lines, proposal.path)
         if lines is None:
             raise UsageError(
                 f"There is no {candidate.name} in {path}; open the lines and ask again."
