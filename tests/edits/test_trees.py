@@ -110,13 +110,21 @@ def test_a_fault_is_told_with_its_line(path: str, text: str, said: str) -> None:
 
 
 def test_only_what_a_change_breaks_is_told() -> None:
-    before = "int f( { return 1; }\n\nint g(void) { return 2; }\n"
+    before = "function f( { return 1; }\n\nfunction g() { return 2; }\n"
     after = before.replace("return 2;", "return 2 +;")
-    fault = new_fault(language("a.c"), before, after)
+    fault = new_fault(language("a.js"), before, after)
     assert fault is not None
     assert fault.line == 2
     moved = f"/* Above. */\n{before}"
-    assert new_fault(language("a.c"), before, moved) is None
+    assert new_fault(language("a.js"), before, moved) is None
+
+
+def test_nothing_is_told_of_a_file_with_macros_that_cannot_be_read() -> None:
+    before = "BEGIN_DECLS\nint f (int) THROW ATTRIBUTE (x) y;\nint g(void) { return 2; }\n"
+    assert faults(language("a.c"), before)
+    assert new_fault(language("a.c"), before, before.replace("2;", "2 +;")) is None
+    plain = "int g(void) { return 2; }\n"
+    assert new_fault(language("a.c"), plain, plain.replace("2;", "2 +;")) is not None
 
 
 def test_a_file_with_faults_has_names_around_them() -> None:

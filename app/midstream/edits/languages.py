@@ -31,6 +31,7 @@ class Language:
         family: Languages of one family use one another's names.
         wrappers: Kinds of nodes that belong to the one definition inside of them.
         leading: Kinds of nodes that belong to the definition below them.
+        macros: Whether valid files have faults, because their macros are no part of the grammar.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Language:
     family: str = ""
     wrappers: frozenset[str] = frozenset()
     leading: frozenset[str] = frozenset({"comment"})
+    macros: bool = False
 
 
 _JAVASCRIPT = """
@@ -258,13 +260,14 @@ LANGUAGES: Final = (
         *("Java", (".java",), _JAVA, "tree_sitter_java"),
         leading=frozenset({"line_comment", "block_comment"}),
     ),
-    Language("C", (".c",), _C, "tree_sitter_c", family="c"),
+    Language("C", (".c",), _C, "tree_sitter_c", family="c", macros=True),
     # C headers can be read as C++; the reverse does not hold.
     Language(
         *("C++", (".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".ipp"), _CPP),
         "tree_sitter_cpp",
         family="c",
         wrappers=frozenset({"template_declaration"}),
+        macros=True,
     ),
     Language(
         *("Ruby", (".rb", ".rake", ".gemspec"), _RUBY, "tree_sitter_ruby"),

@@ -194,12 +194,13 @@ def new_fault(language: Language, before: str, after: str) -> Fault | None:
     """The first place in a new version of a text that is wrong and was not before.
 
     A grammar may not know all of a language.  So what was wrong before may be so in other words
-    after a change: only where there is more of it, something is new.
+    after a change: only where there is more of it, something is new.  Of a file with macros that
+    the grammar cannot read, nothing can be said: half of the headers of a C library are such.
     """
     if not (now := faults(language, after)):
         return None
     then = faults(language, before)
-    if len(now) <= len(then):
+    if len(now) <= len(then) or (then and language.macros):
         return None
     known = Counter((fault.words, fault.text) for fault in then)
     for fault in now:
