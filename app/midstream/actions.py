@@ -31,9 +31,10 @@ class Place(StrEnum):
     SESSIONS = "sessions"
     SETTINGS = "settings"
     MODELS = "models"
+    CHECKS = "checks"
 
 
-PAGES: Final = (Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS)
+PAGES: Final = (Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS, Place.CHECKS)
 
 
 class Group(StrEnum):
@@ -152,6 +153,9 @@ ACTIONS: Final = (
     Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer; with a coding agent, its mode and model", _S),
     Action("failures", "exclamation_mark", "steer.failures", "what failed", "Edits that did not match the file, and why", _S),
     Action("context", "f3", "steer.context", "what is sent", "What is sent with the instruction, and what was cut", _S, _A),
+    Action("checks", "ctrl+r", "check.show", "checks", "The project's tests: run them, and the places that failed", _S, _A),
+    Action("checks.next", "greater_than_sign", "check.next", "next failure", "The next place that the tests found", _S),
+    Action("checks.previous", "less_than_sign", "check.previous", "last failure", "The previous place that the tests found", _S),
     Action("continuous", "F", "steer.continuous", "follow-on", "Continuous mode: suggest follow-up edits whenever you save", _S),
     Action("review.external", "V", "steer.review_external", "review", "Review what other programs write: keep it or put it back", _W),
     Action("feedback.tell", "B", "steer.tell_agent", "tell agent", "Tell the agent what was put back, and why", _W),
@@ -217,6 +221,7 @@ ACTIONS: Final = (
 """Actions of the review screen."""
 
 _PA, _CO, _SE, _ST, _MO = Place.PAGE, Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS
+_CH = Place.CHECKS
 
 PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
@@ -240,6 +245,9 @@ PAGE_ACTIONS: Final = (
     Action("models.ask", "f", "ask", "ask servers", "Ask endpoints and local engines for their models", place=_MO),
     Action("models.new", "n", "new", "set up", "Set up a larger model: a key, an engine here, a download, an address", place=_MO),
     Action("models.get", "d", "get", "download", "Download a published model from the catalogue", place=_MO),
+    Action("checks.open", "enter", "open", "open", "Go to this place in the code", place=_CH),
+    Action("checks.mend", "f", "mend", "ask to fix", "Ask the model to fix what failed at this place", place=_CH),
+    Action("checks.run", "r,ctrl+r", "run", "run again", "Run the test command again, or stop it", place=_CH),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
     Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),

@@ -79,3 +79,19 @@ def test_numbers_and_places() -> None:
     assert place_of("a.py:7") == ("a.py", (6, 7))
     assert place_of("a b.py") == ("a b.py", None)
     assert all("  " in line for line in help_lines())
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("check", ("check", "")),
+        ("check stop", ("check", "stop")),
+        ("check the arguments", ("do", "check the arguments")),
+        ("places 2", ("places", "2")),
+        ("places where it fails", ("do", "places where it fails")),
+        ("mend 1", ("mend", "1")),
+        ("mend the loop", ("do", "mend the loop")),
+    ],
+)
+def test_words_about_the_tests(line: str, meant: tuple[str, str]) -> None:
+    assert word(line) == meant

@@ -262,3 +262,17 @@ def test_a_defect_is_one_sentence(folder: Path) -> None:
     assert run.returncode == 1
     assert run.stderr.startswith("midstream: Midstream stopped because of a defect: ZeroDivision")
     assert run.stderr.count("\n") == 1
+
+
+def test_the_tests_run_and_the_model_is_asked_about_a_place(folder: Path) -> None:
+    (folder / "project" / "Makefile").write_text(
+        "test:\n\t@echo 'things.py:4: error: item is no number'; exit 1\n"
+    )
+    run = piped(folder, "check", "check yes", "places", "places 1", "mend 1", "accept all", "quit")
+    said = run.stdout + run.stderr
+    assert "Makefile suggests make test; check yes runs it here." in said
+    assert "make test is running; check stop ends it." in said
+    assert "make test: failed with exit code 2, 1 place." in said
+    assert "1  things.py:4: item is no number" in said
+    assert "things.py is written." in said, said
+    assert (folder / "project" / "things.py").read_text() == DONE

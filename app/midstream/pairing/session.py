@@ -27,6 +27,7 @@ from midstream.pairing.files import OpenFiles
 from midstream.pairing.gate import EditGate
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal import AgentEntry, Replay, ResumeError, SessionJournal
+from midstream.pairing.project_check import ProjectCheck
 from midstream.pairing.put_backs import RecentWrites
 from midstream.pairing.server import ServerLink
 from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
@@ -75,6 +76,7 @@ class PairingSession:
         gate: Holds edits of agents with our hooks until they are decided.
         external: What other programs change, and the state of the repository.
         commit: Staging and committing what was accepted.
+        check: Runs the project's own test command.
         drafts: What was typed here in earlier sessions, kept up to date by the screen and written
             at the end; ``None`` where no journal is kept.
         introduction: Whether to say what the built-in model is for.
@@ -145,6 +147,14 @@ class PairingSession:
             files, self.review, self.status, spawn, self.background.changed
         )
         self.commit = AcceptedChanges(files, self.attention, self.status)
+        self.check = ProjectCheck(
+            workspace,
+            self.hunks,
+            self.status,
+            spawn,
+            configured=settings.check_command,
+            after_accepts=settings.check_after_accepts,
+        )
         UndefinedNames(files, self.status, spawn)
         self.introduction = Introduction()
 
@@ -260,6 +270,7 @@ class PairingSession:
         await self.guard.close()
         await self.turns.close()
         self.external.close()
+        self.check.cancel()
         await self._tasks.close()
         await self._write_drafts()
         async with self.files.lock:

@@ -14,12 +14,14 @@ from midstream.counting import counted
 from midstream.editor import edit_text, editor_command
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
+from midstream.pairing.project_check import UnconfirmedCommandError
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
 from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
 if TYPE_CHECKING:
+    from midstream.pairing.findings import Finding
     from midstream.pairing.scope.find import Candidate
     from midstream.pairing.session import PairingSession
 
@@ -81,6 +83,9 @@ class PlainCommands:
             "review": model.review,
             "putback": model.put_back,
             "tell": model.tell,
+            "check": self._check,
+            "places": self._places,
+            "mend": self._mend,
         }
 
     def is_file(self, name: str) -> bool:
@@ -399,6 +404,53 @@ class PlainCommands:
             )
         self._path = proposal.path
         await self._instruct(self._asked, lines)
+
+    async def _check(self, rest: str) -> None:
+        """Run the project's tests, or stop them."""
+        check = self._session.check
+        if rest == "stop":
+            if not check.running:
+                raise UsageError("No test command is running.")
+            await check.stop()
+            return
+        try:
+            await check.start(confirmed=rest == "yes")
+        except UnconfirmedCommandError as error:
+            raise UsageError(f"{error.problem}; check yes runs it here.") from None
+        command = check.command
+        if command is not None and check.running:
+            self._say(f"{command.text} is running; check stop ends it.")
+
+    async def _places(self, rest: str) -> None:
+        """List the places that the tests found, or show what was printed about one."""
+        check = self._session.check
+        if rest:
+            finding = self._finding(rest)
+            for line in (finding.place, finding.message, *check.around(finding)):
+                self._say(line)
+            return
+        self._say(f"The tests: {check.summary}.")
+        for number, finding in enumerate(check.findings, 1):
+            self._say(f"{number}  {finding.place}: {finding.message}")
+
+    async def _mend(self, rest: str) -> None:
+        """Ask the model to fix what failed at a place."""
+        session, finding = self._session, self._finding(rest)
+        with_output = session.server.profile is not None
+        text = session.check.instruction(finding, with_output=with_output)
+        turn = await session.turns.instruct(text, path=finding.path, cursor=finding.line)
+        self._path, self._lines = turn.path, None
+
+    def _finding(self, number: str) -> Finding:
+        """The place with a number.
+
+        Raises:
+            UsageError: There is none.
+        """
+        findings = self._session.check.findings
+        if not 1 <= int(number) <= len(findings):
+            raise UsageError(f"There is no place {number}; places lists them.")
+        return findings[int(number) - 1]
 
     async def _help(self, _: str) -> None:
         self._say("Type an instruction for the model, or a command:")

@@ -138,7 +138,8 @@ class PlainLoop:
     def _busy(self) -> bool:
         watching = self._watching is not None and not self._watching.done()
         waiting = self._session.background.waiting > 0
-        return watching or waiting or self._session.status.state in _RUNNING
+        working = self._session.status.state in _RUNNING or self._session.check.running
+        return watching or waiting or working
 
     async def _line(self, line: str) -> None:
         if self._commands.takes_text and not self._later:
@@ -203,7 +204,8 @@ class PlainLoop:
                 self._say(f"{number}  {choice}")
         self._tell_news()
         session = self._session
-        if session.status.state in _RUNNING or session.turns.queued or session.background.waiting:
+        waiting = session.turns.queued or session.background.waiting or session.check.running
+        if session.status.state in _RUNNING or waiting:
             self._watch()
         elif self._terminal and not self._left and not self._commands.takes_text:
             self._prompt()
@@ -215,12 +217,16 @@ class PlainLoop:
     async def _until_idle(self) -> None:
         await self._session.turns.finished()
         await self._session.background.finished()
+        await self._session.check.finished()
         self._inbox.put_nowait(Stirred())
 
     def _interrupted(self) -> None:
         if self._session.status.state in _RUNNING:
             self._watch()
             self._stopping = asyncio.create_task(self._session.turns.stop())
+            return
+        if self._session.check.running:
+            self._stopping = asyncio.create_task(self._session.check.stop())
             return
         if time.monotonic() - self._stopped_at < QUIT_WITHIN_S:
             self._left = True

@@ -249,8 +249,13 @@ class Settings:
     )
     check_command: str | None = setting(
         None, TEXT, Section.ANSWERS,
-        "The project's own quick test. It ranks candidates at high effort and runs in a temporary "
-        "copy of the folder.",
+        "The project's own quick test. A key runs it; at high effort it ranks candidates, in a "
+        "temporary copy of the folder.", none="what the folder suggests, once confirmed",
+        example="pytest -q",
+    )
+    check_after_accepts: bool = setting(
+        False, BOOLEAN, Section.ANSWERS,
+        "Run the test command whenever all hunks are decided.",
     )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,

@@ -47,6 +47,7 @@ from midstream.tui.mentions import MentionSource
 from midstream.tui.notices import NoticeLine, Notices, ScreenWork
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.attention import OnScreenTimer
+from midstream.tui.review.check import Check
 from midstream.tui.review.controller import Shared
 from midstream.tui.review.converse import Converse
 from midstream.tui.review.decide import Decide
@@ -112,6 +113,7 @@ class ReviewScreen(EagerScreen):
         self.steer = Steer(shared, self.navigate, self.aim, self.converse)
         self._on_screen = OnScreenTimer(shared)
         self.decide = Decide(shared, self.navigate, self.steer, self._on_screen)
+        self.check = Check(shared, self.navigate, self.steer)
         self.show = Show(shared, self.navigate, self.perform)
         self.status = Status(shared)
         self._controllers: dict[str, object] = {
@@ -120,6 +122,7 @@ class ReviewScreen(EagerScreen):
             "steer": self.steer,
             "navigate": self.navigate,
             "follow": self.follow,
+            "check": self.check,
             "show": self.show,
         }
         self._folder = FolderListing(

@@ -1,0 +1,184 @@
+"""The checks page: the project's own test command, what it prints, and the places that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from rich.text import Text
+
+from midstream.actions import Place
+from midstream.counting import counted
+from midstream.pairing.findings import Finding
+from midstream.pairing.project_check import (
+    CheckCommand,
+    CheckState,
+    ProjectCheck,
+    UnconfirmedCommandError,
+)
+from midstream.tui.keymap import page_bindings
+from midstream.tui.pages.page import PageScreen
+from midstream.tui.services import AppServices
+from midstream.tui.visible import visible
+from midstream.tui.widgets.row_list import ListRow
+
+LOOK_S: Final = 0.15
+"""Seconds between two looks at what a running command has printed."""
+TAIL: Final = 200
+"""Last lines of the output that are shown beside its row."""
+_OUTPUT: Final = "output"
+_ROLES: Final = {
+    CheckState.PASSED: "success",
+    CheckState.FAILED: "error",
+    CheckState.BROKEN: "error",
+    CheckState.STOPPED: "warning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToPlace:
+    """Leave the page for a place.
+
+    Attributes:
+        finding: What failed there.
+        mend: Whether the model is to be asked to mend it.
+    """
+
+    finding: Finding
+    mend: bool = False
+
+
+class ChecksScreen(PageScreen):
+    """The command's last run; dismissed with a `ToPlace` or nothing."""
+
+    PAGE = Place.CHECKS
+    TITLE_WORDS = "Checks"
+    CHOOSE = "checks.open"
+    BINDINGS: ClassVar = page_bindings(Place.CHECKS)
+
+    def __init__(self, services: AppServices, check: ProjectCheck) -> None:
+        super().__init__(services)
+        self.check = check
+        self._seen: object = None
+        self._suggested: CheckCommand | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(LOOK_S, self._look)
+        if self.check.state is CheckState.NEVER:
+            self.action_run()
+
+    def _look(self) -> None:
+        """Show what has changed since the last look."""
+        check = self.check
+        seen = (check.state, check.dropped + len(check.output), int(check.seconds))
+        if seen != self._seen:
+            self._seen = seen
+            self.show_all()
+
+    @property
+    def finding(self) -> Finding | None:
+        """The place under the cursor; None on the output."""
+        value = self.list.value
+        if value is None or value == _OUTPUT:
+            return None
+        findings, index = self.check.findings, int(value)
+        return findings[index] if index < len(findings) else None
+
+    # showing
+
+    def show_all(self) -> None:
+        if not self.is_mounted:
+            return
+        check = self.check
+        command = check.command or self._suggested
+        role = _ROLES.get(check.state, "muted")
+        self.title_row.show((check.summary, role), (command.text if command else "", "foreground"))
+        rows = [ListRow(_OUTPUT, ((" output", "foreground"),), ((self._printed(), "muted"),))]
+        rows += [
+            ListRow(
+                str(number),
+                ((f" {visible(each.place)}", "foreground"), (f"  {visible(each.message)}", role)),
+            )
+            for number, each in enumerate(check.findings)
+        ]
+        self.list.show(rows)
+        self.show_detail()
+        self.show_keys()
+
+    def _printed(self) -> str:
+        lines = self.check.dropped + len(self.check.output)
+        return f"  {counted(lines, 'line')}" if lines else ""
+
+    def show_detail(self) -> None:
+        text = Text(no_wrap=False, overflow="fold")
+        finding, check = self.finding, self.check
+        plain, muted = self.palette.style("foreground"), self.palette.style("muted")
+        if finding is not None:
+            text.append(f"{visible(finding.message)}\n", plain)
+            if finding.test:
+                text.append(f"in {visible(finding.test)}\n", muted)
+            text.append("\n")
+            lines = check.around(finding)
+        elif check.state is CheckState.NEVER:
+            text.append(
+                "The test command of this project runs on the files as they are on disk: accepted "
+                "hunks are in them, others are not.",
+                muted,
+            )
+            lines = []
+        else:
+            lines = list(check.output)[-TAIL:]
+            before = check.dropped + len(check.output) - len(lines)
+            if before:
+                text.append(f"{counted(before, 'line')} before these\n", muted)
+        for line in lines:
+            text.append(f"{visible(line)}\n", plain)
+        self.detail.show(text, finding.place if finding else "output")
+        if finding is None and check.running:
+            self.detail.scroll_end(animate=False)
+
+    def hidden_hints(self) -> frozenset[str]:
+        if self.finding is None:
+            return frozenset({"checks.open", "checks.mend"})
+        return frozenset()
+
+    def hint_words(self) -> dict[str, str]:
+        return {"checks.run": "stop" if self.check.running else "run again"}
+
+    # doing
+
+    def action_run(self) -> None:
+        """Run the command, or stop it."""
+        self._begin(confirmed=False)
+
+    def _begin(self, *, confirmed: bool) -> None:
+        async def work() -> None:
+            if self.check.running:
+                await self.check.stop()
+                return
+            try:
+                await self.check.start(confirmed=confirmed)
+            except UnconfirmedCommandError as error:
+                self._suggested = error.command
+                self.notices.ask(
+                    f"{error.problem}. Run it here, now and whenever you ask for it?",
+                    ("run it", lambda: self._begin(confirmed=True)),
+                    ("not now", self.notices.clear),
+                )
+            self.show_all()
+
+        self.work.run(work)
+
+    def action_open(self) -> None:
+        if (finding := self.finding) is not None:
+            self.dismiss(ToPlace(finding))
+
+    def action_mend(self) -> None:
+        if (finding := self.finding) is None:
+            return
+        if self.services.running:
+            key = self.services.key_for("model.stop")
+            self.notices.say("warning", f"The model is writing; stop it first: esc, then {key}.")
+            return
+        self.dismiss(ToPlace(finding, mend=True))

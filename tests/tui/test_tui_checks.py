@@ -1,0 +1,120 @@
+"""The checks page with real commands: running, confirming, places, asking the model."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from midstream.pairing.project_check import CheckState
+from midstream.settings import Settings
+from midstream.tui.pages.checks import ChecksScreen
+from tests.helpers.pages import hints, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
+
+FAILING = (
+    "print('pkg/things.py:8: error: total is not found')\n"
+    "print('pkg/things.py:17: error: too small')\n"
+    "raise SystemExit(2)"
+)
+
+
+def settings(code: str) -> Settings:
+    command = shlex.join([sys.executable, "-c", code])
+    return Settings(journal=False, attention=False, check_command=command)
+
+
+async def ended(stage: Stage, state: CheckState) -> None:
+    await stage.until(lambda: stage.session.check.state is state, state.name)
+    await stage.pilot.pause(0.3)
+
+
+async def checks(stage: Stage) -> ChecksScreen:
+    await stage.open("pkg/things.py")
+    return await page(stage, "ctrl+r", ChecksScreen)
+
+
+async def test_places_are_listed_opened_and_walked(project: Path) -> None:
+    async with on_stage(project, settings=settings(FAILING)) as stage:
+        screen = await checks(stage)
+        await ended(stage, CheckState.FAILED)
+        assert [" ".join(row.split()) for row in rows(screen)] == [
+            "▸ output 2 lines",
+            "pkg/things.py:8 total is not found",
+            "pkg/things.py:17 too small",
+        ]
+        assert "failed with exit code 2, 2 places" in screen.title_row.render().plain
+        assert "total is not found" in shown(screen, "about")
+        assert "enter open" not in hints(screen)
+        await stage.press("j")
+        assert "enter open" in hints(screen)
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        await stage.until(lambda: stage.screen.aim.cursor_line == 7, "line 8")
+        assert stage.notice == "total is not found (1 of 2)"
+        await stage.press("greater_than_sign")
+        await stage.until(lambda: stage.screen.aim.cursor_line == 16, "line 17")
+        await stage.press("greater_than_sign")
+        await stage.until(lambda: stage.screen.aim.cursor_line == 7, "around")
+        await stage.press("less_than_sign")
+        await stage.until(lambda: stage.screen.aim.cursor_line == 16, "and back")
+        # The page is there again as it was, and runs nothing by itself.
+        begun = stage.session.check._begun
+        await page(stage, "ctrl+r", ChecksScreen)
+        assert stage.session.check._begun == begun
+
+
+async def test_the_model_is_asked_to_fix_a_place(project: Path) -> None:
+    async with on_stage(project, settings=settings(FAILING)) as stage:
+        await checks(stage)
+        await ended(stage, CheckState.FAILED)
+        await stage.press("j", "f")
+        await stage.until(lambda: stage.model.requests, "request")
+        asked = stage.model.requests[-1].messages[-1].text
+        assert "fix this: total is not found" in asked
+        turn = stage.session.turns.last
+        assert turn is not None
+        assert turn.symbol == "count"
+        stage.model.give(None)
+        await stage.until(lambda: not turn.running, "end")
+
+
+async def test_a_run_is_stopped_and_begun_again(project: Path) -> None:
+    code = "import time; print('begun', flush=True); time.sleep(600)"
+    async with on_stage(project, settings=settings(code)) as stage:
+        screen = await checks(stage)
+        await stage.until(lambda: "begun" in shown(screen, "about"), "output")
+        assert "r stop" in hints(screen)
+        await stage.press("r")
+        await ended(stage, CheckState.STOPPED)
+        assert "r run again" in hints(screen)
+        await stage.press("r")
+        await stage.until(lambda: stage.session.check.running, "again")
+        # It goes on without the page, and ends with the session.
+        await stage.press("escape")
+        assert stage.session.check.running
+
+
+async def test_what_the_folder_suggests_is_asked_about(project: Path) -> None:
+    (project / "Makefile").write_text("test:\n\t@echo tested\n")
+    async with on_stage(project) as stage:
+        screen = await checks(stage)
+        await stage.until(lambda: screen.notices.asking, "question")
+        assert "Makefile suggests make test" in screen.notice.text
+        await stage.press("2")
+        assert stage.session.check.state is CheckState.NEVER
+        await stage.press("r")
+        await stage.until(lambda: screen.notices.asking, "question")
+        await stage.press("1")
+        await ended(stage, CheckState.PASSED)
+        assert "tested" in shown(screen, "about")
+
+
+async def test_no_command_is_a_sentence(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        stage.screen.set_focus(stage.pane)
+        await stage.press("greater_than_sign")
+        assert "No place has failed; ctrl+r runs the project's checks." in stage.notice
+        screen = await checks(stage)
+        await stage.until(lambda: "check_command" in screen.notice.text, "sentence")
