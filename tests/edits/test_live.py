@@ -319,3 +319,38 @@ def test_a_text_that_leaves_code_out_deletes_nothing(edit_format: str) -> None:
     live.finish()
     assert [f.error.reason for f in live.failures] == [FailureReason.ELIDED]
     assert not unclear.hunks.for_path("f.py")
+
+
+@pytest.mark.parametrize("edit_format", ["search-replace", "whole"])
+def test_files_are_deleted_and_moved_where_the_format_has_no_spelling(edit_format: str) -> None:
+    files = Files(**{"old.py": "a\n", "x.py": "b\n"})
+    live = LiveReply(format_spec(edit_format).parser(), files)
+    live.feed("*** Delete File: old.py\n*** Move File: x.py -> y.py\n")
+    live.finish()
+    assert (live.deletions, live.moves) == (["old.py"], [("x.py", "y.py")])
+    assert not live.problems
+    assert not live.failures
+    reply = "*** Delete File: old.py\n*** Move File: x.py -> y.py\n"
+    texts = {"old.py": b"a\n", "x.py": b"b\n"}
+    result = apply_reply(reply, texts.get, format=edit_format)
+    assert result.ok, result.message()
+    assert result.changes == {"old.py": None, "x.py": None, "y.py": b"b\n"}
+
+
+@given(seed=st.integers(0, 2**32))
+def test_a_new_file_streams_from_a_block_without_old_lines(seed: int) -> None:
+    text = "new.py\n<<<<<<< SEARCH\n=======\nfirst = 1\nsecond = 2\n>>>>>>> REPLACE\n"
+    files = Files(**{"a.py": "x\n"})
+    live = LiveReply(format_spec("search-replace").parser(), files)
+    for piece in chunks(random.Random(seed), text):
+        live.feed(piece)
+    live.finish()
+    assert not live.failures
+    assert files.accepted("new.py") == "first = 1\nsecond = 2\n"
+
+
+def test_a_new_file_is_there_with_its_first_line() -> None:
+    files = Files(**{"a.py": "x\n"})
+    live = LiveReply(format_spec("search-replace").parser(), files)
+    live.feed("new.py\n<<<<<<< SEARCH\n=======\nfirst = 1\nsec")
+    assert live.segments[0].new_text == "first = 1\nsec"

@@ -144,6 +144,21 @@ code 😀
 Done.
 """
 
+FILES = """First:
+
+new.py
+```
+<<<<<<< SEARCH
+=======
+fresh = "π"
+>>>>>>> REPLACE
+```
+*** Delete File: old.py
+*** Move File: `lib/a b.py` to lib/c.py
+*** Move File: x.py -> y.py
+*** Move File
+"""
+
 CASES = [
     Case("region bare", lambda: RegionParser(OLD, bare=True), "a\n```\n<region>é\r\n\tb"),
     Case("region sniffed bare", _region, "def área(r):\n\treturn π\n\n```\nx = 2\n"),
@@ -183,6 +198,10 @@ CASES = [
          "=======\nOther\n=====\nx\n>>>>>>> REPLACE\n"),
     Case("search-replace malformed", SearchReplaceParser, "a.py\n<<<<<<< SEARCH\nx\n>>>>>>> "
          "REPLACE\n<<<<<<< SEARCH\na\n=======\nb\n<<<<<<< SEARCH\nc\n=======\n"),
+    Case("search-replace files", SearchReplaceParser, FILES),
+    Case("search-replace files crlf", SearchReplaceParser, FILES.replace("\n", "\r\n")),
+    Case("search-replace files cut", SearchReplaceParser, FILES[: FILES.index(" -> ") + 1]),
+    Case("whole files", WholeFileParser, FILES),
     Case("json", JsonEditParser, JSON),
     Case("json held path", JsonEditParser, '{"edits":[{"new_str":"b","old_str":"a"}],"path":"p"}'),
     Case("json cut", JsonEditParser, JSON[:100]),

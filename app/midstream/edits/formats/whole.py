@@ -71,12 +71,13 @@ class WholeFileParser(LineParser):
             self._mentioned = None
         elif fence:
             self._open(fence)
-        elif self._bare and not self.next_hunk:
-            self._held.append(line + "\n")
-        elif operation := file_operation(line):
+        elif (operation := file_operation(line)) and not "".join(self._held).strip():
+            self._held.clear()
             self._events += (*map(Prose, self._recent), *operation)
             self._recent.clear()
             self._mentioned, self._operated = None, True
+        elif self._bare and not self.next_hunk and not self._operated:
+            self._held.append(line + "\n")
         else:
             self._mentioned = mentioned_file(line) or self._mentioned
             self._recent.append(line + "\n")
