@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.languages import LANGUAGES, Language, grammar_of
 from midstream.edits.syntax import newly_broken
-from midstream.edits.trees import LONGEST, faults, names, new_fault
+from midstream.edits.trees import DEEPEST, LONGEST, LONGEST_LINE, faults, names, new_fault
 from tests.helpers.code_samples import SAMPLES
 
 DEFINED = {
@@ -133,8 +133,17 @@ def test_a_file_with_faults_has_names_around_them() -> None:
     assert {"Server", "A", "B", "Limit", "Map"} <= set(found)
 
 
-def test_a_huge_file_is_left_alone() -> None:
-    text = "f(\n" * (LONGEST // 3 + 1)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f()\n" * (LONGEST // 4 + 1),
+        f"f('{' ' * LONGEST_LINE}'\n",
+        "f(\n" * (DEEPEST + 1),
+    ],
+    ids=["huge", "wide", "deep"],
+)
+def test_a_text_that_takes_long_to_read_is_left_alone(text: str) -> None:
+    text = f"function f() {{ }}\n{text}"
     assert names(language("a.js"), text.split("\n")).defined == ()
     assert faults(language("a.js"), text) == []
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 500_000
 """Characters; longer texts have no names and no faults: reading them would hold up all else."""
+LONGEST_LINE: Final = 4_000
+"""Characters; the same for a text with a longer line, which is data or was made by a program."""
+DEEPEST: Final = 400
+"""Open brackets; the same for a text with more of them, as trees take quadratic time in depth."""
 _LONGEST_NAME: Final = 200
 _MOST_FAULTS: Final = 100
 
@@ -86,7 +90,7 @@ def parse(language: Language, text: str) -> Tree:
 def names(language: Language, lines: Sequence[str]) -> Names:
     """What a file defines, given as lines without terminators."""
     text = "\n".join(lines)
-    if len(text) > LONGEST:
+    if not _is_read(text, lines):
         return Names()
     root = parse(language, text).root_node
     found: dict[int, _Defined] = {}
@@ -136,7 +140,7 @@ class Occurrence(NamedTuple):
 def occurrences(language: Language, lines: Sequence[str], name: str) -> Iterator[Occurrence]:
     """Where a name stands as code, by position; not in comments and texts."""
     text = "\n".join(lines)
-    if len(text) > LONGEST or not name:
+    if not _is_read(text, lines) or not name:
         return
     data = text.encode("utf-8", "surrogatepass")
     found = list(re.finditer(rb"(?<!\w)" + re.escape(name.encode()) + rb"(?!\w)", data))
@@ -175,12 +179,12 @@ _OWN: Final = frozenset({b"this", b"self", b"Self", b"super"})
 
 def faults(language: Language, text: str) -> list[Fault]:
     """Where a text does not fit the grammar, from the top."""
-    if len(text) > LONGEST:
+    lines = text.split("\n")
+    if not _is_read(text, lines):
         return []
     root = parse(language, text).root_node
     if not root.has_error:
         return []
-    lines = text.split("\n")
     found: list[Fault] = []
     for node in _wrong(root):
         row = min(node.start_point.row, len(lines) - 1)
@@ -285,6 +289,21 @@ def _dotted(name: str) -> str:
     dotted = ".".join(part.strip() for part in re.split(r"::|\.|#", plain) if part.strip())
     dotted = dotted.rstrip("?!")  # Ruby's; nobody says them.
     return dotted if len(dotted) <= _LONGEST_NAME and "\n" not in dotted else ""
+
+
+def _is_read(text: str, lines: Sequence[str]) -> bool:
+    """Whether a text is worth the time that reading it takes."""
+    if len(text) > LONGEST or any(len(line) > LONGEST_LINE for line in lines):
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(text):
+        depth = depth + 1 if bracket in "([{" else max(0, depth - 1)
+        if depth > DEEPEST:
+            return False
+    return True
+
+
+_BRACKET: Final = re.compile(r"[()\[\]{}]")
 
 
 def _wrong(root: Node) -> Iterator[Node]:
