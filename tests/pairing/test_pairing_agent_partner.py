@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.agent_conversation import Speech
 from midstream.pairing.journal import summarize
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import NoticeLevel
 from midstream.settings import Settings
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S
@@ -107,6 +109,29 @@ async def test_an_agent_is_set_to_ask_before_the_first_prompt(root: Path, tmp_pa
         assert methods.index("session/set_mode") < methods.index("session/prompt")
         (chosen,) = (m["params"] for m in sent(tmp_path) if m.get("method") == "session/set_mode")
         assert chosen["modeId"] == "ask"
+
+
+async def test_an_agent_that_refuses_to_ask_is_ended(root: Path, tmp_path: Path) -> None:
+    refusal = {"error": {"code": -32602, "message": "no such mode"}}
+    agent = scripted(tmp_path, [END], **{"session/new": [MODES], "session/set_mode": [refusal]})
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        with pytest.raises(AgentError, match=r"without asking.*no such mode"):
+            await session.agent.begin(agent)
+        assert not session.agent.on
+        assert not any(m.get("method") == "session/prompt" for m in sent(tmp_path))
+
+
+@pytest.mark.parametrize("offered", [True, False], ids=["other-modes", "no-modes"])
+async def test_an_agent_without_the_mode_that_asks_is_told_of(
+    root: Path, tmp_path: Path, offered: bool
+) -> None:
+    script = {"session/new": [MODES]} if offered else {}
+    agent = replace(scripted(tmp_path, [END], **script), asks="careful")
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        await session.agent.begin(agent)
+        assert session.agent.on
+        (told,) = (n for n in session.status.notices if n.level is NoticeLevel.WARNING)
+        assert "may write without asking" in told.text
 
 
 async def test_texts_wait_for_each_other(root: Path, tmp_path: Path) -> None:

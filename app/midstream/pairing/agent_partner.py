@@ -89,7 +89,8 @@ class AgentPartner:
             earlier: The conversation of an earlier session, which goes on if it was this agent's.
 
         Raises:
-            AgentError: It is not installed, fails, or wants a login; there is no agent then.
+            AgentError: It is not installed, fails, wants a login, or refuses the mode in which it
+                asks before it edits; there is no agent then.
         """
         from midstream.pairing.agent_conversation import AgentConversation, unpacked
 
@@ -107,6 +108,11 @@ class AgentPartner:
             conversation = await AgentConversation.begin(
                 agent, self._root, self._heard, session_id, unpacked(said)
             )
+            try:
+                asks = await self._have_it_ask(conversation)
+            except BaseException:
+                await conversation.close()
+                raise
         finally:
             self.starting = ""
             self._heard()
@@ -114,7 +120,11 @@ class AgentPartner:
             await conversation.close()
             return
         self.conversation = conversation
-        await self._have_it_ask(conversation)
+        if not asks:
+            self._status.warn(
+                f"{conversation.title} does not offer the mode {agent.asks!r}, in which it asks: "
+                "it may write without asking. What it writes is still yours to keep or put back."
+            )
         self._next()
 
     def launch(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
@@ -183,13 +193,30 @@ class AgentPartner:
         else:
             self._status.inform(f"{conversation.title}: {choice.name} {value.name} from now on.")
 
-    async def _have_it_ask(self, conversation: AgentConversation) -> None:
-        """Set the mode in which the agent asks before it edits, unless it is in force already."""
+    @staticmethod
+    async def _have_it_ask(conversation: AgentConversation) -> bool:
+        """Set the mode in which the agent asks before it edits; whether it offers that mode.
+
+        Raises:
+            AgentError: The agent refuses the mode.
+        """
+        from midstream.agents.acp import AgentError, AgentRefusedError
+
         wanted = conversation.agent.asks
+        if not wanted:
+            return True
         for choice in conversation.choices:
-            offered = {value.value for value in choice.values}
-            if choice.category == "mode" and wanted in offered and choice.current != wanted:
-                await conversation.choose(choice, wanted)
+            if choice.category != "mode" or wanted not in {value.value for value in choice.values}:
+                continue
+            if choice.current != wanted:
+                try:
+                    await conversation.choose(choice, wanted)
+                except AgentRefusedError as error:
+                    raise AgentError(
+                        f"{conversation.title} was ended: it would write without asking. {error}"
+                    ) from error
+            return True
+        return False
 
     async def _work(self, conversation: AgentConversation, text: str) -> None:
         title, before = conversation.title, len(conversation.entries)
