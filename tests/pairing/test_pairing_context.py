@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,21 +17,22 @@ from midstream.edits.proposal import FileProposal
 from midstream.pairing.request.context import (
     MOST_REJECTED_LINES,
     Context,
+    LeftOut,
     Part,
-    Wanted,
     decisions,
     estimate,
     fit,
-    gather,
     limit_of,
     rejected_lines,
 )
 from midstream.pairing.request.prompts import block_prompt
+from midstream.pairing.request.sources import Wanted, gather
 from midstream.pairing.scope.mentions import (
     AtPath,
     NeedsConsentError,
     UnknownFileError,
     find_at_paths,
+    find_at_words,
     without_mentions,
 )
 from midstream.pairing.session import PairingSession
@@ -124,7 +128,7 @@ def test_ignored_instructions_are_not_sent(root: Path) -> None:
     (root / ".gitignore").write_text("sub/AGENTS.md\n")
     parts, refused = gather(Workspace(root), Wanted("sub/a.py", None))
     assert not any("secret" in p.text for p in parts)
-    assert refused == ["sub/AGENTS.md: not sent, git ignores it"]
+    assert list(map(str, refused)) == ["sub/AGENTS.md: git ignores it"]
 
 
 def test_decisions_and_why() -> None:
@@ -175,7 +179,7 @@ def test_a_budget_cuts_around_the_place_and_says_so() -> None:
     assert context.left_out
     assert context.summary.startswith("300 tokens") or context.tokens < 300
     assert context.summary.endswith("tokens: big.py (cut)")
-    assert len(context.cuts) == 2
+    assert context.missing == "1 cut, 1 left out"
 
 
 def test_limits() -> None:
@@ -238,3 +242,153 @@ async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: 
             await session.turns.instruct("use @.env", path="app.py")
         session.turns.allow(".env")
         assert ".env" in (await session.turns.preview("use @.env", path="app.py")).summary
+
+
+def test_a_folder_is_named_by_its_slash(root: Path, workspace: Workspace) -> None:
+    (root / "cache").mkdir()
+    found = find_at_paths('see @pkg/, @"pkg" and @pkg, add @cache to it', workspace)
+    assert found == (AtPath("pkg", folder=True),)
+    assert without_mentions("fix @error in @pkg/ as @diff says") == "fix  in  as  says"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("fix @error", {"error"}),
+        ("explain @diff.", {"diff"}),
+        ("see @error and @diff", {"error", "diff"}),
+        ("add @error.handler, @diff:3 and a@diff and `@diff`", set[str]()),
+        ("in @errors and @diff_of", set[str]()),
+    ],
+)
+def test_words_for_changes_and_failures(said: str, words: set[str]) -> None:
+    assert find_at_words(said) == words
+
+
+def _gathered(workspace: Workspace, said: str, path: str = "app.py") -> tuple[Context, list[str]]:
+    wanted = Wanted(
+        path,
+        None,
+        mentioned=find_at_paths(said, workspace),
+        words=find_at_words(said),
+        instructions=False,
+    )
+    parts, left_out = gather(workspace, wanted)
+    return Context(tuple(parts)), list(map(str, left_out))
+
+
+def test_a_folder_sends_its_list_and_the_files_that_fit(root: Path, workspace: Workspace) -> None:
+    (root / "pkg" / "big.py").write_text("# long line of a big file\n" * 2_000)
+    (root / "pkg" / "deep").mkdir()
+    (root / "pkg" / "deep" / "last.py").write_text("d = 1\n")
+    (root / "pkg" / ".env.local").write_text("KEY=1\n")
+    (root / "pkg" / "data.bin").write_bytes(b"\x00\xff\x00")
+    (root / "pkg" / "link.py").symlink_to("/etc/passwd")
+    context, left_out = _gathered(workspace, "see @pkg/")
+    folder, *files = [part for part in context.parts if part.kind != "diff"]
+    assert folder.text.splitlines() == [
+        "pkg/.env.local",
+        "pkg/AGENTS.md",
+        "pkg/big.py",
+        "pkg/data.bin",
+        "pkg/link.py",
+        "pkg/util.py",
+        "pkg/deep/last.py",
+    ]
+    assert [part.name for part in files] == ["pkg/AGENTS.md", "pkg/util.py", "pkg/deep/last.py"]
+    (words,) = left_out
+    assert words.startswith("pkg/: 3 files of 7 only listed")
+
+
+def test_credentials_in_a_folder_are_masked(root: Path, workspace: Workspace) -> None:
+    (root / "pkg" / "key.py").write_text("key = 'AKIAQ7XNZ4LPW2VR5TGD'\n")
+    context, _ = _gathered(workspace, "see @pkg/")
+    sent = "".join(part.text for part in context.parts)
+    assert "key = 'AKIA" in sent
+    assert "Q7XNZ4LPW2VR5TGD" not in sent
+
+
+def test_all_changes_of_the_folder(root: Path, workspace: Workspace) -> None:
+    (root / "pkg" / "AGENTS.md").write_text("No globals, please.\n")
+    (root / "pkg" / "new.py").write_text("n = 1\n")
+    context, left_out = _gathered(workspace, "explain @diff")
+    (part,) = context.parts
+    assert part.name == "all changes"
+    assert part.text.startswith("new file pkg/new.py\ndiff --git")
+    assert "+y = 3\n" in part.text
+    assert "+No globals, please.\n" in part.text
+    assert not left_out
+
+
+def test_nothing_to_send_is_said(tmp_path: Path) -> None:
+    workspace = Workspace(make_repo(tmp_path / "clean", {"app.py": "x = 1\n"}))
+    context, left_out = _gathered(workspace, "fix @error in @diff")
+    assert not context.parts
+    assert left_out == ["error: no check has failed", "all changes: nothing is uncommitted"]
+
+
+def test_instructions_by_other_names(root: Path, workspace: Workspace) -> None:
+    (root / "CLAUDE.md").symlink_to("AGENTS.md")
+    (root / ".cursorrules").write_text("Use spaces.\n")
+    (root / "pkg" / "CLAUDE.md").write_text("No classes.\n")
+    wanted = Wanted("pkg/util.py", None)
+    parts, _ = gather(workspace, wanted)
+    assert [part.name for part in parts] == [
+        "AGENTS.md",
+        ".cursorrules",
+        "pkg/AGENTS.md",
+        "pkg/CLAUDE.md",
+    ]
+    assert gather(workspace, replace(wanted, instructions=False)) == ([], [])
+
+
+def test_the_budget_line_names_what_is_missing() -> None:
+    left_out = tuple(LeftOut(name, "why") for name in ("a.py", "b.py", "b.py", "c.py", "d.py"))
+    context = Context((Part("app.py", "file", "x" * 360, cut="lines 1-2"),), left_out=left_out)
+    assert context.budget == "100 tokens: app.py (cut); without a.py, b.py, c.py and 1 more"
+    assert context.missing == "1 cut, 5 left out"
+    assert Context().missing == ""
+
+
+async def test_a_request_carries_what_is_named(hosted: Hosted, url: str, root: Path) -> None:
+    settings = replace(hosted.settings(url, "search-replace"), project_instructions=False)
+    session = await PairingSession.open(root, settings=settings, watch=False)
+    async with session:
+        hosted.say("no")
+        hosted.end()
+        await session.turns.instruct("tidy up like @pkg/ and @diff", path="app.py")
+        await session.turns.finished()
+        (message,) = [text for role, text in hosted.messages if role == "user"]
+        assert '<folder path="pkg/">\npkg/AGENTS.md\npkg/util.py\n</folder>' in message
+        assert '<file path="pkg/util.py">\nu0 = 0\n' in message
+        assert "<uncommitted-changes>\ndiff --git" in message
+        assert message.count("+y = 3") == 1
+        assert "project-instructions" not in message
+        assert [turn.path for turn in session.turns] == ["app.py"]
+
+
+async def test_a_request_carries_the_check_that_failed(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    code = "print('app.py:2: error: no'); raise SystemExit(1)"
+    settings = replace(
+        hosted.settings(url, "search-replace"),
+        check_command=shlex.join([sys.executable, "-c", code]),
+    )
+    session = await PairingSession.open(root, settings=settings, watch=False)
+    async with session:
+        before = await session.turns.preview("fix @error", path="app.py")
+        assert before.budget.endswith("; without error")
+        await session.check.start()
+        await session.check.finished()
+        context = await session.turns.preview("fix @error", path="app.py")
+        assert not context.left_out
+        hosted.say("no")
+        hosted.end()
+        await session.turns.instruct("fix @error", path="app.py")
+        await session.turns.finished()
+        (message,) = [text for role, text in hosted.messages if role == "user"]
+        told = message.partition("<failed-check>\n")[2].partition("</failed-check>")[0]
+        assert "failed with exit code 1, 1 place\napp.py:2: no\n" in told
+        assert told.endswith("Its output ends with:\napp.py:2: error: no\n")
+        assert session.turns.context.budget == context.budget

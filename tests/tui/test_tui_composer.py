@@ -302,3 +302,17 @@ async def test_the_folder_of_the_session_is_searched(project: Path) -> None:
         await stage.until(lambda: composer.choosing, "found in another file")
         await stage.press("enter")
         assert composer.text == "@pkg/other.py:elsewhere "
+
+
+def test_folders_and_words_are_offered_to_models_that_read_them() -> None:
+    files = ["a.py", "src/app/one.py", "src/app/two.py", "tests/diffs.py"]
+    made = MentionSource(lambda: files, lambda: ("a.py",), lambda _: (), lambda: True, lambda: wide)
+    wide = False
+    assert [choice.text for choice in made.candidates("diff")] == ["@tests/diffs.py"]
+    wide = True
+    assert [choice.text for choice in made.candidates("diff")] == ["@diff", "@tests/diffs.py"]
+    assert made.candidates("err")[0].text == "@error"
+    assert made.candidates("src")[0].text == "@src/"
+    assert made.candidates("app/")[0].text != "@app/"
+    assert made.candidates("src/app/")[0].text == "@src/app/"
+    assert "@diff" in [choice.text for choice in made.candidates("")]

@@ -315,6 +315,19 @@ _SENSITIVE: Final = re.compile(
 )
 
 
+_HOLDS_SECRETS: Final = re.compile(
+    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$|dist$)[^/]*)?|\.netrc|\.npmrc|\.pypirc|\.pgpass"
+    r"|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)|[^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx)"
+    r"|(?:[^/]*[_.-])?(?:secrets?|credentials?)(?:\.(?:json|ya?ml|toml|ini|txt|env))?)$",
+    re.IGNORECASE,
+)
+
+
+def holds_secrets(path: str) -> bool:
+    """Whether a file is one that credentials are kept in, by its name."""
+    return _HOLDS_SECRETS.search(path) is not None
+
+
 def looks_sensitive(path: str) -> bool:
     """Whether a file is about authentication, money, secrets and the like, by its name."""
     return _SENSITIVE.search(path) is not None

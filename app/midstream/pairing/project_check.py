@@ -47,6 +47,8 @@ HELD_S: Final = 0.5
 """Silence after which the command may have ended and left its output open to others."""
 AROUND: Final = 30
 """Lines of output that go to the model with a finding."""
+MOST_TOLD: Final = 50
+"""Places that a model is told of at once."""
 _MOST_READ: Final = 1_000_000
 """Bytes of a file that may suggest a command."""
 
@@ -212,6 +214,15 @@ class ProjectCheck:
         """The lines of output up to where a finding was known, at most `AROUND`."""
         stop = finding.seen - self.dropped
         return list(self.output)[max(0, stop - AROUND) : max(0, stop)]
+
+    def failure(self) -> str:
+        """What failed, for a model: the places and the end of the output; "" if nothing has."""
+        if self.state is not CheckState.FAILED or self.command is None:
+            return ""
+        places = [f"{each.place}: {each.message}" for each in self.findings[:MOST_TOLD]]
+        end = list(self.output)[-2 * AROUND :]
+        head = f"`{self.command.text}` {self.summary}"
+        return "".join(f"{line}\n" for line in (head, *places, "", "Its output ends with:", *end))
 
     def instruction(self, finding: Finding, *, with_output: bool) -> str:
         """What to ask a model for, to mend a finding.

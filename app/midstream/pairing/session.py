@@ -155,6 +155,7 @@ class PairingSession:
             configured=settings.check_command,
             after_accepts=settings.check_after_accepts,
         )
+        self.turns.take_failures(self.check.failure)
         UndefinedNames(files, self.status, spawn)
         self.introduction = Introduction()
 

@@ -83,6 +83,6 @@ def what_is_sent(url: str) -> str:
     """What an endpoint off this machine is sent, as a sentence."""
     return (
         f"{urlsplit(url).hostname or url} gets each instruction with the files it is about, "
-        "their uncommitted changes, AGENTS.md, files you name with @, and your decisions so far; "
-        "what you have not sent stays here."
+        "their uncommitted changes, AGENTS.md and the like, what you name with @, and your "
+        "decisions so far; what you have not sent stays here."
     )

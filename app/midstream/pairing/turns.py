@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
@@ -71,7 +71,9 @@ class Turns(Sequence[Turn]):
         log = self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
         self._doubts = Doubts(turns, files.hunks)
         self._effort = Effort(settings.effort, server, status)
-        self._builder = RequestBuilder(files, server)
+        self._builder = RequestBuilder(
+            files, server, project_instructions=settings.project_instructions
+        )
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
         responses = ResponseReader(server, log, guard)
         writer = AnswerWriter(
@@ -147,13 +149,17 @@ class Turns(Sequence[Turn]):
     ) -> Context:
         """What would be sent with an instruction, and its size; sends nothing.
 
-        The ``summary`` of the result fits a line, its ``cuts`` say what is missing.  Arguments and
-        errors are those of ``instruct``.
+        The ``summary`` of the result fits a line, its ``budget`` also says what is missing.
+        Arguments and errors are those of ``instruct``.
         """
         if self._status.state is SessionState.STARTING:  # The context depends on the model.
             with contextlib.suppress(UserError):
                 await self._server.ready()
         return await self._answers.preview(Question(text, path, cursor, selection))
+
+    def take_failures(self, source: Callable[[], str]) -> None:
+        """``@error`` sends what ``source`` returns."""
+        self._builder.failure = source
 
     async def aim(
         self,

@@ -385,6 +385,10 @@ class PlainCommands:
         turns = self._session.turns
         running = self._session.status.state in _RUNNING
         send = turns.redirect_or_instruct if running else turns.instruct
+        server = self._session.server
+        if not running and server.model_name and server.model_info.is_chat:
+            context = await turns.preview(text, path=self._path, selection=selection)
+            self._say(f"Sending {context.budget}.")
         turn = await send(text, path=self._path, selection=selection)
         if turn.redirected_from is None:
             self._choices = ()

@@ -92,8 +92,8 @@ class ModelCommands:
             cut = f", cut to {part.cut}" if part.cut else ""
             self._say(f"{part.name}: {part.tokens:,} tokens{cut}")
         self._say(f"Together {context.tokens:,} of at most {context.limit:,} tokens, estimated.")
-        for words in context.left_out:
-            self._say(f"Left out: {words}")
+        for each in context.left_out:
+            self._say(f"Left out: {each}")
 
     async def failures(self, _: str) -> None:
         """Tell the edits of this session that did not match their file, and why."""

@@ -257,6 +257,10 @@ class Settings:
         False, BOOLEAN, Section.ANSWERS,
         "Run the test command whenever all hunks are decided.",
     )
+    project_instructions: bool = setting(
+        True, BOOLEAN, Section.ANSWERS,
+        "Send AGENTS.md, CLAUDE.md and .cursorrules of the folder along to chat models.",
+    )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Carry out comments that begin or end with AI! when a file with one is saved.",

@@ -1,4 +1,4 @@
-"""What an ``@`` in an instruction can become: files of the folder, and what these define.
+"""What an ``@`` in an instruction can become: files, folders, what these define, and some words.
 
 Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
 is not read yet is left out, which :meth:`MentionSource.missing` says.  Shows nothing, and does not
@@ -11,10 +11,12 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from time import monotonic
 from typing import Final
 
 from midstream.edits.syntax import has_syntax, is_python
+from midstream.pairing.scope.mentions import AtWord
 from midstream.tui.fuzzy import fuzzy_score
 
 MOST: Final = 50
@@ -34,6 +36,10 @@ MORE_FILES: Final = "more comes: reading the folder"
 BEGINS: Final = 100
 """What it counts that a name begins with what was typed: more than everything else together."""
 
+_WORDS: Final = {
+    AtWord.DIFF: "all uncommitted changes",
+    AtWord.ERROR: "what the project's check said",
+}
 _TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]*)$")
 _HEADER: Final = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
 _BARE: Final = re.compile(r"[\w.~/\\-]*[\w/]\Z")
@@ -57,6 +63,7 @@ class MentionChoice:
     """Something a mention can become.
 
     Attributes:
+        path: A file, a folder with a slash at its end, or a word such as ``diff``.
         symbol: Dotted name of a definition in it, ``""`` for the file.
         about: What it is, in a word or two.
     """
@@ -105,11 +112,13 @@ class MentionSource:
         recent: Callable[[], Sequence[str]],
         read: Callable[[str], Sequence[str]],
         listed: Callable[[], bool] = lambda: True,
+        wide: Callable[[], bool] = lambda: False,
     ) -> None:
         self._files = files
         self._recent = recent
         self._read = read
         self._listed = listed
+        self._wide = wide
         self._symbols: dict[str, tuple[Symbol, ...]] = {}
         self._project: dict[str, tuple[Symbol, ...]] | None = None
         self._project_read = -OLD_S
@@ -132,6 +141,11 @@ class MentionSource:
             if (score := _score(wanted, found, "/")) is not None:
                 near = 25 - recent.index(found) if found in recent[:20] else 0
                 scored.append((score + near, MentionChoice(found, about="recent" if near else "")))
+        for choice in self._more():
+            name = choice.path if wanted.endswith("/") else choice.path.removesuffix("/")
+            if (score := _score(wanted, name, "/")) is not None:
+                # A whole name is meant as it stands, also before the files in it.
+                scored.append((score + BEGINS * (name.lower() == wanted), choice))
         open_path = recent[0] if recent else ""
         for found, symbols in self._known(wanted, open_path):
             for symbol in symbols:
@@ -147,9 +161,22 @@ class MentionSource:
         if recent:
             symbols = self._symbols.get(recent[0], ())
             found += [_of(recent[0], symbol, here=True) for symbol in symbols if _outer(symbol)]
+        found += [choice for choice in self._more() if not choice.path.endswith("/")]
         shown = set(recent[:3])
         found += [MentionChoice(path) for path in self._files()[:MOST] if path not in shown]
         return found[:MOST]
+
+    def _more(self) -> list[MentionChoice]:
+        """Words and folders, for models that read more than the lines."""
+        if not self._wide():
+            return []
+        folders = {path.rpartition("/")[0] for path in self._files()}
+        # A folder may hold folders only.
+        folders |= {str(above) for folder in folders for above in PurePosixPath(folder).parents}
+        words = [MentionChoice(word, about=about) for word, about in _WORDS.items()]
+        return words + [
+            MentionChoice(f"{each}/", about="folder") for each in sorted(folders - {"", "."})
+        ]
 
     def _in_file(self, path: str, name: str) -> list[MentionChoice]:
         symbols = self._symbols.get(path.strip('"'), ())

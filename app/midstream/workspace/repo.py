@@ -245,12 +245,11 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
     )
 
 
-def file_diff(root: Path, rel: str) -> str:
-    """The uncommitted change of one file as a patch, ``""`` if there is none."""
+def files_diff(root: Path, paths: Sequence[str]) -> str:
+    """The uncommitted changes of files as a patch, ``""`` if there are none."""
+    options = ["--no-color", "--no-ext-diff", "--relative", "HEAD"]
     try:
-        answer = run_git(
-            root, ["diff", "--no-color", "--no-ext-diff", "--relative", "HEAD", "--", rel]
-        )
+        answer = run_git(root, ["--literal-pathspecs", "diff", *options, "--", *paths])
     except GitFailedError:
         return ""  # No repository, or no commit yet.
     return answer.decode("utf-8", "replace")

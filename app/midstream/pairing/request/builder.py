@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +19,10 @@ from midstream.pairing.renaming import as_proposed
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
     Context,
+    LeftOut,
     Part,
-    Wanted,
     decisions,
     fit,
-    gather,
     limit_of,
 )
 from midstream.pairing.request.prompts import (
@@ -34,6 +33,7 @@ from midstream.pairing.request.prompts import (
     region_message,
     with_rejections,
 )
+from midstream.pairing.request.sources import Wanted, gather
 from midstream.pairing.scope.find import (
     Candidate,
     Target,
@@ -44,8 +44,10 @@ from midstream.pairing.scope.find import (
 )
 from midstream.pairing.scope.mentions import (
     AtPath,
+    AtWord,
     NeedsConsentError,
     find_at_paths,
+    find_at_words,
     find_mentions,
     with_at_paths,
     without_files,
@@ -106,7 +108,7 @@ class Scope:
         target: The lines that are meant; the whole file where the model finds them.
         by_region: Whether the model rewrites just these lines.
         said: The instruction, with files that it names in words named with ``@``.
-        mentioned: Files named with ``@``.
+        mentioned: Files and folders named with ``@``.
     """
 
     proposal: FileProposal
@@ -245,10 +247,15 @@ class RequestBuilder:
 
     Attributes:
         allowed: Ignored files that the user lets go out.
+        failure: Says what the project's check said when it failed last, ``""`` if it has not.
     """
 
-    def __init__(self, files: OpenFiles, server: ServerLink) -> None:
+    def __init__(
+        self, files: OpenFiles, server: ServerLink, *, project_instructions: bool = True
+    ) -> None:
         self.allowed: set[str] = set()
+        self.failure: Callable[[], str] = str
+        self._project_instructions = project_instructions
         self._files = files
         self._server = server
         self._told: set[int] = set()
@@ -265,7 +272,8 @@ class RequestBuilder:
         Raises:
             UserError: None is named, or several are.
         """
-        mentioned = await self._mentioned(await self._with_at_paths(question))
+        named = await self._mentioned(await self._with_at_paths(question))
+        mentioned = [each for each in named if not each.folder]
         if mentioned and question.selection is None and self._aims_at(mentioned[0], question):
             return mentioned[0].path
         if question.path is not None:
@@ -399,7 +407,10 @@ class RequestBuilder:
             name = f"{proposal.path} lines {target.start + 1}-{target.stop}"
             text = proposal.proposed_region(target.start, target.stop)
             part = Part(name, "file", text, first=target.start + 1)
-            return Context((part,), model.context_length or DEFAULT_LIMIT)
+            named = [f"{each.path}/" for each in scope.mentioned if each.folder]
+            named += sorted(find_at_words(scope.said))
+            left_out = tuple(LeftOut(name, "this model is given the lines only") for name in named)
+            return Context((part,), model.context_length or DEFAULT_LIMIT, left_out)
         from midstream.edits.proposal import Overlay
 
         text = None if scope.by_region else Overlay(proposal).source.text()
@@ -409,8 +420,11 @@ class RequestBuilder:
             line=target.start if question.cursor is None else question.cursor,
             selection=question.selection,
             mentioned=scope.mentioned,
+            words=(words := find_at_words(scope.said)),
+            error=self.failure() if AtWord.ERROR in words else "",
             allowed=frozenset(self.allowed),
             hunks=() if scope.by_region else tuple(self._files.hunks),
+            instructions=self._project_instructions,
         )
         parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
         return fit(parts, limit_of(model.context_length), refused)

@@ -1,23 +1,16 @@
-"""What goes along with an instruction: collected from the workspace, then cut to a token budget.
+"""What goes along with an instruction: its parts, cut to a token budget.
 
-The parts are the open file, the selection, ``@`` files, AGENTS.md, the diff and earlier decisions.
-Only files that git does not ignore, or that the user allowed, are read.  Tokens are estimated; the
-server's own count comes with its answer.
+Tokens are estimated; the server's own count comes with its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-
-from midstream.errors import UserError
-from midstream.pairing.scope.mentions import AtPath
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
-    from midstream.workspace.files import Workspace
 
 CHARACTERS_PER_TOKEN: Final = 3.6
 """Of code, with the vocabularies of hosted models; high enough to stay below a limit."""
@@ -25,6 +18,9 @@ DEFAULT_LIMIT: Final = 24_000
 """Tokens of context for a model of unknown context length."""
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
+
+MOST_NAMED: Final = 3
+"""Parts that are left out and named in one line."""
 
 
 def estimate(text: str) -> int:
@@ -38,7 +34,8 @@ class Part:
 
     Attributes:
         name: Its name on screen: a path, ``diff``, ``decisions``.
-        kind: ``file``, ``selection``, ``instructions``, ``diff`` or ``decisions``.
+        kind: ``file``, ``selection``, ``folder``, ``instructions``, ``diff``, ``error`` or
+            ``decisions``.
         text: What is sent.
         most: Tokens that it may take at most, ``None`` for what is left.
         keep: 0-based line of ``text`` that stays if it has to be cut.
@@ -61,18 +58,34 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that is not sent.
+
+    Attributes:
+        name: Its name on screen.
+        why: Why not, in words.
+    """
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What goes along with one instruction.
 
     Attributes:
         parts: In the order in which they are sent.
         limit: Tokens that they may take together.
-        left_out: Parts for which there was no room, and files that may not go out, with why.
+        left_out: Parts for which there was no room, and what may not or cannot go out.
     """
 
     parts: tuple[Part, ...] = ()
     limit: int = DEFAULT_LIMIT
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -86,9 +99,20 @@ class Context:
         return f"{shown_tokens(self.tokens)} tokens: {names}" if names else "no context"
 
     @property
-    def cuts(self) -> tuple[str, ...]:
-        """What is missing, one sentence each."""
-        return (*(f"{p.name}: {p.cut}" for p in self.parts if p.cut), *self.left_out)
+    def budget(self) -> str:
+        """The summary, and the names of what is left out: ``3.1k tokens: app.py; without diff``."""
+        names = list(dict.fromkeys(each.name for each in self.left_out))
+        shown = ", ".join(names[:MOST_NAMED])
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{self.summary}; without {shown}{more}" if names else self.summary
+
+    @property
+    def missing(self) -> str:
+        """How much is not sent: ``1 cut, 2 left out``, ``""`` if nothing is missing."""
+        cut = sum(bool(part.cut) for part in self.parts)
+        said = [f"{cut} cut"] if cut else []
+        said += [f"{len(self.left_out)} left out"] if self.left_out else []
+        return ", ".join(said)
 
 
 def limit_of(context_length: int | None) -> int:
@@ -98,13 +122,13 @@ def limit_of(context_length: int | None) -> int:
     return max(256, min(DEFAULT_LIMIT, int(context_length * ANSWER_SHARE)))
 
 
-def fit(parts: Sequence[Part], limit: int, left_out: Sequence[str] = ()) -> Context:
+def fit(parts: Sequence[Part], limit: int, left_out: Sequence[LeftOut] = ()) -> Context:
     """Parts within a budget, the earlier ones first; what is too long is cut around its place.
 
     Args:
         parts: In the order of importance.
         limit: Tokens for all.
-        left_out: What is missing already, with why.
+        left_out: What is missing already.
     """
     kept: list[Part] = []
     missing = list(left_out)
@@ -115,7 +139,7 @@ def fit(parts: Sequence[Part], limit: int, left_out: Sequence[str] = ()) -> Cont
         allowed = room if part.most is None else min(room, part.most)
         fitted = _cut(part, allowed)
         if fitted is None:
-            missing.append(f"{part.name}: left out, the budget of {limit:,} tokens is spent")
+            missing.append(LeftOut(part.name, f"the budget of {limit:,} tokens is spent"))
             continue
         kept.append(fitted)
         room -= fitted.tokens
@@ -159,61 +183,11 @@ def _cut(part: Part, allowed: int) -> Part | None:
     )
 
 
-INSTRUCTIONS_FILE: Final = "AGENTS.md"
-MOST_INSTRUCTIONS: Final = 2_000
-"""Tokens of project instructions."""
-MOST_DIFF: Final = 1_500
-"""Tokens of the file's uncommitted changes."""
-MOST_MENTIONED: Final = 6_000
-"""Tokens of one file named with ``@``."""
 MOST_DECISIONS: Final = 1_200
 MOST_REJECTED_LINES: Final = 24
 """Lines of a rejected hunk in a prompt."""
 MOST_HUNKS: Final = 8
 """Decisions that are told of, the last ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What context is asked for.
-
-    Attributes:
-        path: The file that the instruction is about.
-        text: Its text as it is proposed now, ``None`` to leave it out (a region request has it).
-        line: 0-based line of ``text`` that matters most.
-        selection: 0-based half-open range of lines that the user selected.
-        mentioned: Files named with ``@``.
-        allowed: Ignored files that the user allowed.
-        hunks: Hunks of the session, for the decisions.
-    """
-
-    path: str
-    text: str | None
-    line: int = 0
-    selection: tuple[int, int] | None = None
-    mentioned: tuple[AtPath, ...] = ()
-    allowed: Collection[str] = ()
-    hunks: Sequence[Hunk] = field(default_factory=tuple)
-
-
-def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[str]]:
-    """Parts by importance, and what may not go out, with why (blocking)."""
-    parts: list[Part] = []
-    refused: list[str] = []
-    if wanted.text is not None:
-        parts.append(Part(wanted.path, "file", wanted.text, keep=wanted.line))
-        if wanted.selection is not None:
-            start, stop = wanted.selection
-            lines = wanted.text.splitlines(keepends=True)[start:stop]
-            name = f"{wanted.path} lines {start + 1}-{stop}"
-            parts.append(Part(name, "selection", "".join(lines), first=start + 1))
-    parts += _mentioned(workspace, wanted)
-    parts.append(decisions(wanted.hunks))
-    for name in _instruction_files(wanted.path):
-        text = _read(workspace, name, wanted.allowed, refused)
-        parts.append(Part(name, "instructions", text, most=MOST_INSTRUCTIONS))
-    parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MOST_DIFF))
-    return [part for part in parts if part.text], refused
 
 
 def decisions(hunks: Sequence[Hunk]) -> Part:
@@ -243,51 +217,3 @@ def rejected_lines(hunk: Hunk) -> list[str]:
     ]
     more = len(lines) - MOST_REJECTED_LINES
     return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]
-
-
-def _mentioned(workspace: Workspace, wanted: Wanted) -> list[Part]:
-    parts: list[Part] = []
-    for mention in wanted.mentioned:
-        if mention.path == wanted.path and wanted.text is not None and mention.lines is None:
-            continue
-        text = _decoded(workspace.peek(mention.path))
-        first, name = 1, mention.path
-        if mention.lines is not None:
-            start, stop = mention.lines
-            text = "".join(text.splitlines(keepends=True)[start:stop])
-            first, name = start + 1, f"{mention.path} lines {start + 1}-{stop}"
-        parts.append(Part(name, "file", text, most=MOST_MENTIONED, first=first))
-    return parts
-
-
-def _instruction_files(path: str) -> list[str]:
-    """The project's instructions and those of the folders on the way to a file, nearest last."""
-    folders = [str(folder) for folder in reversed(PurePosixPath(path).parents)]
-    return [INSTRUCTIONS_FILE if f == "." else f"{f}/{INSTRUCTIONS_FILE}" for f in folders]
-
-
-def _read(workspace: Workspace, path: str, allowed: Collection[str], refused: list[str]) -> str:
-    try:
-        if not (workspace.root / path).is_file():
-            return ""
-        if path not in allowed and workspace.ignores(path):
-            refused.append(f"{path}: not sent, git ignores it")
-            return ""
-        return _decoded(workspace.peek(path))
-    except UserError:
-        return ""  # For example a link out of the folder; the user did not name it.
-
-
-def _diff(workspace: Workspace, path: str) -> str:
-    from midstream.workspace.repo import file_diff
-
-    return file_diff(workspace.root, path)
-
-
-def _decoded(data: bytes) -> str:
-    from midstream.edits.documents import NotTextError, SourceText
-
-    try:
-        return SourceText.from_bytes(data).text()
-    except NotTextError:
-        return ""

@@ -91,13 +91,19 @@ _TAGS: Final = {
     "file": "file",
     "selection": "selection",
     "instructions": "project-instructions",
+    "folder": "folder",
     "diff": "uncommitted-changes",
+    "error": "failed-check",
     "decisions": "decisions-so-far",
 }
 
 
+_NAMED: Final = ("file", "folder", "instructions", "selection")
+"""Kinds whose block says the path."""
+
+
 def _part(part: Part) -> str:
-    attributes = {"path": part.name} if part.kind in ("file", "instructions", "selection") else {}
+    attributes = {"path": part.name} if part.kind in _NAMED else {}
     if part.cut:
         attributes["part"] = part.cut
     return _tagged(_TAGS[part.kind], attributes, part.text)

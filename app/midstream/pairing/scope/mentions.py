@@ -1,10 +1,11 @@
-"""What an instruction mentions: names of code, and files with ``@``.
+"""What an instruction mentions: names of code, and files and more with ``@``.
 
 People write "rename total to amount in summarise" and "add a docstring to `Parser.feed`".
 :func:`find_mentions` finds the words that may be names of code and how surely each is one; whether
 a name exists is looked up elsewhere.  :func:`find_at_paths` finds ``@app.py``,
-``@src/util.py:10-40`` and ``@"my file"``.  A word with an ``@`` that is not a file and does not
-look like one (``@property``) is left alone.
+``@src/util.py:10-40``, ``@"my file"`` and the folder ``@src/``; :func:`find_at_words` finds
+``@diff`` and ``@error``.  Another word with an ``@`` that is not a file and does not look like one
+(``@property``) is left alone.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from midstream.workspace.files import Workspace
 
 
@@ -249,21 +252,32 @@ class NeedsConsentError(UserError):
         self.paths = paths
 
 
+class AtWord(StrEnum):
+    """What can be named with ``@`` beside files and folders."""
+
+    DIFF = "diff"
+    """The uncommitted changes of all files."""
+    ERROR = "error"
+    """What the project's check said when it failed last."""
+
+
 @dataclass(frozen=True, slots=True)
 class AtPath:
-    """A file named with ``@``.
+    """A file or folder named with ``@``.
 
     Attributes:
         path: Relative to the root.
         lines: 0-based half-open range of lines, ``None`` for all.
         symbol: Dotted name of a definition in it, ``""`` for the file.
         aside: Whether it is named only for comparison (``as in @notes.md``).
+        folder: Whether it is a folder.
     """
 
     path: str
     lines: tuple[int, int] | None = None
     symbol: str = ""
     aside: bool = field(default=False, compare=False)
+    folder: bool = False
 
 
 _IN_WORDS = re.compile(
@@ -320,6 +334,8 @@ def without_files(instruction: str) -> str:
 
     def said(match: re.Match[str]) -> str:
         path = _path_of(match)
+        if _is_word(match):
+            return f"{match['gap']}{match['link']}{path}"
         if not (match["quoted"] or _LIKE_A_FILE.search(path)):
             return match[0]
         if _ASIDE.search(instruction[: match.start("link")] + match["link"]):
@@ -339,7 +355,20 @@ def named_with_file(instruction: str, path: str) -> str:
     return ""
 
 
+def find_at_words(instruction: str) -> frozenset[AtWord]:
+    """What an instruction names with ``@`` beside files and folders."""
+    found = [match for match in _AT_PATH.finditer(instruction) if _is_word(match)]
+    return frozenset(AtWord(match["bare"]) for match in found)
+
+
+def _is_word(match: re.Match[str]) -> bool:
+    alone = not (match["first"] or match["symbol"])
+    return alone and match["bare"] in AtWord.__members__.values()
+
+
 def _plain(match: re.Match[str]) -> str:
+    if _is_word(match):
+        return ""
     if not (match["quoted"] or _LIKE_A_FILE.search(_path_of(match))):
         return match[0]
     return f"`{match['symbol']}`" if match["symbol"] else ""
@@ -348,7 +377,7 @@ def _plain(match: re.Match[str]) -> str:
 def find_at_paths(
     instruction: str, workspace: Workspace, allowed: Collection[str] = ()
 ) -> tuple[AtPath, ...]:
-    """The files that an instruction names with ``@``, in order (blocking).
+    """The files and folders that an instruction names with ``@``, in order (blocking).
 
     Args:
         instruction: The instruction.
@@ -365,7 +394,8 @@ def find_at_paths(
     for match in _AT_PATH.finditer(instruction):
         name = _path_of(match)
         path = workspace.relative(name) if _LIKE_A_FILE.search(name) or match["quoted"] else name
-        if not (workspace.root / path).is_file():
+        folder = _is_folder(match, workspace.root / path)
+        if not folder and not (workspace.root / path).is_file():
             if not (match["quoted"] or _LIKE_A_FILE.search(name)):
                 continue
             called = [each for each in workspace.files() if each.endswith(f"/{name}")]
@@ -380,10 +410,16 @@ def find_at_paths(
             first = max(1, int(match["first"]))
             lines = (first - 1, max(first, int(match["last"] or first)))
         aside = _ASIDE.search(instruction[: match.start()]) is not None
-        found[AtPath(path, lines, match["symbol"] or "", aside)] = None
+        found[AtPath(path, lines, match["symbol"] or "", aside, folder)] = None
     if ignored:
         raise NeedsConsentError(tuple(dict.fromkeys(ignored)))
     return tuple(found)
+
+
+def _is_folder(match: re.Match[str], path: Path) -> bool:
+    """``@src/`` and ``@"src"`` are folders; ``@cache`` is a decorator whatever lies there."""
+    alone = not (match["first"] or match["symbol"])
+    return alone and bool(match["quoted"] or "/" in match["bare"]) and path.is_dir()
 
 
 def _path_of(match: re.Match[str]) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.timer import Timer
 
-from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.tui.review.controller import Controller, Shared
 
@@ -299,11 +298,11 @@ class Aim(Controller):
         if context is None:
             title.show_along(trouble, "")
         else:
-            count = len(context.cuts)
+            missing = context.missing
             key = self._services.key_for("context")
             title.show_along(
-                context.summary.replace(" (cut)", ""),
-                f"{counted(count, 'cut')}, {key}" if count else key,
+                context.budget.replace(" (cut)", ""),
+                f"{missing}, {key}" if missing else key,
             )
 
 

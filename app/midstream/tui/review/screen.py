@@ -221,6 +221,7 @@ class ReviewScreen(EagerScreen):
             lambda: self.state.recent_paths,
             lambda path: _lines_of(session, path),
             lambda: self.state.listed,
+            lambda: session.server.model_info.is_chat,
         )
         composer.offer()
         if (drafts := session.drafts) is not None:

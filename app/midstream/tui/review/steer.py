@@ -540,7 +540,7 @@ class Steer(Controller):
         )
         paragraphs = [Paragraph(heading, (*lines, (used, "muted")))]
         if context.left_out:
-            lines = [(words, "warning") for words in context.left_out]
+            lines = [(str(each), "warning") for each in context.left_out]
             paragraphs.append(Paragraph("Left out", tuple(lines)))
         if turn is not None and turn.tried:
             paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))

@@ -113,7 +113,9 @@ class Completions(RowList, can_focus=False):
 
 
 def _row(value: str, candidate: MentionChoice, room: int, ellipsis: str) -> ListRow:
-    folder, slash, name = visible(candidate.path).rpartition("/")
+    path = visible(candidate.path)
+    folder, slash, name = path.removesuffix("/").rpartition("/")
+    name += "/" * path.endswith("/")
     left = ((folder + slash, "muted"), (name, "foreground!"))
     if candidate.symbol:
         outer, dot, last = visible(candidate.symbol).rpartition(".")
@@ -204,7 +206,7 @@ class ComposerTitle(Painted):
             words = words.partition(":")[0]
         if words and cell_len(words) + cell_len(note) <= room:
             line.append(words, palette.style("foreground" if self.active else "muted"))
-            line.append(note, palette.style("warning" if "cut" in note else "muted"))
+            line.append(note, palette.style("warning" if "," in note else "muted"))
         return line
 
 
