@@ -10,7 +10,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession
-from midstream.pairing.status import FileChangedOnDisk, RepoChanged
+from midstream.pairing.status import FileChangedOnDisk, RepoChanged, WatchingChanged
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, git, make_repo, numbered
@@ -173,6 +173,27 @@ async def test_a_folder_that_is_taken_away_is_told(
         shutil.rmtree(root)
         await witness.until(lambda: "no longer noticed" in witness.notice)
         assert [notice.level for notice in session.status.notices][-1] == "warning"
+
+
+@pytest.mark.parametrize("review", [False, True])
+async def test_it_is_told_when_changes_are_noticed_from_now_on(
+    root: Path, settings: Settings, endpoint: Endpoint, review: bool
+) -> None:
+    heard: list[str] = []
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, review=review
+    ) as session:
+        session.status.subscribe(
+            lambda event: (
+                heard.append(session.external.watching)
+                if isinstance(event, WatchingChanged)
+                else None
+            )
+        )
+        witness = Witness(session)
+        await witness.until(lambda: heard[-1:] == [session.external.watching])
+        assert not heard[-1].startswith("off")
+        await witness.until(lambda: session.external.repo is not None)
 
 
 async def test_watching_moves_hunks_and_reads_the_repository(

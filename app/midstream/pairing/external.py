@@ -23,6 +23,7 @@ from midstream.pairing.status import (
     RepoChanged,
     ReviewSwitched,
     SessionEvent,
+    WatchingChanged,
 )
 
 if TYPE_CHECKING:
@@ -222,10 +223,15 @@ class ExternalChanges:
         """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
         return self._watcher.mode if self._watcher is not None else "off: not asked for"
 
-    def start(self) -> None:
-        """Follow changes from now on, and read the state of the repository."""
+    def start(self, *, reviewing: bool = False) -> None:
+        """Follow changes from now on, and read the state of the repository.
+
+        Args:
+            reviewing: Whether a review begins, too: it goes first, as git takes as long for each.
+        """
         self._spawn(self._watch())
-        self._spawn(self._read_repo())
+        if not reviewing:
+            self._spawn(self._read_repo())
 
     async def refresh(self) -> None:
         """Compare every open file with the disk now, as when the terminal regains the focus."""
@@ -241,7 +247,9 @@ class ExternalChanges:
     async def _watch(self) -> None:
         from midstream.workspace.watch import REPO_CHANGED, Watcher
 
-        watcher = self._watcher = Watcher(self._files.workspace)
+        watcher = self._watcher = Watcher(
+            self._files.workspace, lambda: self._status.emit(WatchingChanged())
+        )
         async for paths in watcher.changes():
             files = paths - {REPO_CHANGED}
             await self._review.changed(files)
@@ -255,6 +263,8 @@ class ExternalChanges:
     def _hear(self, event: SessionEvent) -> None:
         if isinstance(event, FileWritten):
             self._read_repo_soon()
+        elif isinstance(event, ReviewSwitched) and event.on and self.repo is None:
+            self._repo_due()
 
     def _read_repo_soon(self) -> None:
         if self._timer is None and not self._closed:
@@ -262,6 +272,8 @@ class ExternalChanges:
 
     def _repo_due(self) -> None:
         self._timer = None
+        if self._closed:
+            return
         self._spawn(self._read_repo())
 
     async def _read_repo(self) -> None:

@@ -232,7 +232,7 @@ class PairingSession:
         if watch:
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
-            session.external.start()
+            session.external.start(reviewing=review)
         session._tasks.spawn(session._begin(agent, review=review, resumed=resumed))
         return session
 

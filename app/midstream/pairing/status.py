@@ -313,6 +313,11 @@ class RepoChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchingChanged:
+    """Changes by other programs are noticed from now on, or in another way, or no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentHeard:
     """A coding agent has said, done or asked something, or has begun or ended."""
 
@@ -342,6 +347,7 @@ SessionEvent = (
     | TurnFinished
     | NoticePosted
     | RepoChanged
+    | WatchingChanged
     | AgentHeard
     | StopRequested
     | BackgroundDone

@@ -68,10 +68,16 @@ _Message = Events | list[str] | None
 
 
 class Watcher:
-    """Reports which files of a workspace other programs changed.  One :meth:`changes` at a time."""
+    """Reports which files of a workspace other programs changed.  One :meth:`changes` at a time.
 
-    def __init__(self, workspace: Workspace) -> None:
+    Args:
+        workspace: The files.
+        on_mode: Called in the event loop when :attr:`mode` has changed.
+    """
+
+    def __init__(self, workspace: Workspace, on_mode: Callable[[], None] = lambda: None) -> None:
         self._workspace = workspace
+        self._on_mode = on_mode
         self._mode = "off: not started"
 
     @property
@@ -103,7 +109,13 @@ class Watcher:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(take, paths, end)
 
-        thread = _WatchThread(self._workspace, deliver, self._set_mode)
+        def set_mode(mode: str) -> None:
+            self._mode = mode
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._on_mode)
+
+        self._mode = "off: starting"
+        thread = _WatchThread(self._workspace, deliver, set_mode)
         thread.start()
         try:
             while not ended or news:
@@ -116,9 +128,6 @@ class Watcher:
         finally:
             thread.stop()
             self._mode = self._mode if self._mode.startswith("off") else "off: stopped"
-
-    def _set_mode(self, mode: str) -> None:
-        self._mode = mode
 
 
 class _Source(threading.Thread):
@@ -194,7 +203,6 @@ class _WatchThread(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._set_mode("off: starting")
             self._polling = _why_no_events(self._workspace.root)
             place = find_repository(self._workspace.root)
             inspector = Inspector(self._workspace, place, self._deliver)
