@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from midstream.engine.decoder import Decoder
-from midstream.engine.prefix_cache import PrefixCache, shared_length
+from midstream.engine.prefix_cache import PrefixCache
+from midstream.engine.prefix_files import shared_length
 from tests.helpers.folders import bare_folder
 from tests.helpers.tiny import build, make_shape, random_weights
 
