@@ -430,6 +430,7 @@ COMMANDS = (
     ),
     Command("web", "open the screen in a browser on this machine", "midstream.commands.web"),
     Command("hook", "have Claude Code and Codex ask before they write", "midstream.commands.hook"),
+    Command("mcp", "tell an agent how the review of its changes stands", "midstream.commands.mcp"),
     Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "run the model server alone", "midstream.commands.serve"),

@@ -65,12 +65,8 @@ def is_private(folder: str) -> bool:
 
 def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     """Answer the hook on standard input; returns the exit code, which is always 0."""
-    folder = socket_folder()
-    try:
-        names = os.listdir(folder) if is_private(folder) else []  # noqa: PTH208
-    except OSError:
-        names = []
-    if not names:
+    sockets = _sockets()
+    if not sockets:
         return 0
     import json
 
@@ -79,10 +75,25 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     except ValueError:
         return 0
     if isinstance(call, dict):
-        answer = _answer(call, [f"{folder}/{name}" for name in names])  # pyright: ignore[reportUnknownArgumentType]
+        answer = _answer(call, sockets)  # pyright: ignore[reportUnknownArgumentType]
         if answer is not None:
             print(json.dumps(answer), file=out or sys.stdout, flush=True)
     return 0
+
+
+def ask_session(event: dict[str, Any]) -> dict[str, Any] | None:
+    """The answer of the session that reviews an event's folder; ``None`` if there is none."""
+    return _answer(event, _sockets())
+
+
+def _sockets() -> list[str]:
+    """Where sessions listen."""
+    folder = socket_folder()
+    try:
+        names = os.listdir(folder) if is_private(folder) else []  # noqa: PTH208
+    except OSError:
+        names = []
+    return [f"{folder}/{name}" for name in names]
 
 
 def _answer(call: dict[str, Any], sockets: list[str]) -> dict[str, Any] | None:

@@ -84,6 +84,24 @@ class Feedback:
         self._approved = False
         return text
 
+    def standing(self, waiting: Sequence[Hunk], *, tell: bool) -> str:
+        """How the review stands, for an agent that asks.
+
+        Args:
+            waiting: The hunks of agents that wait for a decision.
+            tell: Whether what is put back counts as told from now on.
+        """
+        if waiting:
+            files = ", ".join(dict.fromkeys(hunk.path for hunk in waiting))
+            wait = "waits" if len(waiting) == 1 else "wait"
+            head = f"{counted(len(waiting), 'hunk')} of yours {wait} for the user: {files}."
+        else:
+            head = "No change of yours waits for a decision."
+        if self._mode == OFF:
+            return f"{head}\nWhat was put back is not told; read the files again."
+        back = self.tell() if tell else self.message
+        return f"{head}\n{back or 'Nothing was put back that you do not know of.'}"
+
     def _hear(self, event: SessionEvent) -> None:
         if not isinstance(event, HunkDecided) or self._mode == OFF:
             return

@@ -10,6 +10,7 @@ written it (``FileProposal.advance``) and are like any other from then on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 WRITTEN_WITHIN_S: Final = 30.0
 """An agent that has not written what it may after this time is taken to have given up."""
+
+SEEN_S: Final = 0.5
+"""Time in which what an agent has just written is seen, before it is told how the review stands."""
 
 _PENDING = (
     "The review of this edit is still open and nothing was written. Do not write the file in "
@@ -95,6 +99,11 @@ class EditGate:
         """The agent that waits for decisions, ``""`` if none does."""
         return next(iter(self._agents.values()), "")
 
+    @property
+    def listening(self) -> bool:
+        """Whether agents can ask."""
+        return self._endpoint is not None
+
     async def close(self) -> None:
         """Answer nothing any more: agents that wait do not write."""
         self._closed = True
@@ -103,8 +112,11 @@ class EditGate:
     async def answer(self, event: HookEvent) -> HookAnswer | None:
         """Answer a hook, as soon as its edit is decided; ``None``: the agent does as it likes."""
         from midstream.agents.hooks import AT_STOP, BEFORE_TOOL, deny, go_on, is_note
+        from midstream.agents.mcp_server import REVIEW_EVENT
         from midstream.edits.agent_input import EDIT_TOOLS, UnplacedError
 
+        if event.kind == REVIEW_EVENT:
+            return {"text": await self._standing(event)}
         self.heard = True
         if event.kind == AT_STOP and not event.stopped_before:
             text = self._feedback.take()
@@ -133,6 +145,30 @@ class EditGate:
             self._status.emit(AgentHeld())
             if not any(hunk.due for hunk in self._files.hunks.of_call(call)):
                 self._files.drop_call(call)
+
+    async def _standing(self, event: HookEvent) -> str:
+        """How the review stands, at once or when all is decided."""
+        from midstream.agents.mcp_server import WAIT
+
+        await asyncio.sleep(SEEN_S)
+        waits = event.tool == WAIT
+        if waits:
+            seconds = float(event.arguments.get("seconds", 0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._open():
+                        await self._news()
+        return self._feedback.standing(self._open(), tell=waits)
+
+    def _open(self) -> list[Hunk]:
+        """What agents have written, or want to, and what of it is not decided or not put back."""
+        return [
+            hunk
+            for hunk in self._files.hunks
+            if (hunk.external or hunk.call)
+            and hunk.live
+            and (not hunk.decided or hunk.postponed is not None)
+        ]
 
     async def _decided(self, call: int, event: HookEvent) -> HookAnswer | None:
         """Have a call decided."""

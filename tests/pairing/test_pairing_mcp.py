@@ -1,0 +1,169 @@
+"""``midstream mcp`` as an agent runs it: the protocol, and how a real review stands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.pairing import Witness, make_repo, numbered
+from tests.helpers.stepped import TIMEOUT_S
+
+BEFORE = numbered(30)
+AFTER = BEFORE.replace("work(3)", "work(33)").replace("work(20)", "work(220)")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", {"run.py": BEFORE})
+
+
+class Agent:
+    """What an agent does with the server."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._asked = 0
+
+    async def send(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + b"\n")
+        await self._process.stdin.drain()
+
+    async def hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(TIMEOUT_S):
+            return json.loads(await self._process.stdout.readline())
+
+    async def begin(self, method: str, **params: Any) -> int:
+        self._asked += 1
+        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        await self.send(json.dumps(message).encode())
+        return self._asked
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        asked = await self.begin(method, **params)
+        answer = await self.hear()
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", asked)
+        return answer["result"]
+
+    async def call(self, name: str, **arguments: Any) -> str:
+        result = await self.ask("tools/call", name=name, arguments=arguments)
+        return result["content"][0]["text"]
+
+
+@asynccontextmanager
+async def agent(root: Path) -> AsyncIterator[Agent]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "midstream", "mcp"),
+        cwd=root,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Agent(process)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.close()
+        async with asyncio.timeout(TIMEOUT_S):
+            assert await process.wait() == 0
+            assert await process.stderr.read() == b""
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@asynccontextmanager
+async def reviewed(root: Path, settings: Settings, endpoint: Endpoint) -> AsyncIterator[Witness]:
+    """A session that reviews the folder, with hooks."""
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        witness = Witness(session)
+        await witness.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        await witness.until(lambda: session.gate.listening)
+        yield witness
+
+
+async def test_the_protocol_without_a_review(root: Path) -> None:
+    async with agent(root) as client:
+        hello = await client.ask("initialize", protocolVersion="2025-03-26", capabilities={})
+        assert hello["protocolVersion"] == "2025-03-26"
+        assert hello["serverInfo"]["name"] == "midstream"
+        await client.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+        tools = (await client.ask("tools/list"))["tools"]
+        assert [tool["name"] for tool in tools] == ["review_status", "wait_for_review"]
+        assert await client.ask("ping") == {}
+        assert "No review is running in this folder" in await client.call("review_status")
+        hello = await client.ask("initialize", protocolVersion="1999-01-01")
+        assert hello["protocolVersion"] == "2025-06-18"
+
+
+async def test_what_is_no_request_is_an_error_and_no_end(root: Path) -> None:
+    async with agent(root) as client:
+        for line, code in ((b"{", -32700), (b"[1]", -32600), (b"[" * 100_000, -32700)):
+            await client.send(line)
+            assert (await client.hear())["error"]["code"] == code
+        await client.begin("resources/list")
+        assert (await client.hear())["error"]["code"] == -32601
+        await client.begin("tools/call", name="write_file", arguments=[])
+        assert (await client.hear())["error"]["code"] == -32602
+        await client.send(b'{"jsonrpc": "2.0", "method": "notifications/unknown", "params": 3}')
+        assert await client.ask("ping") == {}
+
+
+async def test_an_agent_learns_what_was_put_back_and_why(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with reviewed(root, settings, endpoint) as witness, agent(root) as client:
+        files = witness.session.files
+        (root / "run.py").write_text(AFTER)
+        await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
+        said = await client.call("review_status")
+        assert "2 hunks of yours wait for the user: run.py." in said
+        assert "Nothing was put back" in said
+        first, last = [hunk.id for hunk in witness.session.hunks.undecided()]
+        asked = await client.begin("tools/call", name="wait_for_review", arguments={})
+        # A ping is answered while a call waits.
+        assert await client.ask("ping") == {}
+        await files.accept(first)
+        await files.reject(last, "twenty is right")
+        await files.put_backs.apply()
+        answer = await client.hear()
+        assert answer["id"] == asked
+        said = answer["result"]["content"][0]["text"]
+        assert said.startswith("No change of yours waits for a decision.")
+        assert "Reason: twenty is right" in said
+        assert "work(33)" in (root / "run.py").read_text()
+        assert "work(220)" not in (root / "run.py").read_text()
+        # It was told once.
+        assert "Nothing was put back that you do not know of." in await client.call("review_status")
+
+
+async def test_waiting_ends_in_time(root: Path, settings: Settings, endpoint: Endpoint) -> None:
+    async with reviewed(root, settings, endpoint) as witness, agent(root) as client:
+        (root / "run.py").write_text(AFTER)
+        await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
+        assert "2 hunks of yours wait" in await client.call("wait_for_review", seconds=1)
+
+
+async def test_an_agent_that_leaves_while_it_waits_is_no_trouble(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with reviewed(root, settings, endpoint) as witness:
+        (root / "run.py").write_text(AFTER)
+        await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
+        async with agent(root) as client:
+            await client.begin("tools/call", name="wait_for_review", arguments={"seconds": "x"})
+        async with agent(root) as client:
+            assert "2 hunks of yours wait" in await client.call("review_status")
