@@ -20,7 +20,7 @@ FILES = {
 
 
 def inside(path: str) -> str | None:
-    path = path.removeprefix("./").removeprefix("/work/")
+    path = path.removeprefix("./").removeprefix("/p/")
     return path if path in FILES else None
 
 
@@ -36,7 +36,7 @@ PYTEST = """\
 FFE                                                                      [100%]
 ==================================== ERRORS ====================================
 ______________________ ERROR collecting tests/test_bad.py ______________________
-ImportError while importing test module '/work/tests/test_bad.py'.
+ImportError while importing test module '/p/tests/test_bad.py'.
 Hint: make sure your test modules/packages have valid Python names.
 Traceback:
 /usr/lib/python3.11/importlib/__init__.py:126: in import_module
@@ -45,12 +45,12 @@ tests/test_bad.py:1: in <module>
     import nothing_here
 E   ModuleNotFoundError: No module named 'nothing_here'
 __________________________ ERROR at setup of test_fix __________________________
-file /work/tests/test_m.py, line 20
+file /p/tests/test_m.py, line 20
   def test_fix(nofixture):
 E       fixture 'nofixture' not found
 >       available fixtures: cache, capfd
 
-/work/tests/test_m.py:20
+/p/tests/test_m.py:20
 =================================== FAILURES ===================================
 ___________________________________ test_eq ____________________________________
 
@@ -110,9 +110,9 @@ ___________________________________ test_div ___________________________________
 Traceback (most recent call last):
   File "/usr/lib/python3/dist-packages/_pytest/runner.py", line 361, in from_call
     result: TResult | None = func()
-  File "/work/tests/test_m.py", line 6, in test_div
+  File "/p/tests/test_m.py", line 6, in test_div
     assert div(1, 0) == 3
-  File "/work/mod.py", line 3, in div
+  File "/p/mod.py", line 3, in div
     return a / b
 ZeroDivisionError: division by zero
 =========================== short test summary info ============================
@@ -124,9 +124,9 @@ UNITTEST = """\
 ERROR: test_b (__main__.T.test_b)
 ----------------------------------------------------------------------
 Traceback (most recent call last):
-  File "/work/tests/test_m.py", line 7, in test_b
+  File "/p/tests/test_m.py", line 7, in test_b
     div(1, 0)
-  File "/work/mod.py", line 3, in div
+  File "/p/mod.py", line 3, in div
     return a / b
            ~~^~~
 ZeroDivisionError: division by zero
@@ -175,10 +175,10 @@ TSC_PRETTY = (
     "\x1b[0mType 'string' is not assignable to type 'number'.\n"
 )
 PYRIGHT = """\
-/work/mod.py
-  /work/mod.py:7:12 - error: Type "int" is not assignable to return type "str"
+/p/mod.py
+  /p/mod.py:7:12 - error: Type "int" is not assignable to return type "str"
     "int" is not assignable to "str" (reportReturnType)
-  /work/mod.py:9:5 - warning: Unused
+  /p/mod.py:9:5 - warning: Unused
 """
 MYPY = (
     'mod.py:7: error: Incompatible return value type (got "int")  [return-value]\n'

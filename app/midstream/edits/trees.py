@@ -287,7 +287,7 @@ def _dotted(name: str) -> str:
     """A name with dots between its parts; ``""`` for what is none."""
     plain = re.sub(r"<.*>", "", name, flags=re.DOTALL)
     dotted = ".".join(part.strip() for part in re.split(r"::|\.|#", plain) if part.strip())
-    dotted = dotted.rstrip("?!")  # Ruby's; nobody says them.
+    dotted = dotted.rstrip("?!")  # Ruby method names may end in these; instructions leave them out.
     return dotted if len(dotted) <= _LONGEST_NAME and "\n" not in dotted else ""
 
 

@@ -38,10 +38,10 @@ CHARACTERS = 6
 HEAD_TOKENS = 12
 """Tokens of the output that are cut again together with the guess behind them."""
 
-_WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 FEW = 3
 """Tokens that are drafted by the tokens alone within a patch, where they are mostly wrong."""
 
+_WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 _NAME = re.compile(r"\w")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\b")
 _DIVIDER = re.compile(r"={5,9}\s*$")
@@ -332,16 +332,15 @@ class _Blocks:
     def _searching(self, at: int, old: list[str]) -> Iterator[str]:
         """Yield the lines that are still searched, and add them to `old`; then the divider."""
         source, quiet, changed = self._source, 0, False
-        for line in old:
-            changes = source.changed(line) != line
-            quiet, changed = (0, True) if changes else (quiet + 1, changed)
-        for line in source.lines[at:]:
-            if changed and quiet >= source.trail:
+        known = len(old)
+        for number, line in enumerate(chain(tuple(old), source.lines[at:])):
+            if number >= known and changed and quiet >= source.trail:
                 break
             changes = source.changed(line) != line
             quiet, changed = (0, True) if changes else (quiet + 1, changed)
-            old.append(line)
-            yield line
+            if number >= known:
+                old.append(line)
+                yield line
         yield _DIVIDED
 
     def _replacing(self, old: Sequence[str]) -> Iterator[str]:

@@ -37,7 +37,7 @@ SPARE_SHARE = 4
 """A file is written if this many times its size is free."""
 
 _HEADER_BYTES = 16 << 20
-"""A longer header is none of ours: a token takes at most eight bytes."""
+"""Upper bound of a header: at eight bytes for a token, two million tokens."""
 
 
 class _Header(msgspec.Struct):
@@ -210,7 +210,7 @@ def _fingerprint(folder: ModelFolder, pairs: Sequence[CachePair], source: str) -
 
 
 def _header(path: Path) -> tuple[KeptPrefix, str] | None:
-    """Read what a file says of itself; None if it is none of ours or cannot be read."""
+    """Read a file's header; None if it has another format or cannot be read."""
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:

@@ -122,9 +122,7 @@ class FindingReader:
         """Take one line, with or without its line end."""
         self.lines += 1
         text = plain(line)
-        if self._panic is not None:
-            panic, self._panic = self._panic, None
-            self._add(panic.path, panic.line, text.strip() or panic.message, panic.test)
+        if self._end_panic(text.strip()):
             return
         for rule in (self._pytest, self._tests, self._traceback, self._diagnostic):
             if rule(text):
@@ -133,9 +131,7 @@ class FindingReader:
     def finish(self) -> None:
         """Note what was not complete at the end of the output."""
         self._end_section()
-        if self._panic is not None:
-            panic, self._panic = self._panic, None
-            self._add(panic.path, panic.line, panic.message, panic.test)
+        self._end_panic("")
 
     def _pytest(self, text: str) -> bool:
         """pytest: a section for every failed test, then a summary."""
@@ -196,6 +192,13 @@ class FindingReader:
         else:
             return False
         return True
+
+    def _end_panic(self, message: str) -> bool:
+        """Note a panic whose place is known; returns whether there was one."""
+        panic, self._panic = self._panic, None
+        if panic is not None:
+            self._add(panic.path, panic.line, message or panic.message, panic.test)
+        return panic is not None
 
     def _traceback(self, text: str) -> bool:
         """Tracebacks of Python; the place is the last frame in the folder."""

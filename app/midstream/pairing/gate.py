@@ -35,7 +35,7 @@ WRITTEN_WITHIN_S: Final = 30.0
 """An agent that has not written what it may after this time is taken to have given up."""
 
 SEEN_S: Final = 0.5
-"""Time in which what an agent has just written is seen, before it is told how the review stands."""
+"""Delay before a status report, so that the watcher has seen the agent's last write."""
 
 _PENDING = (
     "The review of this edit is still open and nothing was written. Do not write the file in "

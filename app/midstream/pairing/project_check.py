@@ -48,7 +48,7 @@ HELD_S: Final = 0.5
 AROUND: Final = 30
 """Lines of output that go to the model with a finding."""
 MOST_TOLD: Final = 50
-"""Places that a model is told of at once."""
+"""Most places in one prompt."""
 _MOST_READ: Final = 1_000_000
 """Bytes of a file that may suggest a command."""
 

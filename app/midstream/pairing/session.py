@@ -38,6 +38,7 @@ from midstream.pairing.turns import Turns
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.pairing.findings import Finding
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
@@ -257,6 +258,10 @@ class PairingSession:
         """Note unsent input; an erased draft is deleted from the disk at once."""
         if self.drafts is not None and self.drafts.note(text, pasted) and not self._closed:
             self._tasks.spawn(self._write_drafts())
+
+    def mending(self, finding: Finding) -> str:
+        """The instruction that asks this session's model to fix what a check has found."""
+        return self.check.instruction(finding, with_output=self.server.profile is not None)
 
     async def close(self) -> None:
         """End the turn, the server, the watcher and the journal."""

@@ -440,8 +440,7 @@ class PlainCommands:
     async def _mend(self, rest: str) -> None:
         """Ask the model to fix what failed at a place."""
         session, finding = self._session, self._finding(rest)
-        with_output = session.server.profile is not None
-        text = session.check.instruction(finding, with_output=with_output)
+        text = session.mending(finding)
         turn = await session.turns.instruct(text, path=finding.path, cursor=finding.line)
         self._path, self._lines = turn.path, None
 

@@ -60,7 +60,7 @@ class ReplyFiles:
                 found = await self._files.open(name)
                 break
             except OutsideWorkspaceError as error:
-                # Models make up the folder above a file, but nobody writes `..` by mistake.
+                # Models often invent the parent folder of a file, but `..` is never a slip.
                 if not PurePosixPath(path).is_absolute():
                     self._refuse(path, error)
                     return

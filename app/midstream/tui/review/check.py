@@ -66,9 +66,7 @@ class Check(Controller):
             if not await self._navigate.open_path(finding.path, line=finding.line):
                 return
             if mend:
-                with_output = session.server.profile is not None
-                text = session.check.instruction(finding, with_output=with_output)
-                self._steer.instruct(text)
+                self._steer.instruct(session.mending(finding))
             else:
                 words = f"{finding.message} ({number} of {len(findings)})"
                 self._notices.say("info", words)
