@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from midstream.agents.catalogue import KnownAgent
-from midstream.pairing.agent_conversation import AgentConversation, AgentToolUse, QuestionState
+from midstream.pairing.agent_conversation import AgentConversation
+from midstream.pairing.conversation import QuestionState, ToolUse
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S
 
@@ -132,7 +133,7 @@ async def test_a_recorded_turn(tmp_path: Path, name: str) -> None:
     assert questions == len(dialect.asked)
 
     # A use of a tool is one entry, however many messages of whatever kind were about it.
-    uses = [entry for entry in talk.entries if isinstance(entry, AgentToolUse)]
+    uses = [entry for entry in talk.entries if isinstance(entry, ToolUse)]
     assert len({use.call.call_id for use in uses}) == len(uses)
     answered = [use for use in uses if use.question is not QuestionState.NONE]
     wanted = QuestionState.ALLOWED if dialect.allow else QuestionState.REJECTED

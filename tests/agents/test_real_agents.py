@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pytest
 
 from midstream.agents.catalogue import find_agent
-from midstream.pairing.agent_conversation import AgentToolUse, QuestionState, Speech
+from midstream.pairing.conversation import QuestionState, Speech, ToolUse
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from tests.helpers.model_apis import Say, ScriptedModel, Step, Use
@@ -132,7 +132,7 @@ class Scene:
     def outcome(self) -> list[QuestionState]:
         conversation = self.session.agent.conversation
         entries = conversation.entries if conversation else []
-        return [e.question for e in entries if isinstance(e, AgentToolUse)]
+        return [e.question for e in entries if isinstance(e, ToolUse)]
 
     @property
     def said(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from midstream.agents.acp import AgentError
 from midstream.agents.catalogue import KnownAgent
-from midstream.pairing.agent_conversation import Speech
+from midstream.pairing.conversation import Speech
 from midstream.pairing.journal import summarize
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticeLevel

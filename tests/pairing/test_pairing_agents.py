@@ -14,12 +14,8 @@ import pytest
 from midstream.agents.acp import AgentError, LoginNeededError
 from midstream.agents.catalogue import KnownAgent
 from midstream.errors import UserError
-from midstream.pairing.agent_conversation import (
-    AgentConversation,
-    AgentToolUse,
-    QuestionState,
-    Speech,
-)
+from midstream.pairing.agent_conversation import AgentConversation
+from midstream.pairing.conversation import QuestionState, Speech, ToolUse
 from tests.helpers.scripted_agent import BEGIN, command, sent
 
 ASK: dict[str, Any] = {
@@ -94,7 +90,7 @@ async def test_what_is_said_and_used_stands_in_order(tmp_path: Path) -> None:
         assert thought == Speech("thought", "Let me see.")
         assert said == Speech("agent", "I read ")
         assert more == Speech("agent", "and edit.")
-        assert isinstance(use, AgentToolUse)
+        assert isinstance(use, ToolUse)
         assert (use.call.title, use.call.status) == ("Read a.py", "completed")
         assert use.call.diffs[0].new == "y"
         assert use.question is QuestionState.NONE
@@ -132,7 +128,7 @@ async def test_a_question_is_answered_this_once(
         assert not talk.allow()  # there is no further question
         assert await turn == "end_turn"
         use = talk.entries[-1]
-        assert isinstance(use, AgentToolUse)
+        assert isinstance(use, ToolUse)
         assert use.question is state
     outcome = next(m["result"]["outcome"] for m in sent(tmp_path) if "result" in m)
     assert outcome == {"outcome": "selected", "optionId": option}
@@ -148,7 +144,7 @@ async def test_a_stop_cancels_the_question(tmp_path: Path) -> None:
         assert talk.question is None
         assert not talk.busy
         use = talk.entries[-1]
-        assert isinstance(use, AgentToolUse)
+        assert isinstance(use, ToolUse)
         assert use.question is QuestionState.CANCELLED
 
 

@@ -7,11 +7,9 @@ it says about it, and the answers to its questions.  Nothing is allowed that nob
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from midstream.agents.acp import AgentError, AgentProcess, LoginNeededError
 from midstream.agents.catalogue import KnownAgent
@@ -35,75 +33,13 @@ from midstream.agents.messages import (
     UnknownUpdate,
 )
 from midstream.errors import UserError
-
-
-@dataclass(slots=True)
-class Speech:
-    """Consecutive words of one speaker, as Markdown; grows while they are spoken."""
-
-    role: Literal["agent", "thought", "user"]
-    text: str
-
-
-class QuestionState(StrEnum):
-    """What became of a question."""
-
-    NONE = "none"
-    OPEN = "open"
-    ALLOWED = "allowed"
-    REJECTED = "rejected"
-    CANCELLED = "cancelled"
-
-
-@dataclass(slots=True)
-class AgentToolUse:
-    """One use of a tool, and what became of the question about it."""
-
-    call: ToolCall
-    question: QuestionState = QuestionState.NONE
-
-
-Entry: TypeAlias = Speech | AgentToolUse
-"""One thing in a conversation."""
-
-
-def packed(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """What a journal keeps of a conversation: words, and what became of the uses of tools."""
-    return [
-        {"role": entry.role, "text": entry.text}
-        if isinstance(entry, Speech)
-        else {
-            "tool": entry.call.title or entry.call.kind,
-            "status": entry.call.status,
-            "path": next(iter(entry.call.paths), ""),
-            "question": entry.question.value,
-        }
-        for entry in entries
-    ]
-
-
-def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
-    """Inverse of ``packed``, as far as that goes; what is not understood is left out."""
-    entries: list[Entry] = []
-    for number, data in enumerate(kept):
-        role = data.get("role")
-        if role in ("agent", "thought", "user"):
-            entries.append(Speech(role, data.get("text", "")))
-        elif "tool" in data:
-            paths = (data["path"],) if data.get("path") else ()
-            call = ToolCall(
-                f"earlier {number}", data["tool"], status=data.get("status", ""), paths=paths
-            )
-            known = data.get("question", "") in set(QuestionState)
-            state = QuestionState(data["question"]) if known else QuestionState.NONE
-            entries.append(AgentToolUse(call, state))
-    return entries
+from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
 
 
 @dataclass(slots=True)
 class _Pending:
     question: PermissionQuestion
-    use: AgentToolUse
+    use: ToolUse
     answer: asyncio.Future[PermissionOption | None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -129,7 +65,7 @@ class AgentConversation:
         self.commands: dict[str, str] = {}
         self.unknown: list[UnknownUpdate] = []
         self._changed = changed
-        self._uses: dict[str, AgentToolUse] = {}
+        self._uses: dict[str, ToolUse] = {}
         self._pending: list[_Pending] = []
         self._process: AgentProcess | None = None
         self._session = AgentSession("", ())
@@ -351,10 +287,10 @@ class AgentConversation:
             raise AgentError(f"{self.agent.title} has not been started.")
         return self._process
 
-    def _use(self, call: ToolCall) -> AgentToolUse:
+    def _use(self, call: ToolCall) -> ToolUse:
         use = self._uses.get(call.call_id)
         if use is None:
-            use = self._uses[call.call_id] = AgentToolUse(call)
+            use = self._uses[call.call_id] = ToolUse(call)
             self.entries.append(use)
         else:
             use.call = use.call.updated(call)

@@ -92,7 +92,8 @@ class AgentPartner:
             AgentError: It is not installed, fails, wants a login, or refuses the mode in which it
                 asks before it edits; there is no agent then.
         """
-        from midstream.pairing.agent_conversation import AgentConversation, unpacked
+        from midstream.pairing.agent_conversation import AgentConversation
+        from midstream.pairing.conversation import unpacked
 
         again = earlier is not None and earlier.agent == agent.key
         session_id, said = (earlier.session_id, earlier.said) if earlier and again else ("", [])
@@ -266,7 +267,7 @@ class AgentPartner:
 
 def _entry(conversation: AgentConversation, begin: int = 0) -> AgentEntry:
     """What continues a conversation later, with what was said from an entry on."""
-    from midstream.pairing.agent_conversation import packed
+    from midstream.pairing.conversation import packed
     from midstream.pairing.journal import AgentEntry
 
     said = packed(conversation.entries[begin:])

@@ -357,7 +357,7 @@ class AgentEntry(SessionEntry):
     Attributes:
         agent: Its name in the catalogue, or its command.
         session_id: What it calls the conversation.
-        said: What was said and used in the turn, as ``agent_conversation.packed`` has it.
+        said: What was said and used in the turn, as ``conversation.packed`` has it.
     """
 
     kind = "agent"

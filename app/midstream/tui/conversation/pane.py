@@ -20,13 +20,8 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.edits.lcs import line_edits
-from midstream.pairing.agent_conversation import (
-    AgentConversation,
-    AgentToolUse,
-    Entry,
-    QuestionState,
-    Speech,
-)
+from midstream.pairing.agent_conversation import AgentConversation
+from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
 from midstream.tui.conversation.messages import FilePicked
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
@@ -59,7 +54,7 @@ class ToolLine(Static):
     ToolLine.-asked { text-wrap: wrap; }
     """
 
-    def __init__(self, use: AgentToolUse) -> None:
+    def __init__(self, use: ToolUse) -> None:
         super().__init__()
         self.use = use
         self._state: object = None
@@ -138,7 +133,7 @@ class ConversationPane(Widget):
         self._palette = palette
         if self._shown is not None:
             for entry, widget in zip(self._shown.entries, self._widgets, strict=False):
-                if isinstance(entry, AgentToolUse) and isinstance(widget, Static):
+                if isinstance(entry, ToolUse) and isinstance(widget, Static):
                     widget.update(self._tool_text(entry))
 
     def place(self, *, below: bool) -> None:
@@ -277,7 +272,7 @@ class ConversationPane(Widget):
     def _mark(self, mark: str) -> str:
         return mark if self._glyphs is UNICODE else _ASCII_MARKS[mark]
 
-    def _tool_text(self, use: AgentToolUse) -> Text:
+    def _tool_text(self, use: ToolUse) -> Text:
         style, call = self._palette.style, use.call
         mark, role = _STATUS_MARKS.get(call.status, ("·", "muted"))
         if use.question is QuestionState.OPEN:
@@ -319,7 +314,7 @@ def _changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
 
 def _widget(entry: Entry) -> Static | Markdown:
     """What an entry is shown by."""
-    if isinstance(entry, AgentToolUse):
+    if isinstance(entry, ToolUse):
         return ToolLine(entry)
     if entry.role == "agent":
         return Markdown(_inert(entry.text), open_links=False)
@@ -336,6 +331,6 @@ def _inert(text: str) -> str:
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
-def paths_of(use: AgentToolUse) -> tuple[str, ...]:
+def paths_of(use: ToolUse) -> tuple[str, ...]:
     """The files that a use of a tool is about."""
     return use.call.paths or tuple(dict.fromkeys(diff.path for diff in use.call.diffs))
