@@ -42,7 +42,7 @@ class Group(StrEnum):
 
     DECIDE = "Decide"
     STEER = "Steer the model"
-    AGENTS = "Work with agents"
+    AGENTS = "Converse, and work with agents"
     MOVE = "Move"
     VIEW = "View"
     PROGRAM = "Program"
@@ -159,7 +159,10 @@ ACTIONS: Final = (
     Action("continuous", "F", "steer.continuous", "follow-on", "Continuous mode: suggest follow-up edits whenever you save", _S),
     Action("review.external", "V", "steer.review_external", "review", "Review what other programs write: keep it or put it back", _W),
     Action("feedback.tell", "B", "steer.tell_agent", "tell agent", "Tell the agent what was put back, and why", _W),
-    Action("conversation", "D", "converse.toggle", "conversation", "Show or hide the conversation with the coding agent", _W),
+    Action("conversation", "D", "converse.toggle", "conversation", "Show or hide the conversation with the model or the coding agent", _W),
+    Action("conversation.new", "alt+n", "converse.renew", "new conversation", "Begin a new conversation with the model or the coding agent", _W, _A),
+    Action("conversation.propose", "I", "converse.propose", "take code", "Make hunks of code in the last answer of the conversation", _W),
+    Action("conversation.places", "O", "converse.places", "places", "Open a place that the last answer of the conversation names", _W),
     Action("conversation.up", "ctrl+pageup", "converse.scroll_up", "said before", "Scroll the conversation up", _W, _A),
     Action("conversation.down", "ctrl+pagedown", "converse.scroll_down", "said after", "Scroll the conversation down", _W, _A),
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),

@@ -32,7 +32,6 @@ class Hosted:
         self.interrupts = 0
         self._pieces: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
         self._kept: list[tuple[str, str] | None] = []
-        self._stop = asyncio.Event()
         self._serial = 0
         self._known: dict[str, list[dict[str, Any]]] = {}
         self.messages: list[tuple[str, str]] = []
@@ -66,13 +65,14 @@ class Hosted:
 
     async def _connection(self, socket: ServerConnection) -> None:
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        stop = asyncio.Event()
 
         async def serve_one_by_one() -> None:
             while True:
                 create = await waiting.get()
                 self.creates.append(create)
-                self._stop = asyncio.Event()
-                await self._answer(socket, create)
+                stop.clear()
+                await self._answer(socket, create, stop)
 
         work = asyncio.create_task(serve_one_by_one())
         try:
@@ -82,13 +82,15 @@ class Hosted:
                     waiting.put_nowait(event)
                 elif event["type"] == "response.interrupt":
                     self.interrupts += 1
-                    self._stop.set()
+                    stop.set()
         except ConnectionClosed:
             pass
         finally:
             work.cancel()
 
-    async def _answer(self, socket: ServerConnection, create: dict[str, Any]) -> None:
+    async def _answer(
+        self, socket: ServerConnection, create: dict[str, Any], stop: asyncio.Event
+    ) -> None:
         previous = create.get("previous_response_id")
         if previous is not None and previous not in self._known:
             await self._refuse(socket, "previous_response_not_found", f"{previous} not found")
@@ -117,10 +119,10 @@ class Hosted:
         await send(type="response.created", response=response("in_progress"))
         while True:
             getting = asyncio.create_task(self._next())
-            stopping = asyncio.create_task(self._stop.wait())
+            stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({getting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
-            if self._stop.is_set():
+            if stop.is_set():
                 if getting.done():
                     self._kept.append(getting.result())
                 getting.cancel()

@@ -10,7 +10,7 @@ from midstream.edits.documents import SourceText
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
 from midstream.pairing.renaming import Renaming, renamed_again
-from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, is_question
+from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, question_of
 from midstream.pairing.scope.find import TargetUnclearError, find_target
 from midstream.pairing.scope.mentions import AtPath, find_at_paths, missing_names
 from midstream.pairing.session import PairingSession
@@ -308,13 +308,28 @@ def test_what_is_no_edit_names_the_key(said: str, action: str) -> None:
 )
 def test_edits_stay_edits(said: str) -> None:
     check_is_edit(said, EDITS)
-    assert not is_question(said)
+    assert not question_of(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("? shorter, please", "shorter, please"),
+        ("?what now", "what now"),
+        ("  why is that?", "why is that?"),
+        ("rename it?", ""),
+        ("?", ""),
+    ],
+)
+def test_a_question_mark_in_front_makes_a_question(said: str, question: str) -> None:
+    assert question_of(said) == question
 
 
 def test_a_model_that_chats_is_asked() -> None:
     chat = ModelInfo(prompt="chat")
-    check_is_edit("what does main do?", chat)
     check_is_edit("write a test for main", chat)
+    with pytest.raises(NotAnEditError, match="answer in words"):
+        check_is_edit("what does main do?", chat)
     with pytest.raises(NotAnEditError):
         check_is_edit("run the tests", chat)
 

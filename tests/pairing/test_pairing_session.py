@@ -9,6 +9,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
+from midstream.pairing.conversation import Exchange, exchanges
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import (
     FileOpened,
@@ -338,10 +339,11 @@ async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
     model.end()
     witness = Witness(session)
     await session.background.changed(["run.py"])
-    await witness.until(lambda: session.turns and not session.background.waiting)
-    assert session.turns[-1].status is TurnStatus.DONE
-    assert session.status.notices[-1].text == "Because the caller wants it."
-    assert session.status.notices[-1].level == "info"
+    await witness.until(lambda: len(session.chat.entries) == 2 and not session.chat.busy)
+    assert exchanges(session.chat.entries) == [
+        Exchange("why is this here", "Because the caller wants it.\n")
+    ]
+    assert not session.turns
     assert len(session.hunks) == 0
     assert (root / "run.py").read_text() == asked
 

@@ -193,6 +193,29 @@ class AgentConversation:
             self._running.cancel(self.session_id)
 
     @property
+    def asking(self) -> bool:
+        """Whether it waits for an answer."""
+        return bool(self._pending)
+
+    @property
+    def version(self) -> str:
+        """The agent's version, ``""`` if it does not say."""
+        return self.info.version
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """Its mode and model, and how full its context is, in words."""
+        chosen = [choice for choice in self.choices if choice.category in ("mode", "model")]
+        facts: list[str] = []
+        for choice in sorted(chosen, key=lambda each: each.category):
+            names = {value.value: value.name for value in choice.values}
+            facts.append(f"{choice.category} {names.get(choice.current, choice.current)}")
+        if (usage := self.usage) is not None and usage.size:
+            share = f"{usage.used / usage.size:.0%} of its context"
+            facts.append(share + (f", {usage.cost}" if usage.cost else ""))
+        return facts
+
+    @property
     def options(self) -> tuple[PermissionOption, ...]:
         """The answers to the oldest question: this once, not this once, then what holds longer."""
         if not self._pending:

@@ -6,13 +6,13 @@ The agent writes files itself.  What it writes is reviewed like what any other p
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
-from midstream.pairing.status import AgentHeard
+from midstream.pairing.conversation import Herald, packed, unpacked
+from midstream.pairing.status import ConversationHeard
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from midstream.pairing.journal import AgentEntry, SessionJournal
     from midstream.pairing.put_backs import RecentWrites
     from midstream.pairing.status import SessionStatus, Spawn
-
-HEARD_EVERY_S: Final = 0.05
-"""Least time between two events; an agent may say hundreds of things a second."""
 
 
 class AgentPartner:
@@ -57,7 +54,7 @@ class AgentPartner:
         self._status = status
         self._journal = journal
         self._spawn = spawn
-        self._timer: asyncio.TimerHandle | None = None
+        self._herald = Herald(lambda: status.emit(ConversationHeard()))
         self._working = False
         self._closed = False
 
@@ -74,7 +71,7 @@ class AgentPartner:
     @property
     def asking(self) -> bool:
         """Whether it waits for an answer."""
-        return self.conversation is not None and self.conversation.question is not None
+        return self.conversation is not None and self.conversation.asking
 
     @property
     def busy(self) -> bool:
@@ -93,7 +90,6 @@ class AgentPartner:
                 asks before it edits; there is no agent then.
         """
         from midstream.pairing.agent_conversation import AgentConversation
-        from midstream.pairing.conversation import unpacked
 
         again = earlier is not None and earlier.agent == agent.key
         session_id, said = (earlier.session_id, earlier.said) if earlier and again else ("", [])
@@ -101,13 +97,13 @@ class AgentPartner:
         await self.end()
         self.queued += waiting
         self.starting = agent.title
-        self._heard()
+        self._herald.heard()
         try:
             agent.check()
             if not self._review.on:
                 await self._review.start(since_commit=False)
             conversation = await AgentConversation.begin(
-                agent, self._root, self._heard, session_id, unpacked(said)
+                agent, self._root, self._herald.heard, session_id, unpacked(said)
             )
             try:
                 asks = await self._have_it_ask(conversation)
@@ -116,7 +112,7 @@ class AgentPartner:
                 raise
         finally:
             self.starting = ""
-            self._heard()
+            self._herald.heard()
         if self._closed:
             await conversation.close()
             return
@@ -132,6 +128,11 @@ class AgentPartner:
         """Start an agent in the background; a failure is told, and the model stays."""
         self._spawn(self._launch(agent, earlier))
 
+    def renew(self) -> None:
+        """Begin a new conversation with the same agent, in the background."""
+        if self.conversation is not None:
+            self.launch(self.conversation.agent)
+
     async def _launch(self, agent: KnownAgent, earlier: AgentEntry | None) -> None:
         try:
             await self.begin(agent, earlier)
@@ -144,14 +145,13 @@ class AgentPartner:
         self.queued.clear()
         if conversation is not None:
             await conversation.close()
-        self._heard()
+        self._herald.heard()
 
     async def close(self) -> None:
         """End it for good."""
         self._closed = True
         await self.end()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._herald.close()
 
     def send(self, text: str) -> bool:
         """Tell the agent something, or queue it until the agent is done; whether it is queued.
@@ -235,7 +235,7 @@ class AgentPartner:
             self._working = False
             self._writes.end()
             self._note(conversation, before)
-            self._heard()
+            self._herald.heard()
         if reason not in ("end_turn", "cancelled"):
             self._status.warn(f"{title} ended its turn early: {reason.replace('_', ' ')}.")
         if self.conversation is conversation:
@@ -255,19 +255,9 @@ class AgentPartner:
             self._working = True  # from now on, although the task begins a moment later
             self._spawn(self._work(conversation, self.queued.pop(0)))
 
-    def _heard(self) -> None:
-        if self._timer is None and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(HEARD_EVERY_S, self._tell)
-
-    def _tell(self) -> None:
-        self._timer = None
-        self._status.emit(AgentHeard())
-
 
 def _entry(conversation: AgentConversation, begin: int = 0) -> AgentEntry:
     """What continues a conversation later, with what was said from an entry on."""
-    from midstream.pairing.conversation import packed
     from midstream.pairing.journal import AgentEntry
 
     said = packed(conversation.entries[begin:])

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from midstream.edits.lcs import matching_pairs
 from midstream.edits.syntax import has_syntax, same_language
@@ -30,7 +30,6 @@ from midstream.pairing.references import (
     with_name,
 )
 from midstream.pairing.request.builder import Question
-from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.similar_edits import (
     EditPlace,
     Substitution,
@@ -68,7 +67,6 @@ class _Task:
         rewrite: What the lines of a place become, where no model is needed.
         doubt: Why its hunks are flagged, ``""`` if they are not.
         consume: Whether AI comments of the region are removed with it.
-        words: Whether it is a question, to be answered without a change.
         done: Places that are done.
     """
 
@@ -78,7 +76,6 @@ class _Task:
     rewrite: Callable[[Sequence[str], EditPlace], list[str] | None] | None = None
     doubt: str = ""
     consume: bool = False
-    words: bool = False
     done: set[str] = field(default_factory=set[str])
 
 
@@ -107,7 +104,7 @@ class BackgroundTasks:
         self._turns = turns
         self._waiting: deque[_Task] = deque()
         self._running: asyncio.Task[None] | None = None
-        self._searches: set[asyncio.Task[None]] = set()
+        self._started: set[asyncio.Task[None]] = set()
         self._seen: dict[str, Counter[tuple[str, str]]] = {}
         self._texts: dict[str, list[str]] = {}
         status.subscribe(self._hear)
@@ -126,7 +123,7 @@ class BackgroundTasks:
     async def close(self) -> None:
         """Drop what waits and end what runs."""
         self._waiting.clear()
-        for task in (ended := {*self._searches, *({self._running} if self._running else ())}):
+        for task in (ended := {*self._started, *({self._running} if self._running else ())}):
             task.cancel()
         if ended:
             await asyncio.wait(ended)
@@ -146,9 +143,7 @@ class BackgroundTasks:
                 self._take_comments(path, lines)
             if self.continuous and before is not None and has_syntax(path):
                 # A search takes seconds, and the next save is not to wait for it.
-                search = asyncio.create_task(self._follow_on(path, before, lines))
-                self._searches.add(search)
-                search.add_done_callback(self._searches.discard)
+                self._start(self._follow_on(path, before, lines))
 
     async def elsewhere(
         self, *hunk_ids: int, progress: Callable[[int, int], None] | None = None
@@ -223,8 +218,8 @@ class BackgroundTasks:
 
     async def finished(self) -> None:
         """Wait until no task waits or runs."""
-        if self._searches:
-            await asyncio.wait(self._searches)
+        if self._started:
+            await asyncio.wait(self._started)
         if self._running is not None:
             await asyncio.wait({self._running})
 
@@ -245,17 +240,18 @@ class BackgroundTasks:
     def _take_comment(self, path: str, comment: AiComment) -> None:
         where = f"{path}:{comment.stop}"
         text = comment.text
-        question = comment.kind == "question"
-        if question and not self._server.model_info.is_chat:
-            self._status.warn(
-                f"The AI? comment at {where} needs a model that chats, and the one in use only "
-                "edits; --endpoint names another.",
-                LARGER_MODEL,
-            )
-            return
-        if question:
-            text = f"{IN_WORDS} {text}"
         kind = comment.kind
+        if kind == "question":
+            if not self._server.model_info.is_chat:
+                self._status.warn(
+                    f"The AI? comment at {where} needs a model that chats, and the one in use only "
+                    "edits; --endpoint names another.",
+                    LARGER_MODEL,
+                )
+                return
+            self._status.inform(f'Asked by a comment at {where}: "{text}"')
+            self._start(self._ask(path, comment))
+            return
 
         def find(lines: Sequence[str]) -> list[EditPlace]:
             return [
@@ -265,7 +261,19 @@ class BackgroundTasks:
             ][:1]
 
         self._status.inform(f'Asked by a comment at {where}: "{comment.text}"')
-        self._waiting.append(_Task(path, text, find, consume=not question, words=question))
+        self._waiting.append(_Task(path, text, find, consume=True))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+
+    async def _ask(self, path: str, comment: AiComment) -> None:
+        """Have the question of a comment answered in the conversation."""
+        try:
+            await self._turns.chat.ask(comment.text, path=path, cursor=comment.start)
+        except UserError as error:
+            self._status.warn(f"{path}: {error}")
 
     async def _follow_on(self, path: str, before: Sequence[str], after: Sequence[str]) -> None:
         """Queue the edits that a save calls for: uses of a name by reference, literals by text."""
@@ -534,7 +542,6 @@ class BackgroundTasks:
                 lines,
                 task.consume,
                 background=True,
-                words=task.words,
                 known=known,
                 doubt=task.doubt,
             )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from midstream.agents.messages import ToolCall
+if TYPE_CHECKING:
+    from midstream.agents.messages import ToolCall
 
 
 @dataclass(slots=True)
@@ -36,7 +39,7 @@ class ToolUse:
     question: QuestionState = QuestionState.NONE
 
 
-Entry: TypeAlias = Speech | ToolUse
+Entry: TypeAlias = "Speech | ToolUse"
 """One thing in a conversation."""
 
 
@@ -57,6 +60,8 @@ def packed(entries: Sequence[Entry]) -> list[dict[str, str]]:
 
 def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
     """Inverse of ``packed``, as far as that goes; what is not understood is left out."""
+    from midstream.agents.messages import ToolCall
+
     entries: list[Entry] = []
     for number, data in enumerate(kept):
         role = data.get("role")
@@ -71,3 +76,106 @@ def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
             state = QuestionState(data["question"]) if known else QuestionState.NONE
             entries.append(ToolUse(call, state))
     return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question, and what was answered to it in words."""
+
+    asked: str
+    answered: str
+
+
+def exchanges(entries: Sequence[Entry]) -> list[Exchange]:
+    """The questions that were answered, oldest first."""
+    found: list[Exchange] = []
+    asked, answered = "", ""
+    for entry in (*entries, Speech("user", "")):
+        if not isinstance(entry, Speech) or entry.role == "thought":
+            continue
+        if entry.role == "agent":
+            answered = f"{answered}\n\n{entry.text}" if answered else entry.text
+            continue
+        if asked and answered.strip():
+            found.append(Exchange(asked, answered))
+        asked, answered = entry.text, ""
+    return found
+
+
+def last_answer(entries: Sequence[Entry]) -> str:
+    """What was answered last, in words; ``""`` if nothing was."""
+    spoken = [entry for entry in entries if isinstance(entry, Speech)]
+    words: list[str] = []
+    for speech in reversed(spoken):
+        if speech.role == "agent":
+            words.insert(0, speech.text)
+        elif speech.role == "user" and words:
+            break
+    return "\n\n".join(words)
+
+
+PLACE: Final = re.compile(
+    r"(?<![\w/.-])(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::(?P<line>\d{1,6})(?:[-:]\d+)?)?(?![\w/])"
+)
+"""A file in a text, perhaps with a line: ``src/app.py:12``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """A place that a text names.
+
+    Attributes:
+        path: The file, as it is named.
+        line: 0-based line, ``None`` if none is named.
+    """
+
+    path: str
+    line: int | None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line + 1}"
+
+
+def named_places(text: str, exists: Callable[[str], bool]) -> list[NamedPlace]:
+    """The files that a text names, in order, each place once.
+
+    Args:
+        text: Any text.
+        exists: Whether there is a file with this path.
+    """
+    found: dict[NamedPlace, None] = {}
+    for match in PLACE.finditer(text):
+        if exists(match["path"]):
+            line = match["line"]
+            found[NamedPlace(match["path"], None if line is None else max(0, int(line) - 1))] = None
+    return list(found)
+
+
+class Herald:
+    """Tells that something was said, at most so often; a model may say hundreds of things a second.
+
+    Args:
+        tell: Called on the event loop.
+    """
+
+    EVERY_S: Final = 0.05
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def heard(self) -> None:
+        """Tell soon."""
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(self.EVERY_S, self._now)
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _now(self) -> None:
+        self._timer = None
+        self._tell()

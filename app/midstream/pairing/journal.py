@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -366,19 +366,43 @@ class AgentEntry(SessionEntry):
     said: list[dict[str, str]]
 
     def write(self, journal: SessionJournal) -> None:
-        from midstream.guard.secrets import mask
-
-        def masked(text: str) -> str:
-            return "\n".join(map(mask, text.split("\n")))
-
-        said = [{name: masked(text) for name, text in entry.items()} for entry in self.said]
-        journal.append(self.kind, {**vars(self), "said": said})
+        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
 
     def replay(self, state: Replay) -> None:
         before = state.agent
         again = before is not None and before.session_id == self.session_id
         earlier = before.said if before is not None and again else []
         state.agent = AgentEntry(self.agent, self.session_id, [*earlier, *self.said])
+
+
+@dataclass(eq=False, repr=False)
+class ChatEntry(SessionEntry):
+    """A question to the model was answered, or a new conversation begins.
+
+    Attributes:
+        said: What was said, as ``conversation.packed`` has it.
+        fresh: Whether what was said before is no part of the conversation any more.
+    """
+
+    kind = "chat"
+    said: list[dict[str, str]]
+    fresh: bool
+
+    def write(self, journal: SessionJournal) -> None:
+        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
+
+    def replay(self, state: Replay) -> None:
+        state.chat = [*([] if self.fresh else state.chat), *self.said]
+
+
+def _masked(said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """What was said, without credentials."""
+    from midstream.guard.secrets import mask
+
+    def masked(text: str) -> str:
+        return "\n".join(map(mask, text.split("\n")))
+
+    return [{name: masked(text) for name, text in entry.items()} for entry in said]
 
 
 @dataclass(eq=False, repr=False)
@@ -653,6 +677,7 @@ class Replay:
         released: Hunks that the guard held back and the user released.
         baseline: What files held before the last review, if it was kept.
         agent: The last coding agent with all of its conversation, if there was one.
+        chat: What was said in the last conversation with the model, packed.
         open_step: Kind of the last step if nothing says that its files were written, else ``""``.
     """
 
@@ -667,6 +692,7 @@ class Replay:
         self.released: set[int] = set()
         self.baseline: BaselineRecord | None = None
         self.agent: AgentEntry | None = None
+        self.chat: list[dict[str, str]] = []
         self.open_step = ""
 
     @classmethod
@@ -809,10 +835,10 @@ def summarize(path: Path) -> SessionSummary:
     states = {hunk.id: str(hunk.state) for hunk in replay.hunks}
     waiting = {hunk.id for hunk in replay.hunks.undecided()}
     last = replay.turns[-1] if replay.turns else None
-    said = [] if replay.agent is None else replay.agent.said
-    to_agent = (entry["text"] for entry in said if entry.get("role") == "user")
+    said = replay.chat + ([] if replay.agent is None else replay.agent.said)
+    in_words = (entry["text"] for entry in said if entry.get("role") == "user")
     return SessionSummary(
-        instructions=(*(turn.instruction for turn in replay.turns), *to_agent),
+        instructions=(*(turn.instruction for turn in replay.turns), *in_words),
         files=tuple(dict.fromkeys(turn.path for turn in replay.turns)),
         accepted=list(states.values()).count("accepted"),
         rejected=list(states.values()).count("rejected"),

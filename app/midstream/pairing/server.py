@@ -104,6 +104,7 @@ class ServerLink:
         self._on_lost = on_lost
         self._server: EmbeddedServer | None = None
         self._client: Client | None = None
+        self._beside: Client | None = None
         self._lock = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
         self._switched = False
@@ -220,6 +221,18 @@ class ServerLink:
             await client.connect()
             return client
 
+    async def ready_beside(self) -> Client:
+        """A connected client of its own for what is asked beside the turns; raises as ``ready``.
+
+        On one connection answers come one after the other, and stopping one may end the connection.
+        """
+        await self.ready()
+        async with self._lock:
+            if (client := self._beside) is None:
+                raise UnavailableError("This session is closed.")
+            await client.connect()
+            return client
+
     @property
     def settings(self) -> Settings:
         """The settings that name the server and model of the next request."""
@@ -261,7 +274,7 @@ class ServerLink:
         from midstream.responses.client import Client
 
         self.model_name = endpoint.model or self.model_name
-        self._client = Client(endpoint)
+        self._client, self._beside = Client(endpoint), Client(endpoint)
         self.reached = True
         return self._client
 
@@ -314,14 +327,16 @@ class ServerLink:
             self._on_lost()
 
     async def _leave(self) -> None:
-        client, self._client = self._client, None
+        clients = self._client, self._beside
+        self._client = self._beside = None
         server, self._server = self._server, None
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
-        if client is not None:
-            await client.close()
+        for client in clients:
+            if client is not None:
+                await client.close()
         if server is not None:
             await server.close()

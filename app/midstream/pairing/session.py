@@ -21,6 +21,7 @@ from midstream.pairing.agent_partner import AgentPartner
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.commit import AcceptedChanges
+from midstream.pairing.conversation import unpacked
 from midstream.pairing.external import ExternalChanges, ExternalReview
 from midstream.pairing.feedback import Feedback
 from midstream.pairing.files import OpenFiles
@@ -68,6 +69,7 @@ class PairingSession:
         journal: What the session can be resumed from.
         files: Open files and the decisions about their hunks.
         turns: The turns so far; begins, redirects and stops them.
+        chat: Questions to the model, which are answered in words.
         guard: Watches what streams in; reports what it found and what it does not see.
         attention: How long hunks were on screen, as reported by the screen.
         background: ``AI!`` comments, follow-on edits, "the same elsewhere".
@@ -123,8 +125,17 @@ class PairingSession:
         )
         self.files = files
         self.turns = Turns(
-            settings, resumed.turns, files, self.server, self.status, journal, self.guard, spawn
+            settings,
+            resumed.turns,
+            unpacked(resumed.chat),
+            files,
+            self.server,
+            self.status,
+            journal,
+            self.guard,
+            spawn,
         )
+        self.chat = self.turns.chat
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
@@ -272,6 +283,7 @@ class PairingSession:
         await self.background.close()
         await self.gate.close()
         await self.agent.close()
+        await self.chat.close()
         await self.turns.stop_for_good()
         await self.guard.close()
         await self.turns.close()

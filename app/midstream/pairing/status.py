@@ -134,7 +134,6 @@ class Turn:
         follows: Why it goes on from that one.
         background: Whether the session asked by itself; the screen does not follow it.
         implied: Whether the session derived the instruction from a change that was saved.
-        words: Whether an answer in words was wanted instead of a change.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,
             in any other it names the places itself.
         failures: Why edits of the answer did not match the file: a sentence each, and below it
@@ -164,7 +163,6 @@ class Turn:
     follows: FollowUpKind | None = None
     background: bool = False
     implied: bool = False
-    words: bool = False
     edit_format: str = "region"
     failures: tuple[str, ...] = ()
     tried: str = ""
@@ -318,8 +316,8 @@ class WatchingChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentHeard:
-    """A coding agent has said, done or asked something, or has begun or ended."""
+class ConversationHeard:
+    """Something was said, done or asked in a conversation, or one has begun or ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +346,7 @@ SessionEvent = (
     | NoticePosted
     | RepoChanged
     | WatchingChanged
-    | AgentHeard
+    | ConversationHeard
     | StopRequested
     | BackgroundDone
 )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
+from midstream.pairing.chat import Chat
 from midstream.pairing.request.builder import (
     Conversation,
     Question,
@@ -32,6 +34,8 @@ from midstream.pairing.turn.runner import NoTurnError, TurnRunner
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.code_blocks import CodeBlock
+    from midstream.pairing.conversation import Entry
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Guard, GuardStop
     from midstream.pairing.journal import SessionJournal
@@ -45,6 +49,7 @@ class Turns(Sequence[Turn]):
     """All turns, oldest first, and the means to begin and end them.
 
     Attributes:
+        chat: Questions to the model, which are answered in words.
         queued: Instructions that run when the current turn ends.
         background_may_begin: Set unless an instruction of the user is being prepared.
     """
@@ -53,6 +58,7 @@ class Turns(Sequence[Turn]):
         self,
         settings: Settings,
         turns: list[Turn],
+        said: Sequence[Entry],
         files: OpenFiles,
         server: ServerLink,
         status: SessionStatus,
@@ -74,6 +80,8 @@ class Turns(Sequence[Turn]):
         self._builder = RequestBuilder(
             files, server, project_instructions=settings.project_instructions
         )
+        self.chat = Chat(self._builder, server, self._effort, status, journal, spawn, said)
+        self._builder.conversation = lambda: self.chat.recent
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
         responses = ResponseReader(server, log, guard)
         writer = AnswerWriter(
@@ -125,11 +133,54 @@ class Turns(Sequence[Turn]):
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
         """
+        return await self._begin(Question(text, path, cursor, selection))
+
+    async def propose(self, block: CodeBlock, *, path: str | None) -> Turn:
+        """Make hunks of code that the conversation shows; returns when they are on their way.
+
+        Args:
+            block: The code.  If it does not say where it goes, the model is asked to put it in.
+            path: The file that the user looks at, for code that names no file.
+
+        Raises:
+            UserError: As ``instruct``, or the file has this code already.
+        """
+        text = f"take over the code of the conversation: {block.title}"
+        home = path or (self.last.path if self.last is not None else None)
+        known = block.text if block.is_patch else await self._edits_of(block, home)
+        if known is None:
+            asked = f"Put this code, which you showed before, where it belongs:\n{block.text}"
+            return await self._begin(Question(text, block.path or home, asked=asked))
+        if home is None:
+            home = next(iter(await asyncio.to_thread(self._files.workspace.files)), None)
+        return await self._begin(Question(text, home, known=known, known_format="search-replace"))
+
+    async def _edits_of(self, block: CodeBlock, home: str | None) -> str | None:
+        """The edits that a block of code stands for, ``None`` if it does not say."""
+        from midstream.edits.proposal import Overlay
+        from midstream.pairing.code_blocks import as_edits, as_new_file
+
+        workspace = self._files.workspace
+        if block.path:
+            path = await asyncio.to_thread(workspace.relative, block.path)
+            if not await asyncio.to_thread((workspace.root / path).exists):
+                return as_new_file(replace(block, path=path))
+            home = path
+        if home is None:
+            return None
+        async with self._files.lock:
+            proposal = await self._files.refreshed(home)
+        lines = list(Overlay(proposal).source.lines)
+        if block.text.splitlines() == lines:
+            raise UserError(f"{home} has this code already.")
+        return as_edits(block, lines, home)
+
+    async def _begin(self, question: Question) -> Turn:
         self.background_may_begin.clear()
         try:
             if self.in_background:
                 await self._runner.stop()
-            return await self._runner.instruct(Question(text, path, cursor, selection))
+            return await self._runner.instruct(question)
         finally:
             self.background_may_begin.set()
 

@@ -17,6 +17,7 @@ from midstream.errors import UsageError, UserError
 from midstream.pairing.project_check import UnconfirmedCommandError
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
+from midstream.plain.conversing import Conversing
 from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
@@ -57,6 +58,7 @@ class PlainCommands:
         self._unsent: tuple[str, ...] = ()
         """Files the user was asked about."""
         model = ModelCommands(session, say)
+        self.conversing = conversing = Conversing(session, say)
         self._handlers: dict[str, Callable[[str], Awaitable[None]]] = {
             "accept": self._accept,
             "reject": self._reject,
@@ -86,6 +88,8 @@ class PlainCommands:
             "check": self._check,
             "places": self._places,
             "mend": self._mend,
+            "new": conversing.renew,
+            "take": self._take,
         }
 
     def is_file(self, name: str) -> bool:
@@ -360,9 +364,12 @@ class PlainCommands:
         self._say(f"The next instruction is about {proposal.path}{where or f', {length}'}.")
 
     async def _stop(self, _: str) -> None:
-        if self._session.status.state not in _RUNNING:
+        if self._session.status.state in _RUNNING:
+            await self._session.turns.stop()
+        elif self._session.chat.busy:
+            await self._session.chat.stop()
+        else:
             self._say("Nothing is running.")
-        await self._session.turns.stop()
 
     async def _redirect(self, rest: str) -> None:
         await self._session.turns.redirect(rest)
@@ -379,7 +386,15 @@ class PlainCommands:
         await self._do(self._asked)
 
     async def _do(self, rest: str) -> None:
-        await self._instruct(rest, self._lines)
+        from midstream.pairing.request.kinds import question_of
+
+        if question := question_of(rest):
+            await self.conversing.ask(question, self._path, self._lines)
+        else:
+            await self._instruct(rest, self._lines)
+
+    async def _take(self, rest: str) -> None:
+        await self.conversing.take(rest, self._path)
 
     async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
         turns = self._session.turns

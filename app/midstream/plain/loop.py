@@ -138,7 +138,8 @@ class PlainLoop:
     def _busy(self) -> bool:
         watching = self._watching is not None and not self._watching.done()
         waiting = self._session.background.waiting > 0
-        working = self._session.status.state in _RUNNING or self._session.check.running
+        session = self._session
+        working = session.status.state in _RUNNING or session.check.running or session.chat.busy
         return watching or waiting or working
 
     async def _line(self, line: str) -> None:
@@ -204,8 +205,7 @@ class PlainLoop:
                 self._say(f"{number}  {choice}")
         self._tell_news()
         session = self._session
-        waiting = session.turns.queued or session.background.waiting or session.check.running
-        if session.status.state in _RUNNING or waiting:
+        if self._busy or session.turns.queued:
             self._watch()
         elif self._terminal and not self._left and not self._commands.takes_text:
             self._prompt()
@@ -218,12 +218,16 @@ class PlainLoop:
         await self._session.turns.finished()
         await self._session.background.finished()
         await self._session.check.finished()
+        await self._session.chat.finished()
         self._inbox.put_nowait(Stirred())
 
     def _interrupted(self) -> None:
         if self._session.status.state in _RUNNING:
             self._watch()
             self._stopping = asyncio.create_task(self._session.turns.stop())
+            return
+        if self._session.chat.busy:
+            self._stopping = asyncio.create_task(self._session.chat.stop())
             return
         if self._session.check.running:
             self._stopping = asyncio.create_task(self._session.check.stop())
@@ -244,6 +248,11 @@ class PlainLoop:
     def _tell_news(self) -> None:
         while self._news:
             self._tell(self._news.popleft())
+        # Not for an event only: the last words are there a moment before it comes.
+        if said := list(self._commands.conversing.news()):
+            self._say_all(said)
+            if not self._session.chat.busy:
+                self._prompt()
 
     def _tell(self, event: SessionEvent) -> None:
         if isinstance(event, TurnStarted):

@@ -108,6 +108,8 @@ WORDS: Final = (
         r"\d*",
     ),
     Word("mend", "mend 2", "ask the model to fix what failed at a place", r"\d+"),
+    Word("take", "take, take 2", "make hunks of code in the last answer", r"\d*"),
+    Word("new", "new", "begin a new conversation; nothing said before is sent any more"),
     Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),
     Word("help", "help", "this list"),
     Word("quit", "quit", "leave; undecided hunks are kept"),
@@ -170,5 +172,6 @@ def help_lines() -> list[str]:
     width = max(len(word.form) for word in WORDS)
     return [
         *(f"{word.form:<{width}}  {word.help}" for word in WORDS),
+        f"{'? TEXT':<{width}}  ask the model; it answers in words and changes nothing",
         f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines; show 3 numbers them",
     ]

@@ -79,8 +79,8 @@ class Question:
         selection: 0-based half-open range of lines.
         consume: Whether the AI comments of the region are removed by the change.
         background: Whether the session asks by itself.
-        words: Whether an answer in words is wanted and no change.
-        known: The new lines where no model is needed to write them; ``None`` to ask the model.
+        known: What the model would answer where none is needed; ``None`` to ask the model.
+        known_format: The format of that: ``region`` for the new lines.
         asked: What the model is asked, where that is not the instruction as it was typed.
         doubt: Why the answer is doubtful whatever it is; its hunks are flagged then.
     """
@@ -91,8 +91,8 @@ class Question:
     selection: tuple[int, int] | None = None
     consume: bool = False
     background: bool = False
-    words: bool = False
     known: str | None = None
+    known_format: str = "region"
     asked: str = ""
     doubt: str = ""
 
@@ -248,6 +248,7 @@ class RequestBuilder:
     Attributes:
         allowed: Ignored files that the user lets go out.
         failure: Says what the project's check said when it failed last, ``""`` if it has not.
+        conversation: Says what was asked and answered in words before, ``""`` if nothing was.
     """
 
     def __init__(
@@ -255,6 +256,7 @@ class RequestBuilder:
     ) -> None:
         self.allowed: set[str] = set()
         self.failure: Callable[[], str] = str
+        self.conversation: Callable[[], str] = str
         self._project_instructions = project_instructions
         self._files = files
         self._server = server
@@ -311,14 +313,15 @@ class RequestBuilder:
             return seen
         said = await self._with_at_paths(question)
         mentioned = await self._mentioned(said)
-        leaves = not self._server.local and proposal.path not in self.allowed
-        if leaves and await asyncio.to_thread(self._files.workspace.ignores, proposal.path):
-            raise NeedsConsentError((proposal.path,))
+        await self._check_consent(proposal.path)
         renamed = find_mentions(question.text).renamed
-        wanted = model.edit_format if question.known is None else "region"
+        wanted = model.edit_format if question.known is None else question.known_format
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
         longest = model.max_region_lines if wanted in ("region", "auto") else None
+        if question.known is not None and wanted != "region":  # It names its places itself.
+            target = Target(0, len(base.lines), "", "the code names the place")
+            return Scope(proposal, base, model, target, by_region=False, said=said, mentioned=())
         try:
             target = await asyncio.to_thread(
                 find_target,
@@ -341,6 +344,12 @@ class RequestBuilder:
         if target.undefined and not self._finds_places(model):
             await self._check_undefined(target, proposal, renamed)
         return Scope(proposal, base, model, target, wanted in ("region", "auto"), said, mentioned)
+
+    async def _check_consent(self, path: str) -> None:
+        """Raise ``NeedsConsentError`` if a file may not leave this machine unasked."""
+        leaves = not self._server.local and path not in self.allowed
+        if leaves and await asyncio.to_thread(self._files.workspace.ignores, path):
+            raise NeedsConsentError((path,))
 
     async def _check_undefined(
         self, target: Target, proposal: FileProposal, renamed: str | None
@@ -424,10 +433,50 @@ class RequestBuilder:
             error=self.failure() if AtWord.ERROR in words else "",
             allowed=frozenset(self.allowed),
             hunks=() if scope.by_region else tuple(self._files.hunks),
+            conversation=self.conversation(),
             instructions=self._project_instructions,
         )
         parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
         return fit(parts, limit_of(model.context_length), refused)
+
+    async def question_context(self, question: Question, limit: int) -> Context:
+        """What goes along with a question that is answered in words.
+
+        Args:
+            question: Its file is what the user looks at; without one the question is about the
+                project.
+            limit: Tokens for all.
+
+        Raises:
+            NeedsConsentError: A file that would be sent is ignored by git.
+            UnknownFileError: A name with ``@`` is not a file.
+            UserError: The file cannot be read.
+        """
+        from midstream.edits.proposal import Overlay
+
+        said = await self._with_at_paths(question)
+        mentioned = await self._mentioned(said)
+        path, text = "", None
+        if question.path is not None:
+            async with self._files.lock:
+                proposal = await self._files.refreshed(question.path)
+                path, text = proposal.path, Overlay(proposal).source.text()
+            await self._check_consent(path)
+        words = find_at_words(said)
+        wanted = Wanted(
+            path=path,
+            text=text,
+            line=question.cursor or 0,
+            selection=question.selection,
+            mentioned=mentioned,
+            words=words,
+            error=self.failure() if AtWord.ERROR in words else "",
+            allowed=frozenset(self.allowed),
+            hunks=tuple(self._files.hunks),
+            instructions=self._project_instructions,
+        )
+        parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
+        return fit(parts, limit, refused)
 
     # The first request of a conversation
 
@@ -467,7 +516,8 @@ class RequestBuilder:
         return Request(conversation, "region", (start, stop))
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:
-        edit_format = scope.model.edit_format
+        known = question.known is not None
+        edit_format = question.known_format if known else scope.model.edit_format
         if edit_format == "auto":
             edit_format = "search-replace"
         asked = question.asked or question.text

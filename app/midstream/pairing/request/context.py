@@ -34,8 +34,8 @@ class Part:
 
     Attributes:
         name: Its name on screen: a path, ``diff``, ``decisions``.
-        kind: ``file``, ``selection``, ``folder``, ``instructions``, ``diff``, ``error`` or
-            ``decisions``.
+        kind: ``file``, ``selection``, ``folder``, ``instructions``, ``diff``, ``error``,
+            ``conversation`` or ``decisions``.
         text: What is sent.
         most: Tokens that it may take at most, ``None`` for what is left.
         keep: 0-based line of ``text`` that stays if it has to be cut.

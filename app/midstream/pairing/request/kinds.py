@@ -14,6 +14,8 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     from midstream.responses.model_info import ModelInfo
 
+_CHOOSES: Final = "chooses a model that can"
+_OTHER_MODEL: Final = "--endpoint names a model that can"
 _POLITE: Final = r"^\s*(?:(?:please|now|ok(?:ay)?|and|then|just)[\s,]+)*"
 _LAST: Final = r"(?:(?:the|that|this|your|my|last|latest|previous|whole|all|these|those)\s+)*"
 _EDIT: Final = r"(?:changes?|edits?|decisions?|hunks?|answers?|it|that|this|everything)"
@@ -126,14 +128,31 @@ _NEW_CODE: Final = re.compile(
 )
 
 
-def is_question(text: str) -> bool:
-    """Whether a sentence asks for an answer in words."""
-    return _QUESTION.match(text) is not None
+def question_of(text: str) -> str:
+    """The question in a text that asks for words and no change, ``""`` for anything else.
+
+    A question mark at the beginning makes a question of every text; it is no part of it.
+    """
+    text = text.strip()
+    if text.startswith("?"):
+        return text.lstrip("? ")
+    return text if _QUESTION.match(text) else ""
 
 
 def asks_beyond_edits(text: str) -> bool:
     """Whether it depends on the model what becomes of a sentence."""
-    return is_question(text) or _NEW_CODE.match(text) is not None
+    return bool(question_of(text)) or _NEW_CODE.match(text) is not None
+
+
+def check_answers(model: ModelInfo) -> None:
+    """Refuse a question to a model that answers none.
+
+    Raises:
+        NotAnEditError: It says what does.
+    """
+    if model.is_edit_model:
+        problem = "This model rewrites code and cannot answer questions"
+        raise NotAnEditError(problem, "models", _CHOOSES, _OTHER_MODEL)
 
 
 def check_is_edit(text: str, model: ModelInfo | None = None) -> None:
@@ -149,15 +168,19 @@ def check_is_edit(text: str, model: ModelInfo | None = None) -> None:
     for kind in _COMMANDS:
         if kind.pattern.match(text):
             raise NotAnEditError(kind.problem, kind.action, kind.does, kind.remedy)
-    if model is None or not model.is_edit_model:
+    if model is None:
         return
-    chooses, remedy = "chooses a model that can", "--endpoint names a model that can"
-    if is_question(text):
-        problem = "This model rewrites code and cannot answer questions"
-        raise NotAnEditError(problem, "models", chooses, remedy)
+    if question_of(text):
+        check_answers(model)
+        raise NotAnEditError(
+            "This asks for an answer in words, and here only changes can be asked for",
+            remedy="ask it on the screen or in plain mode",
+        )
+    if not model.is_edit_model:
+        return
     if (found := _NEW_CODE.match(text)) is not None:
         what = (
             "tests" if found["tests"] else "new files" if found["file"] else "functions of its own"
         )
         problem = f"This model rewrites the lines it is given and cannot write {what}"
-        raise NotAnEditError(problem, "models", chooses, remedy)
+        raise NotAnEditError(problem, "models", _CHOOSES, _OTHER_MODEL)

@@ -37,9 +37,6 @@ that come behind the last line of that answer; never repeat what it holds.
 """
 """System text for chat models; an edit model was trained to do this and is not told."""
 
-IN_WORDS: Final = "Answer in at most two sentences and leave the code as it is:"
-"""Comes before a question, which is answered without a change."""
-
 _COMMON: Final = """\
 You are a careful programmer who edits files of a project. The user message holds the files, what is
 known about the project, and an instruction. Do what the instruction says and no more; keep the
@@ -47,6 +44,16 @@ style of the file. Files are given without line numbers and your edits must not 
 change is read and decided by a person while you write, so keep them small and in the order of the
 file. If the instruction cannot be carried out, say why in one sentence and make no edit.
 """
+
+
+QUESTION_INSTRUCTIONS: Final = """\
+You are a careful programmer who answers questions about a project. A message of the user holds
+files, what else is known about the project, and a question. Answer in Markdown, briefly, and say
+what you do not know. The numbers before the lines of files are not part of them. Name places as
+path:line. You change nothing yourself; show code only where it answers the question, in fenced
+blocks that name the file after the language, as in ```python src/app.py, and without line numbers.
+"""
+"""System text for questions that are answered in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +89,28 @@ def block_prompt(
     return Prompt(f"{_COMMON}\n{how}", message, () if used is None else (used.declaration,))
 
 
-def context_text(context: Context) -> str:
-    """Parts of a context as tagged blocks, ``""`` if there are none."""
-    return "".join(_part(part) for part in context.parts)
+def question_message(text: str, context: Context, cursor: str) -> str:
+    """The message with a question that is answered in words.
+
+    Args:
+        text: The question.
+        context: What goes along.
+        cursor: Where the user is, such as ``app.py:12``; ``""`` if nowhere.
+    """
+    known = context_text(context, numbered=True)
+    where = f"The cursor is at {cursor}.\n" if cursor else ""
+    # Without a tag around it: small models repeat tags.
+    return f"{known}{where}\n{text}" if known or where else text
+
+
+def context_text(context: Context, *, numbered: bool = False) -> str:
+    """Parts of a context as tagged blocks, ``""`` if there are none.
+
+    Args:
+        context: The parts.
+        numbered: Whether the lines of files get their numbers.
+    """
+    return "".join(_part(part, numbered=numbered) for part in context.parts)
 
 
 _TAGS: Final = {
@@ -94,6 +120,7 @@ _TAGS: Final = {
     "folder": "folder",
     "diff": "uncommitted-changes",
     "error": "failed-check",
+    "conversation": "conversation-so-far",
     "decisions": "decisions-so-far",
 }
 
@@ -102,11 +129,15 @@ _NAMED: Final = ("file", "folder", "instructions", "selection")
 """Kinds whose block says the path."""
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, *, numbered: bool) -> str:
     attributes = {"path": part.name} if part.kind in _NAMED else {}
     if part.cut:
         attributes["part"] = part.cut
-    return _tagged(_TAGS[part.kind], attributes, part.text)
+    text = part.text
+    if numbered and part.kind in ("file", "selection"):
+        lines = text.splitlines(keepends=True)
+        text = "".join(f"{number} {line}" for number, line in enumerate(lines, part.first))
+    return _tagged(_TAGS[part.kind], attributes, text)
 
 
 def _tagged(tag: str, attributes: Mapping[str, str], text: str) -> str:

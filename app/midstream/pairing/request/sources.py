@@ -43,6 +43,8 @@ MOST_LISTED: Final = 200
 """Files of a folder that are listed; others are counted."""
 MOST_ERROR: Final = 3_000
 """Tokens of what failed."""
+MOST_SAID: Final = 2_000
+"""Tokens of the conversation that go along with an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Wanted:
     """What context is asked for.
 
     Attributes:
-        path: The file that the instruction is about.
+        path: The file that the instruction is about, ``""`` if it is about none.
         text: Its text as it is proposed now, ``None`` to leave it out (a region request has it).
         line: 0-based line of ``text`` that matters most.
         selection: 0-based half-open range of lines that the user selected.
@@ -58,6 +60,7 @@ class Wanted:
         words: What else is named with ``@``.
         error: What failed last, for ``@error``.
         allowed: Ignored files that the user allowed.
+        conversation: What was asked and answered in words before.
         hunks: Hunks of the session, for the decisions.
         instructions: Whether the project's instructions go along.
     """
@@ -70,6 +73,7 @@ class Wanted:
     words: frozenset[AtWord] = frozenset()
     error: str = ""
     allowed: Collection[str] = ()
+    conversation: str = ""
     hunks: Sequence[Hunk] = field(default_factory=tuple)
     instructions: bool = True
 
@@ -96,10 +100,11 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
         parts.append(Part("all changes", "diff", changes, most=MOST_CHANGES))
         if not changes:
             left_out.append(LeftOut("all changes", "nothing is uncommitted"))
+    parts.append(Part("conversation", "conversation", wanted.conversation, most=MOST_SAID))
     parts.append(decisions(wanted.hunks))
     if wanted.instructions:
         parts += _instructions(workspace, wanted, left_out)
-    if AtWord.DIFF not in wanted.words:
+    if wanted.path and AtWord.DIFF not in wanted.words:
         parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MOST_DIFF))
     return [part for part in parts if part.text], left_out
 
@@ -191,7 +196,7 @@ def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
 def _instructions(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut]) -> list[Part]:
     """The project's instructions and those of the folders on the way to a file, nearest last."""
     parts: list[Part] = []
-    for folder in reversed(PurePosixPath(wanted.path).parents):
+    for folder in reversed(PurePosixPath(wanted.path or "any").parents):
         at_root = str(folder) == "."
         for name in (*INSTRUCTION_FILES, *(ROOT_INSTRUCTION_FILES if at_root else ())):
             path = str(folder / name)

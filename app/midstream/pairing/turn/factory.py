@@ -16,7 +16,6 @@ from midstream.pairing.request.builder import (
     Scope,
 )
 from midstream.pairing.request.context import Context
-from midstream.pairing.request.prompts import IN_WORDS
 from midstream.pairing.scope.outline import outline
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
@@ -102,7 +101,7 @@ class AnswerFactory:
         Raises:
             NotAnEditError: It asks for something that is not an edit.
         """
-        from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit, is_question
+        from midstream.pairing.request.kinds import asks_beyond_edits, check_is_edit
 
         text = question.text
         if question.background:
@@ -111,8 +110,6 @@ class AnswerFactory:
         if asks_beyond_edits(text):
             await self._reach()
             check_is_edit(text, self._server.model_info)
-            if is_question(text):
-                return replace(question, words=True, asked=f"{IN_WORDS} {text}")
         return self._about_last_answer(question)
 
     def _about_last_answer(self, question: Question) -> Question:
@@ -220,8 +217,7 @@ class AnswerFactory:
             if mode.segment is None:
                 turn.start, turn.stop = target.start, target.stop
         turn.background = question.background
-        turn.implied = question.background and not (question.consume or question.words)
-        turn.words = question.words
+        turn.implied = question.background and not question.consume
         turn.unsure = question.doubt
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         self._record(new, resumed=False)

@@ -252,8 +252,6 @@ class ResponseReader:
         answer.reply.end()
         if not answer.is_empty:
             self._log.complete(answer)
-        elif answer.turn.words and answer.prose:
-            self._log.cut(answer, TurnStatus.DONE)
         else:
             missing = answer.mode.missing(answer.turn)
             error = f"The model returned no {missing}; nothing was changed."

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.effort import Effort
     from midstream.pairing.turn.log import TurnLog
 
-_MOST_SAID: Final = 500
-"""Characters of an answer in words that are shown."""
 LARGER_MODEL: Final = "models"
 """The screen's action where a larger model is chosen."""
 MOST_SIGNS: Final = 2
@@ -125,11 +123,8 @@ def _mend(answer: Answer) -> FollowUp:
 
 
 def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) -> None:
-    """Tell of an answer that changes nothing; to a question that is what it says."""
+    """Tell of an answer that changes nothing."""
     turn = answer.turn
-    if turn.words and answer.prose:
-        status.inform(answer.prose[:_MOST_SAID])
-        return
     what = answer.mode.subject(turn)
     out = way_out(server.others, implied=turn.implied)
     if missing := missing_names(turn.instruction, answer.mode.old_lines):

@@ -9,6 +9,12 @@ from textual.message import Message
 
 @dataclass
 class FilePicked(Message):
-    """A tool that is about a file was clicked."""
+    """A tool that is about a file, or a link to one, was clicked.
+
+    Attributes:
+        path: The file.
+        line: 0-based line of it, ``None`` for wherever it is.
+    """
 
     path: str
+    line: int | None = None

@@ -1,16 +1,15 @@
 """The pane that shows a conversation: messages as Markdown, tools by the line, what is asked.
 
-It shows what ``AgentConversation.entries`` has and decides nothing.  Entries only grow at their
-end, so a look at them costs what is new.
+It shows what a ``ShownConversation`` has and decides nothing.  Entries only grow at their end, so a
+look at them costs what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rich.text import Text
 from textual import events
@@ -20,8 +19,8 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.edits.lcs import line_edits
-from midstream.pairing.agent_conversation import AgentConversation
 from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
+from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import FilePicked
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
@@ -29,6 +28,8 @@ from midstream.tui.visible import visible
 
 if TYPE_CHECKING:
     from textual.widgets.markdown import MarkdownStream
+
+    from midstream.agents.messages import AgentPlan
 
 MOST_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
@@ -44,6 +45,40 @@ _ANSWERS: Final = {
     QuestionState.REJECTED: ("rejected", "warning"),
     QuestionState.CANCELLED: ("cancelled", "muted"),
 }
+
+
+class ShownConversation(Protocol):
+    """What a conversation is shown by."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What was said and used, in the order in which it began."""
+        ...
+
+    @property
+    def plan(self) -> AgentPlan | None:
+        """What is planned, if anything is."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        ...
+
+    @property
+    def asking(self) -> bool:
+        """Whether it waits for an answer of the user."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Version of the other side, ``""`` for none."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """What else is told of it, in a few words each."""
+        ...
 
 
 class ToolLine(Static):
@@ -70,7 +105,7 @@ class ToolLine(Static):
 
 
 class ConversationPane(Widget):
-    """The conversation with the agent of a session; follows its end unless scrolled up."""
+    """The conversation of a session; follows its end unless scrolled up."""
 
     DEFAULT_CSS = """
     ConversationPane {
@@ -109,7 +144,7 @@ class ConversationPane(Widget):
         self._about = Static(id="about")
         self._said = VerticalScroll(id="said", can_focus=False)
         self._plan = Static(id="plan")
-        self._shown: AgentConversation | None = None
+        self._shown: ShownConversation | None = None
         self._widgets: list[Static | Markdown] = []
         self._lengths: list[int] = []
         self._stream: MarkdownStream | None = None
@@ -142,12 +177,12 @@ class ConversationPane(Widget):
         if self._shown is not None:
             self._show_plan(self._shown)
 
-    async def show(self, title: str, conversation: AgentConversation | None) -> None:
+    async def show(self, title: str, conversation: ShownConversation | None) -> None:
         """Show what there is now.
 
         Args:
-            title: The agent, also while it is being started.
-            conversation: Its conversation, ``None`` before there is one.
+            title: Who is spoken with, also while an agent is being started.
+            conversation: What was said, ``None`` before there is anything.
         """
         if conversation is not self._shown:
             await self._forget()
@@ -192,7 +227,7 @@ class ConversationPane(Widget):
     async def _add(self, entries: Sequence[Entry]) -> None:
         """Show further entries, all at once: each mount lays the whole conversation out."""
         await self._end_stream()
-        first, added = len(self._widgets), [_widget(entry) for entry in entries]
+        first, added = len(self._widgets), [self._widget(entry) for entry in entries]
         self._widgets += added
         self._lengths += (len(e.text) if isinstance(e, Speech) else 0 for e in entries)
         await self._said.mount_all(added)
@@ -200,6 +235,18 @@ class ConversationPane(Widget):
             await self._update(number, entry)
         if isinstance(last := added[-1], Markdown):
             self._stream = Markdown.get_stream(last)
+
+    def _widget(self, entry: Entry) -> Static | Markdown:
+        """What an entry is shown by."""
+        if isinstance(entry, ToolUse):
+            return ToolLine(entry)
+        if entry.role == "agent":
+            make = partial(parser, self._is_file)
+            return Markdown(_inert(entry.text), open_links=False, parser_factory=make)
+        return Static(_words(entry), classes=entry.role, markup=False)
+
+    def _is_file(self, path: str) -> bool:
+        return (self._root / path).is_file()
 
     async def _end_stream(self) -> None:
         if self._stream is not None:
@@ -212,11 +259,10 @@ class ConversationPane(Widget):
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         """Open a file of the folder here, and a page of the web in the browser; nothing else."""
         event.stop()
-        link = urlsplit(event.href)
-        if link.scheme in ("http", "https"):
+        if event.href.startswith(("http://", "https://")):
             self.app.open_url(event.href)  # pyright: ignore[reportUnknownMemberType]
-        elif link.scheme in ("", "file") and link.path:
-            self.post_message(FilePicked(unquote(link.path)))
+        elif (place := place_of(event.href)) is not None:
+            self.post_message(FilePicked(place.path, place.line))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
@@ -228,30 +274,24 @@ class ConversationPane(Widget):
 
     # Text
 
-    def _about_text(self, title: str, conversation: AgentConversation | None) -> Text:
+    def _about_text(self, title: str, conversation: ShownConversation | None) -> Text:
         style = self._palette.style
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(visible(title), style("foreground", bold=True))
         if conversation is None:
             line.append("  starting", style("warning"))
             return line
-        version = conversation.info.version
+        version = conversation.version
         line.append(f" {visible(version)}" if version else "", style("muted"))
-        if conversation.question is not None:
+        if conversation.asking:
             line.append("  waits for your answer", style("accent", bold=True))
         elif conversation.busy:
             line.append("  at work", style("accent"))
-        chosen = [c for c in conversation.choices if c.category in ("mode", "model")]
-        for choice in sorted(chosen, key=lambda c: c.category):
-            names = {value.value: value.name for value in choice.values}
-            value = visible(names.get(choice.current, choice.current))
-            line.append(f"  {choice.category} {value}", style("muted"))
-        if (usage := conversation.usage) is not None and usage.size:
-            share = f"  {usage.used / usage.size:.0%} of its context"
-            line.append(share + (f", {usage.cost}" if usage.cost else ""), style("muted"))
+        for fact in conversation.facts:
+            line.append(f"  {visible(fact)}", style("muted"))
         return line
 
-    def _show_plan(self, conversation: AgentConversation) -> None:
+    def _show_plan(self, conversation: ShownConversation) -> None:
         plan = conversation.plan
         if plan is None:
             self._plan.display = False
@@ -310,15 +350,6 @@ def _changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
         changed += (("-", line) for line in before[edit.start : edit.stop])
         changed += (("+", line) for line in edit.lines)
     return tuple(changed)
-
-
-def _widget(entry: Entry) -> Static | Markdown:
-    """What an entry is shown by."""
-    if isinstance(entry, ToolUse):
-        return ToolLine(entry)
-    if entry.role == "agent":
-        return Markdown(_inert(entry.text), open_links=False)
-    return Static(_words(entry), classes=entry.role, markup=False)
 
 
 def _words(speech: Speech) -> str:

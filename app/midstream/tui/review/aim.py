@@ -151,6 +151,14 @@ class Aim(Controller):
         session = self._state.session
         return self.is_chat and session is not None and session.server.model_info.finds_places
 
+    @property
+    def asks(self) -> bool:
+        """Whether the text so far is a question, which is answered in words."""
+        from midstream.pairing.request.kinds import question_of
+
+        text = self._composer.text.strip()
+        return bool(text) and (text.startswith("?") or bool(question_of(text)))
+
     # showing
 
     def update_soon(self) -> None:
@@ -177,6 +185,17 @@ class Aim(Controller):
         if session is not None and session.agent.on:
             pane.strips.scope = None
             title.show(f"To {session.agent.title}", "", "it finds the place", active=active)
+            pane.repaint()
+            return
+        if active and self.asks:
+            pane.strips.scope = None
+            key = self._services.key_for("models")
+            how = "answered in words, nothing is changed"
+            if session is not None and session.server.model_info.is_edit_model:
+                how = f"this model answers no questions; {key} chooses another"
+            title.show(
+                "Ask", "" if session is None else session.server.model_name, how, active=True
+            )
             pane.repaint()
             return
         # A background turn gives way to an instruction; it is not redirected.
@@ -227,7 +246,8 @@ class Aim(Controller):
     @property
     def previews(self) -> bool:
         """Whether anything is sent along with the instruction being written."""
-        return self._draft is not None and not self._state.running and self.is_chat
+        free = self.asks or not self._state.running
+        return self._draft is not None and free and self.is_chat
 
     def _look_up_context_soon(self) -> None:
         """Look the context up once the keys rest, and let the model read ahead."""
@@ -253,6 +273,8 @@ class Aim(Controller):
         self._previewed = draft
         if self.previews:
             await self._show_context(session, draft)
+        if self.asks:
+            return
         await self._show_other_file(session, draft)
         if draft.path is None or draft != self._draft:
             return
@@ -286,7 +308,8 @@ class Aim(Controller):
     async def _show_context(self, session: PairingSession, draft: Draft) -> None:
         context, trouble = None, ""
         try:
-            context = await session.turns.preview(
+            preview = session.chat.preview if self.asks else session.turns.preview
+            context = await preview(
                 draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
             )
         except UserError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
+from midstream.pairing.conversation import last_answer, named_places
 from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
@@ -20,15 +21,25 @@ if TYPE_CHECKING:
     from midstream.agents.messages import PermissionQuestion, ToolDiff
     from midstream.pairing.agent_conversation import AgentConversation
     from midstream.pairing.agent_partner import AgentPartner
+    from midstream.pairing.chat import Chat
+    from midstream.pairing.code_blocks import CodeBlock
 
 BESIDE_FROM: Final = 110
 """Columns from which the conversation stands beside the code, not below it."""
+_NOTHING_SAID: Final = (
+    "There is no conversation; a text that begins with ? asks the model, and "
+    "`midstream agent claude` starts an agent here."
+)
+MOST_BLOCKS: Final = 9
+"""Blocks of code to choose from, by one digit."""
+MOST_TITLE: Final = 60
+"""Characters of a block's title in that choice."""
 MOST_ASKED: Final = 120
 """Characters of a question on the notice line: two rows of it where there are 80 columns."""
 
 
 class Converse(Controller):
-    """Actions on the conversation with a coding agent."""
+    """Actions on the conversation with a coding agent, or else with the model."""
 
     def __init__(self, shared: Shared, navigate: Navigate, aim: Aim) -> None:
         super().__init__(shared)
@@ -52,6 +63,11 @@ class Converse(Controller):
         return self._partner is not None
 
     @property
+    def _chat(self) -> Chat | None:
+        session = self._state.session
+        return session.chat if session is not None and session.chat.on else None
+
+    @property
     def choices(self) -> int:
         """How many answers the agent's open question has."""
         conversation = self._partner and self._partner.conversation
@@ -68,9 +84,18 @@ class Converse(Controller):
         self._panes.focus(self._pane)
         self._state.refresh()
 
+    def reveal(self) -> None:
+        """Show the conversation, even if it was hidden."""
+        self._hidden = False
+        self.refresh()
+
     def stop(self) -> bool:
-        """Stop the agent; whether it was at work."""
-        partner = self._partner
+        """Stop the agent, or the answer to a question; whether there was anything to stop."""
+        partner, chat = self._partner, self._chat
+        if partner is None and chat is not None and chat.busy and not self._state.running:
+            # Not serial: stopping must not wait for a write in progress.
+            self._work.beside(chat.stop, "stop")
+            return True
         if partner is None or not partner.busy:
             return False
         partner.stop()
@@ -88,13 +113,24 @@ class Converse(Controller):
 
     def toggle(self) -> None:
         """Show or hide the conversation."""
-        if self._partner is None:
-            self._notices.say(
-                "info", "There is no conversation; `midstream agent claude` starts an agent here."
-            )
+        if self._partner is None and self._chat is None:
+            self._notices.say("info", _NOTHING_SAID)
             return
         self._hidden = not self._hidden
         self.refresh()
+
+    def renew(self) -> None:
+        """Begin a new conversation; the journal keeps the old one."""
+        partner, chat = self._partner, self._chat
+        if partner is None and chat is None:
+            self._notices.say("info", _NOTHING_SAID)
+        elif partner is not None and (partner.busy or partner.starting):
+            self._notices.say("info", f"{partner.title} is at work; stop it first, or wait.")
+        elif partner is not None:
+            partner.renew()
+        elif chat is not None:
+            self._work.beside(chat.clear, "renew")
+            self._notices.say("info", "A new conversation: nothing said before is sent any more.")
 
     def choose(self) -> None:
         """Choose the agent's mode, model or the like."""
@@ -160,34 +196,106 @@ class Converse(Controller):
         if view is not None:
             view.place(below=below)
 
-    async def open_file(self, path: str) -> None:
-        """Show a file that a tool is about."""
+    async def open_file(self, path: str, line: int | None = None) -> None:
+        """Show a file that a tool is about or a link leads to, at a 0-based line of it."""
         rel = self._relative(path)
-        if rel and not await self._navigate.open_path(rel):
+        if rel and not await self._navigate.open_path(rel, line=line):
             raise UserError(f"{rel} cannot be shown.")
+
+    def places(self) -> None:
+        """Choose one of the places that the last answer names."""
+        root = self._services.root
+        places = named_places(self._answer, lambda path: (root / path).is_file())
+        if not places:
+            self._notices.say("info", "The last answer names no file of this folder.")
+            return
+        rows = [
+            ListRow(str(number), ((visible(str(place)), "foreground"),))
+            for number, place in enumerate(places)
+        ]
+
+        def chosen(taken: str | None) -> None:
+            if taken is not None:
+                place = places[int(taken)]
+                self._work.run(partial(self.open_file, place.path, place.line))
+
+        title = "Places in the last answer"
+        self._services.open_screen(PickerScreen(self._services, title, rows), chosen)
+
+    def propose(self) -> None:
+        """Make hunks of code in the last answer; of several blocks the user chooses one."""
+        from midstream.pairing.code_blocks import code_blocks
+
+        session, blocks = self._state.session, code_blocks(self._answer)
+        if session is None or not blocks:
+            self._notices.say("info", "The last answer shows no code that could become hunks.")
+            return
+        turns, path = session.turns, self._state.path or None
+
+        def take(block: CodeBlock) -> None:
+            async def work() -> None:
+                await turns.propose(block, path=path)
+
+            self._panes.focus(self._pane)
+            self._work.run(work)
+
+        if len(blocks) == 1:
+            take(blocks[0])
+            return
+        choices: list[Choice] = [
+            (visible(block.title)[:MOST_TITLE], partial(take, block))
+            for block in blocks[:MOST_BLOCKS]
+        ]
+        self._notices.ask("Make hunks of which code?", *choices)
+        self._panes.focus(self._pane)
+
+    def _offer_code(self) -> None:
+        """Say which key makes hunks of the code in an answer that has ended, if it has any."""
+        from midstream.pairing.code_blocks import code_blocks
+
+        if code_blocks(self._answer):
+            key = self._services.key_for("conversation.propose")
+            self._notices.say("info", f"{key} in the code makes hunks of what the answer shows.")
+
+    @property
+    def _answer(self) -> str:
+        """What was answered last in the conversation that is shown."""
+        partner, chat = self._partner, self._chat
+        if partner is not None:
+            return last_answer(partner.conversation.entries) if partner.conversation else ""
+        return last_answer(chat.entries) if chat is not None else ""
 
     async def _show(self) -> None:
         self._due = False  # what is heard from now on is for the next time
-        partner, panes = self._partner, self._panes
+        partner, chat, panes = self._partner, self._chat, self._panes
         # What is asked about can be read in full here only.
         hidden = self._hidden and not (partner is not None and partner.asking)
-        if (partner is None or hidden) and panes.conversation is not None:
+        gone = hidden or (partner is None and chat is None)
+        if gone and panes.conversation is not None:
             await panes.conversation.remove()
             panes.conversation = None
             self.lay_out()
-        if partner is None:
-            self._asked, self._about = None, ("", False, False)
-            self._aim.update()
-            return
-        if panes.conversation is None and not hidden:
+        if not gone and panes.conversation is None:
             from midstream.tui.conversation.pane import ConversationPane
 
             services = self._services
             panes.conversation = ConversationPane(services.palette, services.glyphs, services.root)
             self.lay_out()
             await panes.body.mount(panes.conversation)
-        if panes.conversation is not None:
-            await panes.conversation.show(partner.title, partner.conversation)
+        if (view := panes.conversation) is not None and partner is not None:
+            await view.show(partner.title, partner.conversation)
+        elif view is not None and chat is not None:
+            await view.show(chat.title, chat)
+        if partner is None:
+            self._asked = None
+            about = "", chat is not None and chat.busy, False
+            if about != self._about:
+                if self._about[1] and not about[1]:
+                    self._offer_code()
+                self._about = about
+                self._state.refresh()
+                self._aim.update()
+            return
         about = partner.title, partner.busy, partner.asking
         if about != self._about:
             self._about = about

@@ -22,7 +22,7 @@ from textual.timer import Timer
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
 from midstream.pairing.status import (
-    AgentHeard,
+    ConversationHeard,
     ExternalHunksAdded,
     FileChangedOnDisk,
     FileOpened,
@@ -286,7 +286,7 @@ class ReviewScreen(EagerScreen):
             # The next frame shows it; in a fast stream there is one of these every few lines.
             self.follow.settled = True
             return
-        if all(isinstance(event, AgentHeard) for event in news):
+        if all(isinstance(event, ConversationHeard) for event in news):
             self.converse.refresh()
             return
         for event in news:
@@ -317,7 +317,7 @@ class ReviewScreen(EagerScreen):
             self._folder.update()
         elif isinstance(event, FilesTouched):
             self._folder.touched(event.paths)
-        elif isinstance(event, AgentHeard):
+        elif isinstance(event, ConversationHeard):
             self.converse.refresh()
 
     def _with_key(self, notice: Notice) -> str:
@@ -478,7 +478,7 @@ class ReviewScreen(EagerScreen):
 
     @on(FilePicked)
     async def _picked_file(self, event: FilePicked) -> None:
-        await self.converse.open_file(event.path)
+        await self.converse.open_file(event.path, event.line)
 
     @on(NoticeLine.Dismissed)
     def _dismissed(self) -> None:

@@ -47,6 +47,7 @@ class Moment:
         failed: Edits of the last answer did not match.
         asking: A question is open; in the composer its numbers are text.
         agent: A coding agent is at work.
+        answering: The model answers a question.
     """
 
     composing: bool = False
@@ -74,6 +75,7 @@ class Moment:
     failed: bool = False
     asking: bool = False
     agent: bool = False
+    answering: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -135,7 +137,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "compose" if moment.background else "compose:redirect"
         if not moment.following:
             yield "follow"
-    if moment.agent:
+    if moment.agent or (moment.answering and not moment.running):
         yield "model.stop"
     if moment.failed and not moment.marked:
         yield "failures"
@@ -182,7 +184,7 @@ def _composing(moment: Moment) -> Iterator[str]:
         yield "model.stop"
     elif moment.typed:
         yield "composer.send:queue" if moment.agent else "composer.send"
-    if moment.agent:
+    if moment.agent or (moment.answering and not moment.running):
         yield "model.stop"
     if moment.recallable and not moment.typed:
         yield "composer.recall"
@@ -349,6 +351,7 @@ class Status(Controller):
             pasted=text != composer.field.text,
             asking=self._notices.asking,
             agent=session is not None and session.agent.busy,
+            answering=session is not None and session.chat.busy,
         )
 
     def _reviewing(self) -> Moment:
@@ -376,6 +379,7 @@ class Status(Controller):
             cut=pane.cut,
             failed=bool(state.failed_edits),
             agent=session is not None and session.agent.busy,
+            answering=session is not None and session.chat.busy,
         )
 
     def _show_welcome(self) -> None:
@@ -475,6 +479,8 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         model = agent.title
         if agent.busy:
             state = SessionState.WAITING if agent.asking else SessionState.STREAMING
+    elif session.chat.busy and state is SessionState.READY:
+        state = SessionState.STREAMING
     return StatusFacts(
         model=model,
         state=state,

@@ -122,7 +122,7 @@ class Steer(Controller):
             self._converse.send(self._composer.take())
         else:
             selection = self._aim.commented_lines
-            self.instruct(self._composer.take(), selection)
+            self._deliver(self._composer.take(), selection)
 
     def send_held(self) -> None:
         """The session is open: send what was waiting for it, unless it was edited since."""
@@ -131,6 +131,40 @@ class Steer(Controller):
             if self._held and self._held == self._composer.text.strip():
                 self.send()
             self._held = ""
+
+        self._work.run(work)
+
+    def _deliver(self, text: str, selection: tuple[int, int] | None = None) -> None:
+        """Send a text: a question to the conversation, everything else as an instruction."""
+        from midstream.pairing.request.kinds import question_of
+
+        if question_of(text):
+            self._ask(text, selection)
+        else:
+            self.instruct(text, selection)
+
+    def _ask(self, text: str, selection: tuple[int, int] | None) -> None:
+        """Have a question about what is on screen answered in words."""
+        from midstream.pairing.request.kinds import question_of
+
+        state, session = self._state, self._state.session
+        if session is None:
+            return
+        self._notices.clear()
+        path, cursor = state.path or None, self._aim.cursor_line
+        marked = selection or self._aim.marked_lines
+        self._converse.reveal()
+
+        async def work() -> None:
+            try:
+                await session.chat.ask(
+                    question_of(text), path=path, cursor=cursor, selection=marked
+                )
+            except UserError as error:
+                self._composer.give_back(text)
+                self._explain(error, text, selection)
+                return
+            self._pane.mark = None
 
         self._work.run(work)
 
@@ -220,7 +254,7 @@ class Steer(Controller):
             self._pane.go_to(view.row_of_base(view.to_base(lines[0])), centre=True)
             if self._composer.text.strip() == text:
                 self._composer.take()
-            self.instruct(text, lines)
+            self._deliver(text, lines)
 
         self._work.run(work)
 
@@ -241,7 +275,7 @@ class Steer(Controller):
             session.turns.allow(*error.paths)
             if self._composer.text.strip() == text:
                 self._composer.take()
-            self.instruct(text, selection)
+            self._deliver(text, selection)
 
         self._notices.ask(
             f"Git ignores {names}, so {they} may contain secrets. Send {it} to {where}?",
@@ -254,7 +288,7 @@ class Steer(Controller):
         session = self._state.session
         if not self._composer.text.strip() or session is None:
             return
-        if not self._state.running:
+        if not self._state.running or self._aim.asks:
             self.send()
             return
         session.turns.queue(self._composer.take())

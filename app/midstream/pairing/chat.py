@@ -1,0 +1,377 @@
+"""A conversation with the session's model: questions are answered in words and change nothing.
+
+What was said is what the model remembers: a question goes out with as many of the earlier exchanges
+as there is room for.  Files are read anew for every question, so that no answer is about an old
+text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UsageError, UserError
+from midstream.pairing.conversation import Entry, Herald, Speech, exchanges, packed
+from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.context import Context, estimate, limit_of
+from midstream.pairing.request.prompts import QUESTION_INSTRUCTIONS, question_message
+from midstream.pairing.status import ConversationHeard, Cost, SessionState
+
+if TYPE_CHECKING:
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.server import ServerLink
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.pairing.turn.effort import Effort
+    from midstream.responses.conversation import Entry as Message
+    from midstream.responses.events import Delta, Finished
+    from midstream.responses.stream import Stream
+
+MEMORY_SHARE: Final = 0.5
+"""Of what may be sent along that earlier exchanges may take."""
+LONGEST_ANSWER: Final = 60_000
+"""Characters after which an answer is stopped; no person reads more."""
+MOST_REPEATED: Final = 5
+"""Times that an answer may have the same line, numbers aside, before it is stopped."""
+SHORTEST_LINE: Final = 24
+"""Characters of a line that counts for this; code has shorter ones often."""
+TEMPERATURE: Final = 0.3
+"""Of answers in words by our own server: small models that are greedy turn in circles."""
+MOST_TOLD: Final = 6_000
+"""Characters of the last exchanges that an instruction is sent with."""
+
+_DIGITS: Final = re.compile(r"\d+")
+
+
+@dataclass(slots=True, eq=False)
+class _Reply:
+    """An answer that is being written.
+
+    Attributes:
+        begin: Entries of the conversation before its question.
+        live: Whether its text still counts.
+        stream: The response, once the request was sent.
+    """
+
+    begin: int
+    live: bool = True
+    stream: Stream | None = None
+
+
+class Chat:
+    """The conversation of a session with its model; empty until something is asked.
+
+    Attributes:
+        entries: What was said, in order.
+        forgotten: Exchanges that the model was not sent with the last question, for want of room.
+        context: What was sent along with the last question.
+    """
+
+    plan: None = None
+    version = ""
+    asking = False
+
+    def __init__(
+        self,
+        builder: RequestBuilder,
+        server: ServerLink,
+        effort: Effort,
+        status: SessionStatus,
+        journal: SessionJournal,
+        spawn: Spawn,
+        earlier: Sequence[Entry] = (),
+    ) -> None:
+        self.entries: list[Entry] = list(earlier)
+        self.forgotten = 0
+        self.context = Context()
+        self._builder = builder
+        self._server = server
+        self._effort = effort
+        self._status = status
+        self._journal = journal
+        self._spawn = spawn
+        self._herald = Herald(lambda: status.emit(ConversationHeard()))
+        self._reply: _Reply | None = None
+        self._asking = asyncio.Lock()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    @property
+    def on(self) -> bool:
+        """Whether anything was said."""
+        return bool(self.entries)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is awaited or being written."""
+        return self._reply is not None
+
+    @property
+    def title(self) -> str:
+        """Who answers."""
+        return self._server.name_or_the_model
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """What the model does not remember any more, in words."""
+        if not self.forgotten:
+            return ()
+        return (f"the first {counted(self.forgotten, 'question')} forgotten",)
+
+    @property
+    def recent(self) -> str:
+        """The last exchanges as text, for an instruction that refers to them; ``""`` for none."""
+        said: list[str] = []
+        room = MOST_TOLD
+        for each in reversed(exchanges(self.entries)):
+            text = f"Asked: {each.asked}\nAnswered: {each.answered}\n"
+            room -= len(text)
+            if room < 0:
+                break
+            said.insert(0, text)
+        return "\n".join(said)
+
+    async def preview(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Context:
+        """What would be sent along with a question; arguments and errors are those of ``ask``."""
+        _, room = self._remembered()
+        return await self._builder.question_context(Question(text, path, cursor, selection), room)
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> None:
+        """Ask; returns when the answer is on its way.  An answer that is being written ends first.
+
+        Args:
+            text: The question; ``@path`` in it sends that file along.
+            path: The file that the user looks at, ``None`` for none.
+            cursor: 0-based line of the cursor in it.
+            selection: 0-based half-open range of lines that the user marked in it.
+
+        Raises:
+            NotAnEditError: The model answers no questions.
+            NeedsConsentError: A file that would be sent is ignored by git.
+            UserError: The question is empty, a file cannot be read, or no model can be reached.
+        """
+        from midstream.pairing.request.kinds import check_answers
+
+        if not text.strip():
+            raise UsageError("The question is empty", "write what you want to know behind the ?")
+        async with self._asking:
+            await self._reach()
+            check_answers(self._server.model_info)
+            question = Question(text, path, cursor, selection)
+            # Read before the answer ends that is being written: a question may be refused.
+            context = await self._builder.question_context(question, self._remembered()[1])
+            await self.stop()
+            if not self._closed:
+                self._begin(question, context)
+
+    async def stop(self) -> None:
+        """End the answer that is being written; what was said of it stays and is remembered."""
+        reply = self._reply
+        if reply is None:
+            return
+        reply.live = False
+        if reply.stream is not None:
+            await reply.stream.interrupt()
+        await self._idle.wait()
+
+    async def finished(self) -> None:
+        """Wait until no answer is being written."""
+        await self._idle.wait()
+
+    async def clear(self) -> None:
+        """Begin a new conversation; the journal keeps the old one."""
+        from midstream.pairing.journal import ChatEntry
+
+        await self.stop()
+        if not self.entries:
+            return
+        self.entries.clear()
+        self.forgotten = 0
+        with suppress(UserError, OSError):
+            self._journal.add(ChatEntry([], fresh=True))
+        self._herald.heard()
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._closed = True
+        await self.stop()
+        self._herald.close()
+
+    async def _reach(self) -> None:
+        """Have a model to ask."""
+        if not self._server.up and self._status.state is not SessionState.STREAMING:
+            self._status.enter(SessionState.STARTING)
+        try:
+            await self._server.ready()
+        except UserError:
+            self._status.enter(SessionState.OFFLINE)
+            raise
+        if self._status.state in (SessionState.STARTING, SessionState.OFFLINE):
+            self._status.enter(SessionState.READY)
+
+    def _begin(self, question: Question, context: Context) -> None:
+        remembered, _ = self._remembered()
+        text, path, cursor = question.text, question.path, question.cursor
+        self.forgotten = len(exchanges(self.entries)) - len(remembered) // 2
+        self.context = context
+        where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
+        asked = question_message(text, context, where)
+        reply = self._reply = _Reply(len(self.entries))
+        self._idle.clear()
+        self.entries.append(Speech("user", text))
+        self._herald.heard()
+        self._spawn(self._answer(reply, [*remembered, ("user", asked)]))
+
+    def _remembered(self) -> tuple[list[Message], int]:
+        """The newest exchanges that there is room for as messages, and the tokens that are left."""
+        limit = limit_of(self._server.model_info.context_length)
+        room = int(limit * MEMORY_SHARE)
+        messages: list[Message] = []
+        spent = 0
+        for each in reversed(exchanges(self.entries)):
+            spent += estimate(each.asked) + estimate(each.answered)
+            if spent > room:
+                break
+            messages[:0] = [("user", each.asked), ("assistant", each.answered)]
+            limit -= estimate(each.asked) + estimate(each.answered)
+        return messages, limit
+
+    async def _answer(self, reply: _Reply, messages: list[Message]) -> None:
+        """Have a question answered, to the end."""
+        try:
+            await self._converse(reply, messages)
+        except UserError as error:
+            if reply.live:
+                self._remark(f"No answer: {error}")
+                self._status.fail(str(error))
+        finally:
+            self._status.meter.finish_turn()
+            self._reply = None
+            self._note(reply.begin)
+            self._idle.set()
+            self._herald.heard()
+            self._status.touch()
+
+    async def _converse(self, reply: _Reply, messages: list[Message]) -> None:
+        client = await self._server.ready_beside()
+        self._status.disclose(self._server.disclosure())
+        if not reply.live:
+            return
+        self._status.meter.start_turn()
+        stream = await client.create(
+            messages=messages,
+            instructions=QUESTION_INSTRUCTIONS,
+            effort=self._effort.passed_on(),
+            temperature=TEMPERATURE if self._server.own else None,
+        )
+        reply.stream = stream
+        if not reply.live:
+            await stream.interrupt()
+        await self._read(reply, stream)
+
+    async def _read(self, reply: _Reply, stream: Stream) -> None:
+        """Take what a response says as it comes.
+
+        Raises:
+            UserError: It failed.
+        """
+        from midstream.responses.events import Delta, Failed, Finished, Started
+
+        speech = Speech("agent", "")
+        circles = _Circles()
+        async for event in stream:
+            match event:
+                case Started():
+                    self._server.learn(event.metadata)
+                    self._status.meter.taken()
+                    if said := self._server.remark():
+                        self._status.inform(said, passing=True)
+                case Delta() if reply.live:
+                    self._say(speech, event)
+                    if why := circles.turns(event.text) or _too_long(speech):
+                        reply.live = False
+                        self._remark(f"The answer was stopped: {why}.")
+                        await stream.interrupt()
+                case Finished():
+                    self._count(event)
+                    if reply.live and event.status != "completed":
+                        why = (event.reason or "no reason given").replace("_", " ")
+                        self._remark(f"The answer ended early ({why}).")
+                case Failed():
+                    if event.offline:
+                        self._status.enter(SessionState.OFFLINE)
+                    if reply.live:
+                        raise UserError(event.message)
+                case _:
+                    pass
+
+    def _say(self, speech: Speech, delta: Delta) -> None:
+        if not speech.text:
+            self.entries.append(speech)
+        speech.text += delta.text
+        self._status.meter.add(delta.tokens or max(1, estimate(delta.text)))
+        self._herald.heard()
+
+    def _remark(self, text: str) -> None:
+        """Say something that is not of the model."""
+        self.entries.append(Speech("thought", text))
+        self._herald.heard()
+
+    def _count(self, finished: Finished) -> None:
+        usage = finished.usage
+        meter = self._status.meter
+        meter.add_usage(
+            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=0
+        )
+        meter.add_cost(Cost.of(usage, finished.metadata, self._server.price), current=True)
+
+    def _note(self, begin: int) -> None:
+        """Journal what was said from an entry on."""
+        from midstream.pairing.journal import ChatEntry
+
+        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
+            self._journal.make()
+            self._journal.add(ChatEntry(packed(self.entries[begin:]), fresh=False))
+
+
+class _Circles:
+    """Finds out whether an answer says the same again and again."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._seen: Counter[str] = Counter()
+
+    def turns(self, text: str) -> str:
+        """Why the answer goes nowhere with this text, in words; ``""`` if it may go on."""
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            said = _DIGITS.sub("", line).strip()
+            self._seen[said] += len(said) >= SHORTEST_LINE
+            if self._seen[said] > MOST_REPEATED:
+                return "it wrote the same again and again"
+        return ""
+
+
+def _too_long(speech: Speech) -> str:
+    long = len(speech.text) > LONGEST_ANSWER
+    return f"it has more than {LONGEST_ANSWER:,} characters" if long else ""

@@ -1,0 +1,87 @@
+"""The conversation with the model in plain mode: asking, printing what is answered, taking code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from midstream.counting import counted
+from midstream.errors import UsageError
+from midstream.pairing.conversation import Speech, last_answer
+
+if TYPE_CHECKING:
+    from midstream.pairing.code_blocks import CodeBlock
+    from midstream.pairing.session import PairingSession
+
+
+class Conversing:
+    """Carries out its commands.
+
+    Args:
+        session: The session.
+        say: Prints one line.
+    """
+
+    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+        self._session = session
+        self._say = say
+        self._entry = len(session.chat.entries)
+        """The entry that is printed next or is being printed."""
+        self._printed = 0
+        """Characters of it that are printed."""
+
+    async def ask(self, text: str, path: str | None, selection: tuple[int, int] | None) -> None:
+        """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
+        chat, server = self._session.chat, self._session.server
+        if server.model_name and server.model_info.is_chat:
+            context = await chat.preview(text, path=path, selection=selection)
+            self._say(f"Sending {context.budget}.")
+        await chat.ask(text, path=path, selection=selection)
+
+    def news(self) -> Iterator[str]:
+        """What was answered since the last time, by whole lines while an answer is written."""
+        chat = self._session.chat
+        if len(chat.entries) < self._entry:
+            self._entry = self._printed = 0
+        while self._entry < len(chat.entries):
+            entry = chat.entries[self._entry]
+            last = self._entry == len(chat.entries) - 1
+            if isinstance(entry, Speech) and entry.role != "user":
+                stop = len(entry.text)
+                if last and chat.busy:
+                    stop = entry.text.rfind("\n") + 1
+                text, self._printed = entry.text[self._printed : stop], max(stop, self._printed)
+                yield from text.splitlines()
+                if last and chat.busy:
+                    return
+            self._entry, self._printed = self._entry + 1, 0
+
+    async def renew(self, _: str) -> None:
+        """Begin a new conversation."""
+        await self._session.chat.clear()
+        self._say("A new conversation: nothing said before is sent any more.")
+
+    async def take(self, rest: str, path: str | None) -> None:
+        """Make hunks of code in the last answer; ``path`` is the file it is for if it names none.
+
+        Raises:
+            UsageError: There is no such code.
+        """
+        blocks = self._blocks
+        if not blocks:
+            raise UsageError("The last answer shows no code that could become hunks.")
+        if not rest and len(blocks) > 1:
+            self._say(f"{counted(len(blocks), 'block')} of code; take 1 makes hunks of the first.")
+            for number, block in enumerate(blocks, 1):
+                self._say(f"{number}  {block.title}")
+            return
+        number = int(rest or 1)
+        if not 1 <= number <= len(blocks):
+            raise UsageError(f"There is no block {number}; take lists them.")
+        await self._session.turns.propose(blocks[number - 1], path=path)
+
+    @property
+    def _blocks(self) -> list[CodeBlock]:
+        from midstream.pairing.code_blocks import code_blocks
+
+        return code_blocks(last_answer(self._session.chat.entries))

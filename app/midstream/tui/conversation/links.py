@@ -1,0 +1,92 @@
+"""Places in an answer as links: ``src/app.py:12`` opens that line of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from midstream.pairing.conversation import PLACE, NamedPlace
+
+if TYPE_CHECKING:
+    from markdown_it.rules_core import StateCore
+
+_LINE: Final = re.compile(r"L?(\d{1,6})")
+
+
+def parser(exists: Callable[[str], bool]) -> MarkdownIt:
+    """A parser of Markdown that links the files it finds.
+
+    Args:
+        exists: Whether there is a file with this path.
+    """
+
+    def link(state: StateCore) -> None:
+        for token in state.tokens:
+            if token.type == "inline" and token.children:
+                token.children = _linked(token.children, exists)
+
+    markdown = MarkdownIt("gfm-like")
+    # It takes every file in Python for an address in Paraguay.
+    markdown.linkify.set({"fuzzy_link": False})  # pyright: ignore[reportOptionalMemberAccess, reportUnknownMemberType]
+    markdown.core.ruler.push("places", link)
+    return markdown
+
+
+def place_of(href: str) -> NamedPlace | None:
+    """The file that a link leads to, ``None`` if it leads elsewhere."""
+    link = urlsplit(href)
+    path, fragment = unquote(link.path), link.fragment
+    if link.scheme not in ("", "file"):
+        path, _, fragment = href.rpartition(":")  # What looks like a scheme is a file: app.py:12
+        if not fragment.isdecimal() or "/" in fragment or ":" in path:
+            return None
+    elif not fragment and (named := re.fullmatch(r"(.+?):(\d+)(?:[-:]\d+)?", path)):
+        path, fragment = named[1], named[2]
+    line = _LINE.match(fragment)
+    return NamedPlace(path, max(0, int(line[1]) - 1) if line else None) if path else None
+
+
+def _linked(tokens: list[Token], exists: Callable[[str], bool]) -> list[Token]:
+    """Inline tokens, with links around the files in them."""
+    found: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.type in ("link_open", "link_close") else 0
+        if depth or token.type not in ("text", "code_inline"):
+            found.append(token)
+        elif token.type == "code_inline":
+            whole = PLACE.fullmatch(token.content)
+            if whole and exists(whole["path"]):
+                found += (_open(whole), token, Token("link_close", "a", -1))
+            else:
+                found.append(token)
+        else:
+            found += _split(token, exists)
+    return found
+
+
+def _split(token: Token, exists: Callable[[str], bool]) -> list[Token]:
+    parts: list[Token] = []
+    end = 0
+    for match in PLACE.finditer(token.content):
+        if not exists(match["path"]):
+            continue
+        parts.append(_text(token.content[end : match.start()]))
+        parts += (_open(match), _text(match[0]), Token("link_close", "a", -1))
+        end = match.end()
+    parts.append(_text(token.content[end:]))
+    return [part for part in parts if part.type != "text" or part.content]
+
+
+def _open(match: re.Match[str]) -> Token:
+    line = f"#L{match['line']}" if match["line"] else ""
+    return Token("link_open", "a", 1, attrs={"href": quote(match["path"]) + line})
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)

@@ -1,0 +1,247 @@
+"""Questions to the model on the screen: answers beside the code, their places, their code."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from textual.widgets import Markdown, Static
+
+from midstream.tui.app import MidstreamApp
+from midstream.tui.conversation.links import parser, place_of
+from midstream.tui.pages.picker import PickerScreen
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import make_repo
+from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stepped import SteppedModel
+
+SHOP = """\
+def total(rows):
+    return sum(rows)
+
+
+def names(rows):
+    return [row.name for row in rows]
+"""
+ANSWER = """It adds up (shop.py:2).
+
+```python
+def total(rows):
+    return sum(rows) or 0
+```
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", {"shop.py": SHOP, "pkg/cart.py": "rows = []\n"})
+
+
+@asynccontextmanager
+async def hosted_stage(
+    root: Path, hosted: Hosted, size: tuple[int, int] = (150, 40)
+) -> AsyncIterator[Stage]:
+    async with hosted.running() as url:
+        settings = replace(hosted.settings(url, "search-replace"), journal=False, attention=False)
+        app = MidstreamApp(root, settings)
+        async with app.run_test(size=size) as pilot:
+            stage = Stage(app, pilot, SteppedModel())
+            await stage.until(
+                lambda: app.session is not None and app.session.status.state == "ready", "ready"
+            )
+            await stage.open("shop.py")
+            await stage.press("i")
+            yield stage
+
+
+def shown(stage: Stage) -> str:
+    """The conversation as text."""
+    pane = stage.screen.panes.conversation
+    lines: list[str] = []
+    for widget in () if pane is None else pane.query("*"):
+        if isinstance(widget, Markdown):
+            lines.append(widget.source)
+        elif isinstance(widget, Static):
+            content = widget.content
+            lines.append(content.plain if isinstance(content, Text) else str(content))
+    return "\n".join(lines)
+
+
+async def ask(stage: Stage, hosted: Hosted, said: str, answer: str) -> None:
+    stage.composer.put(said)
+    await stage.press("enter")
+    hosted.say(answer)
+    hosted.end()
+    await stage.until(lambda: answer in shown(stage), "an answer")
+    await stage.until(lambda: not stage.session.chat.busy, "its end")
+
+
+async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("? what does it do")
+        await stage.until(lambda: "Ask" in stage.title, "its title")
+        assert "answered in words, nothing is changed" in stage.title
+        assert stage.screen.panes.conversation is None
+        await stage.press("enter")
+        hosted.say("It **adds** ")
+        await stage.until(lambda: "It **adds** " in shown(stage), "the first words")
+        assert "› what does it do" in shown(stage)
+        assert "at work" in shown(stage)
+        assert stage.screen.panes.composing, "the next question is written at once"
+        hosted.say("rows.\x1b[31m")
+        hosted.end()
+        await stage.until(lambda: "at work" not in shown(stage), "the end")
+        assert "It **adds** rows." in shown(stage)
+        assert "\x1b" not in shown(stage)
+        assert (root / "shop.py").read_text() == SHOP
+        assert not stage.session.hunks
+        await stage.press("escape", "D")
+        await stage.until(lambda: stage.screen.panes.conversation is None, "hidden")
+        await stage.press("D")
+        await stage.until(lambda: "adds" in shown(stage), "shown again")
+
+
+async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await ask(stage, hosted, "how is nothing summed up?", ANSWER)
+        await stage.until(lambda: "I in the code makes hunks" in stage.notice, "an offer")
+        await stage.press("escape", "I")
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
+        assert len(hosted.creates) == 1, "the model was not needed"
+        await stage.until(lambda: stage.session.status.state == "ready", "the end")
+        await stage.press("a")
+        await stage.until(
+            lambda: (root / "shop.py").read_text() == SHOP.replace("sum(rows)", "sum(rows) or 0"),
+            "it is written",
+        )
+
+
+async def test_one_of_several_blocks_is_chosen(root: Path) -> None:
+    hosted = Hosted()
+    other = "```python\ndef names(rows):\n    return []\n```\n"
+    async with hosted_stage(root, hosted) as stage:
+        await ask(stage, hosted, "which ways are there?", ANSWER + other)
+        await stage.press("escape", "I")
+        await stage.until(lambda: stage.choices, "a choice")
+        assert [choice.strip() for choice in stage.choices] == [
+            "def total(rows):",
+            "def names(rows):",
+        ]
+        await stage.press("2")
+        await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
+        (hunk,) = stage.session.hunks.undecided()
+        assert hunk.new == ("    return []",)
+
+
+async def test_places_of_an_answer_are_opened(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await ask(stage, hosted, "where are rows?", "In `pkg/cart.py:1`, not in gone.py:3.\n")
+        await stage.press("escape", "O")
+        await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "the places")
+        await stage.press("enter")
+        await stage.until(lambda: stage.path == "pkg/cart.py", "the file")
+
+
+async def test_an_answer_is_stopped_and_a_new_conversation_begun(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted, (80, 24)) as stage:
+        stage.composer.put("? tell me")
+        await stage.press("enter")
+        hosted.say("Once upon ")
+        await stage.until(lambda: "Once upon " in shown(stage), "words")
+        await stage.press("ctrl+c")
+        await stage.until(lambda: not stage.session.chat.busy, "the stop")
+        assert "Once upon " in shown(stage)
+        await stage.press("alt+n")
+        await stage.until(lambda: stage.screen.panes.conversation is None, "nothing")
+        await ask(stage, hosted, "? and now", "Nothing.\n")
+        assert "Once" not in shown(stage)
+
+
+async def test_a_question_while_code_streams_does_not_redirect_it(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("sum up safely")
+        await stage.press("enter")
+        hosted.say("shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n    return 1\n")
+        await stage.until(lambda: stage.screen.state.running, "a turn")
+        await stage.press("i")
+        stage.composer.put("? why one")
+        await stage.press("enter")
+        await stage.until(lambda: len(hosted.creates) == 2, "a question")
+        assert stage.session.turns[-1].running
+        await stage.press("ctrl+c")
+        await stage.until(lambda: not stage.screen.state.running, "the stop of the turn")
+        assert stage.session.chat.busy, "the answer is stopped by the next one"
+        await stage.press("ctrl+c")
+        await stage.until(lambda: not stage.session.chat.busy, "the stop of the answer")
+
+
+async def test_an_edit_model_says_what_answers_instead(root: Path) -> None:
+    async with on_stage(root) as stage:
+        await stage.press("i")
+        stage.composer.put("? why")
+        await stage.until(lambda: "answers no questions" in stage.title, "a title")
+        await stage.press("enter")
+        await stage.until(lambda: "cannot answer questions" in stage.notice, "a notice")
+        assert "M chooses a model that can" in stage.notice
+        assert stage.composer.text == "? why"
+        assert stage.screen.panes.conversation is None
+
+
+async def test_without_a_conversation_its_keys_say_how_to_begin_one(root: Path) -> None:
+    async with on_stage(root) as stage:
+        await stage.press("escape", "D")
+        assert "begins with ? asks the model" in stage.notice
+        await stage.press("I")
+        assert "no code" in stage.notice
+        await stage.press("O")
+        assert "names no file" in stage.notice
+
+
+@pytest.mark.parametrize(
+    ("text", "hrefs"),
+    [
+        ("see src/app.py:12 and app.py.", ["src/app.py#L12", "app.py"]),
+        ("in `src/app.py:3` and `x = app.py`", ["src/app.py#L3"]),
+        (
+            "[mine](app.py:4) and https://example.org/app.py",
+            ["app.py:4", "https://example.org/app.py"],
+        ),
+        ("gone.py:3 and shop.io", []),
+        ("```\nsrc/app.py:1\n```", []),
+        ("src/app.py:10-20", ["src/app.py#L10"]),
+    ],
+)
+def test_places_are_links(text: str, hrefs: list[str]) -> None:
+    tokens = parser(lambda path: path in ("src/app.py", "app.py")).parse(text)
+    links = [
+        child.attrs["href"]
+        for token in tokens
+        for child in token.children or ()
+        if child.type == "link_open"
+    ]
+    assert links == hrefs
+
+
+@pytest.mark.parametrize(
+    ("href", "place"),
+    [
+        ("src/app.py#L12", "src/app.py:12"),
+        ("src/app.py:12", "src/app.py:12"),
+        ("app.py:12", "app.py:12"),
+        ("a%20b.py", "a b.py"),
+        ("mailto:someone", "None"),
+        ("javascript:alert(1)", "None"),
+        ("#top", "None"),
+    ],
+)
+def test_where_a_link_leads(href: str, place: str) -> None:
+    assert str(place_of(href)) == place
