@@ -6,7 +6,6 @@ has written until the change, or the sentence about it, has come out of the pseu
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from typing import Final
 from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_most, percentile, print_figures
 from midstream.bench.terminal import TerminalProgram
+from midstream.processes import resident_bytes
 from midstream.workspace.repo import run_git
 
 _FILES: Final = 10_000
@@ -48,7 +48,7 @@ def _measure(folder: Path, writes: int) -> list[Figure]:
         painted = program.first_paint_s or opened
         program.wait_for("ready", 60)
         program.settle(1.0)
-        memory = _megabytes(program.pid)
+        memory = resident_bytes(program.pid) / 1e6
         before = program.cpu_seconds()
         program.drain(_IDLE_S)
         idle = 100 * (program.cpu_seconds() - before) / _IDLE_S
@@ -113,12 +113,3 @@ def _burst(program: TerminalProgram, folder: Path) -> float:
         path.write_text(_text(number).replace("value_7 ", "changed_7 "))
     written = time.perf_counter()
     return 1000 * (program.wait_for(f"{_BURST} files changed", 30, since=since) - written)
-
-
-def _megabytes(pid: int) -> float:
-    """Resident memory of a process; 0 where there is no /proc."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -136,7 +136,7 @@ def streaming(
         yield place, program
 
 
-def _typed(program: TerminalProgram, keys: int, seconds: float) -> list[float]:
+def typed_times(program: TerminalProgram, keys: int, seconds: float) -> list[float]:
     """Milliseconds that each key took."""
     times: list[float] = []
     typed, began = "", time.perf_counter()
@@ -161,7 +161,7 @@ def keys(
     """Key to terminal while text streams at ``rate`` tokens a second, and what that costs."""
     with streaming(bytecode, rate) as (_, program):
         cpu, began, before = program.cpu_seconds(), time.perf_counter(), len(program.output)
-        times = _typed(program, count, _TOKENS / rate * 0.7)
+        times = typed_times(program, count, _TOKENS / rate * 0.7)
         seconds = time.perf_counter() - began
         used = program.cpu_seconds() - cpu
         sent_kb = (len(program.output) - before) / 1000 / seconds
@@ -191,7 +191,7 @@ def stock(bytecode: Path, rate: float, count: int) -> list[Figure]:
             program.wait_for(STOCK_STARTED, 60)
             program.drain(1.0)
             cpu, began = program.cpu_seconds(), time.perf_counter()
-            times = _typed(program, count, _TOKENS / rate * 0.6)
+            times = typed_times(program, count, _TOKENS / rate * 0.6)
             seconds = time.perf_counter() - began
             used = program.cpu_seconds() - cpu
         at = f"{name} of Textual, at {rate:,.0f} tok/s"
@@ -206,7 +206,7 @@ def stock(bytecode: Path, rate: float, count: int) -> list[Figure]:
 def loop(bytecode: Path, rate: float) -> list[Figure]:
     """Processor time for which the loop cannot answer a key."""
     with streaming(bytecode, rate, beat=True) as (place, program):
-        _typed(program, 1_000, _TOKENS / rate * 0.6)
+        typed_times(program, 1_000, _TOKENS / rate * 0.6)
         busy = [1000 * seconds for seconds in place.readings(program)["busy_s"]]
     return [at_most(f"loop held, p99, at {rate:,.0f} tok/s", percentile(busy, 99), "ms cpu", 8)]
 
@@ -266,7 +266,7 @@ def through_tmux(bytecode: Path, count: int) -> list[Figure]:
     wrapper = [tmux, "-L", socket, "-f", os.devnull, "new-session"]
     try:
         with streaming(bytecode, 5_000, wrapper=wrapper) as (_, program):
-            times = _typed(program, count, _TOKENS / 5_000 * 0.7)
+            times = typed_times(program, count, _TOKENS / 5_000 * 0.7)
     finally:
         with contextlib.suppress(OSError):
             subprocess.run([tmux, "-L", socket, "kill-server"], capture_output=True, check=False)

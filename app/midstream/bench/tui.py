@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from midstream.arguments import CommandParser
-from midstream.bench import screen_runs
+from midstream.bench import afternoon, screen_runs
 from midstream.bench.figures import Figure, print_figures
 from midstream.bench.machine import compared, machine_facts, read_output
 
@@ -29,11 +29,16 @@ _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
     "loop": lambda at, _: screen_runs.loop(at, 5_000),
     "fast-loop": lambda at, _: screen_runs.loop(at, 20_000),
     "slow-link": lambda at, _: screen_runs.slow_link(at, 200),
+    "afternoon": lambda at, quick: [
+        *afternoon.afternoon(at, 80, 40 if quick else 150),
+        *afternoon.afternoon(at, 1_000, 40 if quick else 150),
+    ],
+    "memory": lambda at, quick: afternoon.memory(at, 20 if quick else afternoon.TURNS),
     "saves": lambda at, quick: screen_runs.saves(at, 5 if quick else 20),
     "large-file": lambda at, _: screen_runs.large_file(at),
 }
 """What can be measured; takes the folder of compiled bytecode, and whether to be quick."""
-_NOT_QUICK: Final = ("fast", "tmux", "fast-loop", "slow-link")
+_NOT_QUICK: Final = ("afternoon", "memory", "fast", "tmux", "fast-loop", "slow-link")
 
 
 def run(argv: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from midstream.pairing.conversation import Entry, Herald, Speech, exchanges, pac
 from midstream.pairing.request.builder import Question, RequestBuilder
 from midstream.pairing.request.context import Context, estimate, limit_of
 from midstream.pairing.request.prompts import QUESTION_INSTRUCTIONS, question_message
-from midstream.pairing.status import ConversationHeard, Cost, SessionState
+from midstream.pairing.status import ConversationHeard, Cost, QuestionAnswered, SessionState
 
 if TYPE_CHECKING:
     from midstream.pairing.journal import SessionJournal
@@ -270,7 +270,7 @@ class Chat:
             self._note(reply.begin)
             self._idle.set()
             self._herald.heard()
-            self._status.touch()
+            self._status.emit(QuestionAnswered())
 
     async def _converse(self, reply: _Reply, messages: list[Message]) -> None:
         client = await self._server.ready_beside()

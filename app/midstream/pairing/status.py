@@ -321,6 +321,11 @@ class ConversationHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """The model has answered a question, or will not."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """The user stops the model; background tasks end as well."""
 
@@ -347,6 +352,7 @@ SessionEvent = (
     | RepoChanged
     | WatchingChanged
     | ConversationHeard
+    | QuestionAnswered
     | StopRequested
     | BackgroundDone
 )

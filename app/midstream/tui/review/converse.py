@@ -249,7 +249,7 @@ class Converse(Controller):
         self._notices.ask("Make hunks of which code?", *choices)
         self._panes.focus(self._pane)
 
-    def _offer_code(self) -> None:
+    def offer_code(self) -> None:
         """Say which key makes hunks of the code in an answer that has ended, if it has any."""
         from midstream.pairing.code_blocks import code_blocks
 
@@ -290,8 +290,6 @@ class Converse(Controller):
             self._asked = None
             about = "", chat is not None and chat.busy, False
             if about != self._about:
-                if self._about[1] and not about[1]:
-                    self._offer_code()
                 self._about = about
                 self._state.refresh()
                 self._aim.update()

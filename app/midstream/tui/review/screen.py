@@ -31,6 +31,7 @@ from midstream.pairing.status import (
     HunkSettled,
     Notice,
     NoticePosted,
+    QuestionAnswered,
     SessionEvent,
     SessionState,
     StateChanged,
@@ -317,6 +318,8 @@ class ReviewScreen(EagerScreen):
             self._folder.update()
         elif isinstance(event, FilesTouched):
             self._folder.touched(event.paths)
+        elif isinstance(event, QuestionAnswered):
+            self.converse.offer_code()
         elif isinstance(event, ConversationHeard):
             self.converse.refresh()
 
