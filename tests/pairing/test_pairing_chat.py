@@ -308,6 +308,14 @@ async def test_an_answer_that_only_repeats_itself_is_ended(
     )
 
 
+async def test_what_only_looks_alike_is_no_repetition(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    code = "".join(f"    assert total(rows_{n}) == {n}, 'of these'\n" for n in range(30))
+    await ask(session, model, "a test?", f"```python\n{code}```\n", "Is that enough?\n" * 30)
+    assert len(session.chat.entries) == 2, "nothing was said about it"
+
+
 async def test_closing_ends_an_answer(root: Path, model: SteppedModel) -> None:
     async with served(model) as endpoint:
         async with opened(root, endpoint) as session:

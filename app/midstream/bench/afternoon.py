@@ -49,8 +49,9 @@ def afternoon(bytecode: Path, rate: float, count: int) -> list[Figure]:
     """
     with _session(bytecode, rate) as (_, program):
         _ask(program, "? how does it work")
+        since = len(program.output)
         program.write("rework all four\r")
-        program.wait_for("streaming", 30)
+        program.wait_for("to decide", 30, since=since)
         program.write("i")
         program.drain(0.5)
         cpu, began = program.cpu_seconds(), time.perf_counter()

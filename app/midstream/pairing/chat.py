@@ -36,10 +36,11 @@ MEMORY_SHARE: Final = 0.5
 """Of what may be sent along that earlier exchanges may take."""
 LONGEST_ANSWER: Final = 60_000
 """Characters after which an answer is stopped; no person reads more."""
-MOST_REPEATED: Final = 5
-"""Times that an answer may have the same line, numbers aside, before it is stopped."""
+MOST_REPEATED: Final = 8
+"""Times that an answer of a model of our own server may have the same line outside of code, numbers
+aside, before it is stopped: small models count up in circles."""
 SHORTEST_LINE: Final = 24
-"""Characters of a line that counts for this; code has shorter ones often."""
+"""Characters of a line that counts for this."""
 TEMPERATURE: Final = 0.3
 """Of answers in words by our own server: small models that are greedy turn in circles."""
 MOST_TOLD: Final = 6_000
@@ -298,7 +299,7 @@ class Chat:
         from midstream.responses.events import Delta, Failed, Finished, Started
 
         speech = Speech("agent", "")
-        circles = _Circles()
+        circles = _Circles() if self._server.own else None
         async for event in stream:
             match event:
                 case Started():
@@ -308,7 +309,8 @@ class Chat:
                         self._status.inform(said, passing=True)
                 case Delta() if reply.live:
                     self._say(speech, event)
-                    if why := circles.turns(event.text) or _too_long(speech):
+                    circling = circles.turns(event.text) if circles is not None else ""
+                    if why := circling or _too_long(speech):
                         reply.live = False
                         self._remark(f"The answer was stopped: {why}.")
                         await stream.interrupt()
@@ -359,14 +361,16 @@ class _Circles:
 
     def __init__(self) -> None:
         self._line = ""
+        self._code = False
         self._seen: Counter[str] = Counter()
 
     def turns(self, text: str) -> str:
         """Why the answer goes nowhere with this text, in words; ``""`` if it may go on."""
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
+            self._code ^= line.lstrip().startswith(("```", "~~~"))
             said = _DIGITS.sub("", line).strip()
-            self._seen[said] += len(said) >= SHORTEST_LINE
+            self._seen[said] += len(said) >= SHORTEST_LINE and not self._code
             if self._seen[said] > MOST_REPEATED:
                 return "it wrote the same again and again"
         return ""
