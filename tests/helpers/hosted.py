@@ -42,9 +42,9 @@ class Hosted:
         """Let the answer go on with text of a message."""
         self._pieces.put_nowait(("message", text))
 
-    def call(self, text: str) -> None:
-        """Let it go on with input of the custom tool."""
-        self._pieces.put_nowait(("custom_tool_call", text))
+    def call(self, text: str, name: str = "apply_patch") -> None:
+        """Let it go on with input of a custom tool."""
+        self._pieces.put_nowait((f"custom_tool_call {name}", text))
 
     def end(self) -> None:
         """Let it end."""
@@ -135,14 +135,15 @@ class Hosted:
             piece = getting.result()
             if piece is None:
                 break
-            kind, text = piece
+            kind, _, name = piece[0].partition(" ")
+            text = piece[1]
             if not items or items[-1]["type"] != kind:
                 items.append({"id": f"item_{self._serial}_{len(items)}", "type": kind})
                 if kind == "message":
                     items[-1]["content"] = [{"type": "output_text", "text": ""}]
                 else:
                     call_id = f"call_{self._serial}_{len(items)}"
-                    items[-1] |= {"call_id": call_id, "name": "apply_patch", "input": ""}
+                    items[-1] |= {"call_id": call_id, "name": name, "input": ""}
                 await send(type="response.output_item.added", item=dict(items[-1]))
             if kind == "message":
                 items[-1]["content"][0]["text"] += text

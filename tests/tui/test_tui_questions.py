@@ -184,6 +184,25 @@ async def test_a_question_while_code_streams_does_not_redirect_it(root: Path) ->
         await stage.until(lambda: not stage.session.chat.busy, "the stop of the answer")
 
 
+async def test_looking_at_files_is_allowed_once(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("? where are rows")
+        await stage.press("enter")
+        hosted.call("pkg/cart.py", "read_file")
+        hosted.end()
+        await stage.until(lambda: "wants to look at files" in stage.notice, "a question")
+        assert "read_file pkg/cart.py" in stage.notice
+        assert "waits for your answer" in shown(stage)
+        await stage.press("1")
+        await stage.until(lambda: "read pkg/cart.py" in shown(stage), "it was read")
+        hosted.say("In pkg/cart.py.")
+        hosted.end()
+        await stage.until(lambda: "In pkg/cart.py." in shown(stage), "an answer")
+        await stage.until(lambda: not stage.session.chat.busy, "the end")
+        assert "wants to look" not in stage.notice
+
+
 async def test_an_edit_model_says_what_answers_instead(root: Path) -> None:
     async with on_stage(root) as stage:
         await stage.press("i")

@@ -28,7 +28,7 @@ TURNS: Final = 200
 _WARM: Final = 10
 """Turns in which everything is loaded that a session needs."""
 _SIZE: Final = (160, 48)
-_FUNCTIONS: Final = 60
+_FUNCTIONS: Final = 100
 _ADDRESS: Final = re.compile(r"ws://\S+")
 _ANSWER: Final = (
     "".join(

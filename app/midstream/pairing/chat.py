@@ -12,16 +12,36 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
-from midstream.pairing.conversation import Entry, Herald, Speech, exchanges, packed
+from midstream.pairing.conversation import (
+    Entry,
+    Herald,
+    QuestionState,
+    Speech,
+    ToolUse,
+    exchanges,
+    packed,
+)
 from midstream.pairing.request.builder import Question, RequestBuilder
-from midstream.pairing.request.context import Context, estimate, limit_of
+from midstream.pairing.request.context import (
+    CHARACTERS_PER_TOKEN,
+    Context,
+    estimate,
+    limit_of,
+)
 from midstream.pairing.request.prompts import QUESTION_INSTRUCTIONS, question_message
-from midstream.pairing.status import ConversationHeard, Cost, QuestionAnswered, SessionState
+from midstream.pairing.status import (
+    ConversationHeard,
+    Cost,
+    QuestionAnswered,
+    SessionState,
+)
+from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
+from midstream.responses.conversation import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
     from midstream.pairing.journal import SessionJournal
@@ -31,6 +51,7 @@ if TYPE_CHECKING:
     from midstream.responses.conversation import Entry as Message
     from midstream.responses.events import Delta, Finished
     from midstream.responses.stream import Stream
+    from midstream.workspace.files import Workspace
 
 MEMORY_SHARE: Final = 0.5
 """Of what may be sent along that earlier exchanges may take."""
@@ -39,6 +60,8 @@ LONGEST_ANSWER: Final = 60_000
 MOST_REPEATED: Final = 8
 """Times that an answer of a model of our own server may have the same line outside of code, numbers
 aside, before it is stopped: small models count up in circles."""
+LONGEST_TITLE: Final = 200
+"""Characters of a tool call as it is shown."""
 SHORTEST_LINE: Final = 24
 """Characters of a line that counts for this."""
 TEMPERATURE: Final = 0.3
@@ -47,6 +70,27 @@ MOST_TOLD: Final = 6_000
 """Characters of the last exchanges that an instruction is sent with."""
 
 _DIGITS: Final = re.compile(r"\d+")
+
+
+class ToolQuestion:
+    """Whether the model may look at files; answered once.
+
+    Attributes:
+        use: The call that it is asked for.
+        allowed: The answer.
+        answered: Set once there is one.
+    """
+
+    def __init__(self, use: ToolUse) -> None:
+        self.use = use
+        self.allowed = False
+        self.answered = asyncio.Event()
+
+    def answer(self, *, allowed: bool) -> None:
+        """Answer it."""
+        if not self.answered.is_set():
+            self.allowed = allowed
+            self.answered.set()
 
 
 @dataclass(slots=True, eq=False)
@@ -71,14 +115,15 @@ class Chat:
         entries: What was said, in order.
         forgotten: Exchanges that the model was not sent with the last question, for want of room.
         context: What was sent along with the last question.
+        question: Whether the model may look at files, while the user is asked that.
     """
 
     plan: None = None
     version = ""
-    asking = False
 
     def __init__(
         self,
+        workspace: Workspace,
         builder: RequestBuilder,
         server: ServerLink,
         effort: Effort,
@@ -90,6 +135,10 @@ class Chat:
         self.entries: list[Entry] = list(earlier)
         self.forgotten = 0
         self.context = Context()
+        self.question: ToolQuestion | None = None
+        self._allowed = self._refused = False
+        self._room = 0
+        self._tools = ReadOnlyTools(workspace, lambda: frozenset(builder.allowed))
         self._builder = builder
         self._server = server
         self._effort = effort
@@ -112,6 +161,11 @@ class Chat:
     def busy(self) -> bool:
         """Whether an answer is awaited or being written."""
         return self._reply is not None
+
+    @property
+    def asking(self) -> bool:
+        """Whether the user is to say if the model may look at files."""
+        return self.question is not None
 
     @property
     def title(self) -> str:
@@ -191,6 +245,8 @@ class Chat:
         if reply is None:
             return
         reply.live = False
+        if self.question is not None:
+            self.question.answer(allowed=False)
         if reply.stream is not None:
             await reply.stream.interrupt()
         await self._idle.wait()
@@ -231,7 +287,8 @@ class Chat:
             self._status.enter(SessionState.READY)
 
     def _begin(self, question: Question, context: Context) -> None:
-        remembered, _ = self._remembered()
+        remembered, room = self._remembered()
+        self._room = int((room - context.tokens) * CHARACTERS_PER_TOKEN)
         text, path, cursor = question.text, question.path, question.cursor
         self.forgotten = len(exchanges(self.entries)) - len(remembered) // 2
         self.context = context
@@ -274,24 +331,77 @@ class Chat:
             self._status.emit(QuestionAnswered())
 
     async def _converse(self, reply: _Reply, messages: list[Message]) -> None:
+        """Ask until the model calls no tool any more.
+
+        Raises:
+            UserError: A response failed.
+        """
         client = await self._server.ready_beside()
         self._status.disclose(self._server.disclosure())
-        if not reply.live:
-            return
         self._status.meter.start_turn()
-        stream = await client.create(
-            messages=messages,
-            instructions=QUESTION_INSTRUCTIONS,
-            effort=self._effort.passed_on(),
-            temperature=TEMPERATURE if self._server.own else None,
-        )
-        reply.stream = stream
-        if not reply.live:
-            await stream.interrupt()
-        await self._read(reply, stream)
+        self._tools.begin(self._room)
+        while reply.live:
+            offered = client.takes_tools and not self._refused and not self._tools.spent
+            stream = await client.create(
+                messages=messages,
+                instructions=QUESTION_INSTRUCTIONS + (TOOL_INSTRUCTIONS if offered else ""),
+                effort=self._effort.passed_on(),
+                temperature=TEMPERATURE if self._server.own else None,
+                tools=DECLARATIONS if offered else (),
+                prose=True,
+            )
+            reply.stream = stream
+            if not reply.live:
+                await stream.interrupt()
+            output = await self._read(reply, stream)
+            calls = [entry for entry in output if isinstance(entry, ToolCall)]
+            if not calls or not reply.live:
+                return
+            messages += output
+            for call in calls:
+                messages.append(ToolOutput(call.call_id, await self._look(reply, call)))
 
-    async def _read(self, reply: _Reply, stream: Stream) -> None:
-        """Take what a response says as it comes.
+    async def _look(self, reply: _Reply, call: ToolCall) -> str:
+        """Carry a call out if the user allows it; what the model is told."""
+        from midstream.agents.messages import ToolCall as ShownCall
+
+        title = f"{call.name} {' '.join(call.input.split())}".strip()[:LONGEST_TITLE]
+        use = ToolUse(ShownCall(call.call_id, title, status="pending"))
+        self.entries.append(use)
+        if not self._allowed and not self._refused:
+            await self._ask_user(reply, use)
+        if not self._allowed or not reply.live:
+            use.call = replace(use.call, status="failed")
+            self._herald.heard()
+            return "The user does not want you to look at files; answer with what you know."
+        self._herald.heard()
+        looked = await self._tools.run(call)
+        paths = (looked.path,) if looked.path else ()
+        status = "failed" if looked.refused else "completed"
+        use.call = replace(use.call, title=looked.title, status=status, paths=paths)
+        self._herald.heard()
+        return looked.text
+
+    async def _ask_user(self, reply: _Reply, use: ToolUse) -> None:
+        """Wait for the user's answer to whether the model may look at files in this session."""
+        use.question = QuestionState.OPEN
+        self.question = question = ToolQuestion(use)
+        self._herald.heard()
+        await question.answered.wait()
+        self.question = None
+        use.question = QuestionState.CANCELLED
+        if reply.live:
+            use.question = QuestionState.ALLOWED if question.allowed else QuestionState.REJECTED
+        self._herald.heard()
+
+    def allow(self, *, on: bool) -> None:
+        """Let the model look at files of the folder for the rest of the session, or not."""
+        self._allowed, self._refused = on, not on
+        if self.question is not None:
+            self.question.answer(allowed=on)
+
+    async def _read(self, reply: _Reply, stream: Stream) -> tuple[Message, ...]:
+        """Take what a response says as it comes; its output.
 
         Raises:
             UserError: It failed.
@@ -300,6 +410,7 @@ class Chat:
 
         speech = Speech("agent", "")
         circles = _Circles() if self._server.own else None
+        output: tuple[Message, ...] = ()
         async for event in stream:
             match event:
                 case Started():
@@ -316,9 +427,11 @@ class Chat:
                         await stream.interrupt()
                 case Finished():
                     self._count(event)
+                    output = event.output
                     if reply.live and event.status != "completed":
                         why = (event.reason or "no reason given").replace("_", " ")
                         self._remark(f"The answer ended early ({why}).")
+                        output = ()
                 case Failed():
                     if event.offline:
                         self._status.enter(SessionState.OFFLINE)
@@ -326,6 +439,7 @@ class Chat:
                         raise UserError(event.message)
                 case _:
                     pass
+        return output
 
     def _say(self, speech: Speech, delta: Delta) -> None:
         if not speech.text:

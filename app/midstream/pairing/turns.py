@@ -80,7 +80,9 @@ class Turns(Sequence[Turn]):
         self._builder = RequestBuilder(
             files, server, project_instructions=settings.project_instructions
         )
-        self.chat = Chat(self._builder, server, self._effort, status, journal, spawn, said)
+        self.chat = Chat(
+            files.workspace, self._builder, server, self._effort, status, journal, spawn, said
+        )
         self._builder.conversation = lambda: self.chat.recent
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
         responses = ResponseReader(server, log, guard)

@@ -58,7 +58,7 @@ class PlainCommands:
         self._unsent: tuple[str, ...] = ()
         """Files the user was asked about."""
         model = ModelCommands(session, say)
-        self.conversing = conversing = Conversing(session, say)
+        self.conversing = conversing = Conversing(session, say, terminal=terminal)
         self._handlers: dict[str, Callable[[str], Awaitable[None]]] = {
             "accept": self._accept,
             "reject": self._reject,
@@ -89,6 +89,7 @@ class PlainCommands:
             "places": self._places,
             "mend": self._mend,
             "new": conversing.renew,
+            "look": conversing.look,
             "take": self._take,
         }
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from midstream.counting import counted
 from midstream.errors import UsageError
-from midstream.pairing.conversation import Speech, last_answer
+from midstream.pairing.conversation import ToolUse, last_answer
 
 if TYPE_CHECKING:
+    from midstream.pairing.chat import ToolQuestion
     from midstream.pairing.code_blocks import CodeBlock
     from midstream.pairing.session import PairingSession
 
@@ -20,13 +21,18 @@ class Conversing:
     Args:
         session: The session.
         say: Prints one line.
+        terminal: Whether a user types the lines, who can be asked something.
     """
 
-    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, session: PairingSession, say: Callable[[str], None], *, terminal: bool
+    ) -> None:
+        self._terminal = terminal
         self._session = session
         self._say = say
         self._entry = len(session.chat.entries)
         """The entry that is printed next or is being printed."""
+        self._asked: ToolQuestion | None = None
         self._printed = 0
         """Characters of it that are printed."""
 
@@ -41,12 +47,24 @@ class Conversing:
     def news(self) -> Iterator[str]:
         """What was answered since the last time, by whole lines while an answer is written."""
         chat = self._session.chat
+        if (question := chat.question) is not None and question is not self._asked:
+            self._asked = question
+            yield f"{chat.title} wants to look at files of this folder: {question.use.call.title}"
+            if self._terminal:
+                yield "look yes lets it, in this session, look no does not; it can change nothing."
+            else:
+                yield "It may not; a line `look yes` before the question lets it."
+                chat.allow(on=False)
         if len(chat.entries) < self._entry:
             self._entry = self._printed = 0
         while self._entry < len(chat.entries):
             entry = chat.entries[self._entry]
             last = self._entry == len(chat.entries) - 1
-            if isinstance(entry, Speech) and entry.role != "user":
+            if isinstance(entry, ToolUse):
+                if entry.call.status == "pending":
+                    return
+                yield f"({entry.call.title})"
+            elif entry.role != "user":
                 stop = len(entry.text)
                 if last and chat.busy:
                     stop = entry.text.rfind("\n") + 1
@@ -60,6 +78,11 @@ class Conversing:
         """Begin a new conversation."""
         await self._session.chat.clear()
         self._say("A new conversation: nothing said before is sent any more.")
+
+    async def look(self, rest: str) -> None:
+        """Let the model look at files of the folder, or not."""
+        self._session.chat.allow(on=rest == "yes")
+        self._say(f"The model {'may' if rest == 'yes' else 'may not'} look at files from now on.")
 
     async def take(self, rest: str, path: str | None) -> None:
         """Make hunks of code in the last answer; ``path`` is the file it is for if it names none.

@@ -109,6 +109,7 @@ WORDS: Final = (
     ),
     Word("mend", "mend 2", "ask the model to fix what failed at a place", r"\d+"),
     Word("take", "take, take 2", "make hunks of code in the last answer", r"\d*"),
+    Word("look", "look yes, look no", "whether the model may look at files", "yes|no", True),
     Word("new", "new", "begin a new conversation; nothing said before is sent any more"),
     Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),
     Word("help", "help", "this list"),

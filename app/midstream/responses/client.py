@@ -99,6 +99,15 @@ class Client:
         return "sse" if name == "responses" else name
 
     @property
+    def takes_tools(self) -> bool:
+        """Whether tools can be given to the models of the server that was connected to.
+
+        A server without custom tools gets functions instead, which only the HTTP link makes.
+        """
+        dialect = self._dialect
+        return not dialect.midstream and (dialect.patch_tool or self._http_only)
+
+    @property
     def remark(self) -> str:
         """A sentence if the endpoint lacks the API that it was asked for first, else ""."""
         return self._apis.remark if self._apis is not None else ""
@@ -190,6 +199,7 @@ class Client:
         temperature: float | None = None,
         seed: int | None = None,
         correction: CorrectionRequest | None = None,
+        prose: bool = False,
     ) -> Stream:
         """Ask for a response.
 
@@ -208,6 +218,7 @@ class Client:
             temperature: 0 is greedy; None leaves it to the server.
             seed: Makes sampling repeatable; only Midstream's own server takes one.
             correction: What the last message asks for, if the guard wrote it; likewise.
+            prose: Deliver only text of messages; calls of tools are in the ``output`` of the end.
 
         Returns:
             The stream; it yields `Started` first, or `Failed`.
@@ -231,7 +242,7 @@ class Client:
         if self._dialect.midstream:
             options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
         frame |= {name: value for name, value in options.items() if value is not None}
-        turn = PendingResponse(Stream(self), frame)
+        turn = PendingResponse(Stream(self, prose=prose), frame)
         await self.connect()
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id

@@ -183,8 +183,9 @@ class WirePart(msgspec.Struct, frozen=True):
 
 
 class WireItem(msgspec.Struct, frozen=True):
-    """One output item; ``content`` is filled for messages, the fields after it for custom tool
-    calls.
+    """One output item; ``content`` is filled for messages, the fields after it for calls of tools.
+
+    ``input`` is a custom tool's text, ``arguments`` the JSON for a function.
     """
 
     id: str | None = None
@@ -193,6 +194,7 @@ class WireItem(msgspec.Struct, frozen=True):
     call_id: str | None = None
     name: str | None = None
     input: str | None = None
+    arguments: str | None = None
 
     @property
     def text(self) -> str:
@@ -221,6 +223,12 @@ class WireResponse(msgspec.Struct, frozen=True):
             if item.text:
                 text += apart(text) + item.text
         return text
+
+    @property
+    def prose(self) -> str:
+        """The text of the messages among them."""
+        messages = [item for item in self.output or () if item.type != "custom_tool_call"]
+        return msgspec.structs.replace(self, output=messages).text
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -269,7 +277,8 @@ class ServerEvent(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(ServerEvent)
 _any_decoder = msgspec.json.Decoder(dict[str, Any])
 
-TEXT_DELTAS = frozenset({"response.output_text.delta", "response.custom_tool_call_input.delta"})
+TOOL_DELTA = "response.custom_tool_call_input.delta"
+TEXT_DELTAS = frozenset({"response.output_text.delta", TOOL_DELTA})
 """Events whose ``delta`` is text of the edit, in a message or in a custom tool call."""
 
 REASONING_DELTAS = frozenset(

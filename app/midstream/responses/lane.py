@@ -20,6 +20,7 @@ from midstream.responses.events import (
     REASONING_DELTAS,
     TERMINALS,
     TEXT_DELTAS,
+    TOOL_DELTA,
     ErrorCode,
     Failed,
     Finished,
@@ -176,6 +177,8 @@ class Lane:
                 self.dropped += 1  # the same event once more
                 return
             turn.last_number = number
+        if turn.stream.prose and event.type == TOOL_DELTA:
+            return
         if isinstance(event.delta, str):
             if turn.last_item not in (None, event.item_id):
                 turn.stream.push_text(apart(turn.stream.arrived), 0)
@@ -231,7 +234,8 @@ class Lane:
 
     def _complete(self, turn: PendingResponse, response: WireResponse) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""
-        whole, arrived = response.text, turn.stream.arrived
+        whole = response.prose if turn.stream.prose else response.text
+        arrived = turn.stream.arrived
         if not whole or whole == arrived:
             return True
         if whole.startswith(arrived):

@@ -17,13 +17,44 @@ from midstream.responses.events import (
     decode_event,
 )
 from midstream.responses.http_api import HttpApi
+from midstream.responses.tool_arguments import SCHEMA, ArgumentReader, as_arguments
 
 _OWN_ID = "resp_local"
 _OWN_ITEM = "item_local"
 
 
 def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    return {name: value for name, value in frame.items() if name != "type"} | {"stream": True}
+    body: dict[str, Any] = {name: value for name, value in frame.items() if name != "type"}
+    body["stream"] = True
+    if endpoint.dialect.patch_tool:
+        return body
+    # Engines that have this API know functions and no custom tools.
+    if tools := body.get("tools"):
+        body["tools"] = [_function(tool) for tool in tools]
+    return body | {"input": [_item(item) for item in body["input"]]}
+
+
+def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
+    told = {name: tool[name] for name in ("name", "description") if name in tool}
+    return {"type": "function", **told, "parameters": SCHEMA, "strict": True}
+
+
+def _item(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    if item["type"] == "custom_tool_call":
+        given = {"name": item["name"], "arguments": as_arguments(item["input"])}
+        return {"type": "function_call", "call_id": item["call_id"], **given}
+    if item["type"] == "custom_tool_call_output":
+        return {**item, "type": "function_call_output"}
+    return item
+
+
+def _as_custom(item: WireItem) -> WireItem:
+    """A call of a function as the call of a custom tool that it stands for."""
+    if item.type != "function_call":
+        return item
+    reader = ArgumentReader()
+    text = reader.feed(item.arguments or "")
+    return msgspec.structs.replace(item, type="custom_tool_call", input=text + reader.end())
 
 
 class _ResponsesReader:
@@ -49,6 +80,12 @@ class _ResponsesReader:
         event = decode_event(data)
         if not event.type and name:
             event = msgspec.structs.replace(event, type=name)
+        if event.item is not None:
+            event = msgspec.structs.replace(event, item=_as_custom(event.item))
+        if event.response is not None and event.response.output:
+            items = [_as_custom(item) for item in event.response.output]
+            response = msgspec.structs.replace(event.response, output=items)
+            event = msgspec.structs.replace(event, response=response)
         events: list[ServerEvent] = []
         response = event.response
         if not self._id and event.type.startswith("response."):

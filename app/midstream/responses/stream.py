@@ -39,9 +39,11 @@ class Stream:
         id: Response id once `Started` was received from the server, else "".
         queue_ahead: Responses that the server serves before this one; 0 once it is being served.
         reasons: Whether the model has begun to reason.
+        prose: Whether only text of messages is delivered; calls of tools come with the end.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, *, prose: bool = False) -> None:
+        self.prose = prose
         self.id = ""
         self.queue_ahead = 0
         self.reasons = False

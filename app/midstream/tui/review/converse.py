@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from midstream.agents.messages import PermissionQuestion, ToolDiff
     from midstream.pairing.agent_conversation import AgentConversation
     from midstream.pairing.agent_partner import AgentPartner
-    from midstream.pairing.chat import Chat
+    from midstream.pairing.chat import Chat, ToolQuestion
     from midstream.pairing.code_blocks import CodeBlock
 
 BESIDE_FROM: Final = 110
@@ -50,7 +50,7 @@ class Converse(Controller):
         """Apart from what keys ask for, which is not to wait for it."""
         self._due = False
         self._about = ("", False, False)
-        self._asked: PermissionQuestion | None = None
+        self._asked: PermissionQuestion | ToolQuestion | None = None
 
     @property
     def _partner(self) -> AgentPartner | None:
@@ -269,7 +269,8 @@ class Converse(Controller):
         self._due = False  # what is heard from now on is for the next time
         partner, chat, panes = self._partner, self._chat, self._panes
         # What is asked about can be read in full here only.
-        hidden = self._hidden and not (partner is not None and partner.asking)
+        asks = partner.asking if partner is not None else chat is not None and chat.asking
+        hidden = self._hidden and not asks
         gone = hidden or (partner is None and chat is None)
         if gone and panes.conversation is not None:
             await panes.conversation.remove()
@@ -287,7 +288,7 @@ class Converse(Controller):
         elif view is not None and chat is not None:
             await view.show(chat.title, chat)
         if partner is None:
-            self._asked = None
+            self._show_asking(chat)
             about = "", chat is not None and chat.busy, False
             if about != self._about:
                 self._about = about
@@ -301,6 +302,25 @@ class Converse(Controller):
             self._aim.update()
         if partner.conversation is not None:
             self._show_question(partner.title, partner.conversation)
+
+    def _show_asking(self, chat: Chat | None) -> None:
+        """Ask whether the model may look at files, as long as that is open."""
+        question, former = chat.question if chat is not None else None, self._asked
+        if question is former:
+            return
+        self._asked = question
+        if question is None or chat is None:
+            if self._notices.asking:
+                self._notices.clear()
+            return
+        self._notices.ask(
+            f"{visible(chat.title)} wants to look at files of this folder: "
+            f"{visible(question.use.call.title)[:MOST_ASKED]}",
+            ("let it look in this session; it can change nothing", partial(chat.allow, on=True)),
+            ("no, it answers with what it has", partial(chat.allow, on=False)),
+        )
+        if not self._composer.text.strip():
+            self._panes.focus(self._pane)
 
     def _show_question(self, title: str, conversation: AgentConversation) -> None:
         question, former = conversation.question, self._asked
