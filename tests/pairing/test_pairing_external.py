@@ -253,12 +253,6 @@ async def test_a_write_found_by_a_decision_is_in_the_journal(
     assert len(waits) == 2
 
 
-async def test_files_that_are_no_text_are_named(watched: Reviewed, root: Path) -> None:
-    (root / "image.png").write_bytes(b"\x89PNG\0\1")
-    await watched.until(lambda: "image.png" in watched.notice)
-    assert "image.png" not in watched.session.files
-
-
 async def test_the_mode_of_a_changed_file_stays(watched: Reviewed, root: Path) -> None:
     (root / "run.py").chmod(0o755)
     (root / "run.py").write_text(AFTER)

@@ -238,6 +238,14 @@ class FileProposal:
         former = self._former
         return former if former is not None and former.lines == text.lines else text
 
+    def known_texts(self) -> tuple[SourceText, ...]:
+        """The base, what belongs on disk, and that without the external hunks that wait."""
+        waits = waiting_hunks(self.hunks.for_path(self.path))
+        edits = [LineEdit(hunk.start, hunk.stop, hunk.old) for hunk in waits]
+        edits += self.hunks.accepted_edits(self.path)
+        edits.sort(key=lambda edit: (edit.start, edit.stop))
+        return self.base, self.composed(), self.base.replace(edits, self._newline)
+
     def without_lines(self) -> SourceText:
         """The text of this file after it is deleted, which still has its encoding."""
         return replace(self.base, lines=(), ends=())

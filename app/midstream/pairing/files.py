@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING
 
 from midstream.edits.documents import join_lines
 from midstream.errors import UserError
+from midstream.pairing.contents import (
+    NotTextFileError,
+    encode,
+    is_whole,
+    read_bytes,
+    read_text,
+    reviewed_texts,
+    text_now,
+)
 from midstream.pairing.journal import (
     AbsentEntry,
     AnswerEntry,
@@ -61,12 +70,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 """How often a write is tried when the file changes at the same time."""
-
-
-class NotTextFileError(UserError):
-    """The file is not text."""
-
-    code = "not-text"
 
 
 class OpenFiles(Mapping[str, "FileProposal"]):
@@ -132,37 +135,59 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     # Opening
 
     async def open(self, rel: str) -> FileProposal:
-        """The proposal of a file, opening it when needed.
+        """The proposal of a file to look at, opening it when needed.
 
         Raises:
             UserError: The file is missing, unreadable, too large, not text, or outside the root.
         """
         async with self.lock:
+            return await self._refreshed(rel, follow=False)
+
+    async def open_text(self, rel: str) -> FileProposal:
+        """The proposal of a file to write lines in; raises as ``open``."""
+        async with self.lock:
             return await self.refreshed(rel, follow=False)
 
-    async def refreshed(
+    async def refreshed(self, rel: str, *, follow: bool = True) -> FileProposal:
+        """The proposal of a text over what is on disk now; the caller holds ``lock``.
+
+        Args:
+            rel: The file, in any spelling.
+            follow: Whether a file that is open already is compared with the disk.
+
+        Raises:
+            UserError: As ``open``; or the file is decided as a whole.
+        """
+        proposal = await self._refreshed(rel, follow=follow)
+        if is_whole(proposal.base):
+            raise NotTextFileError(
+                f"{proposal.path} is reviewed as a whole, so nothing is written into it",
+                "name a text file instead",
+            )
+        return proposal
+
+    async def _refreshed(
         self, rel: str, *, follow: bool = True, reviewed: bool = False
     ) -> FileProposal:
-        """The proposal of a file over what is on disk now; the caller holds ``lock``.
+        """As ``refreshed``, of a file that is decided as a whole, too.
 
         Args:
             rel: The file, in any spelling.
             follow: Whether a file that is open already is compared with the disk.
             reviewed: Whether what was changed needs no decision in a review either.
-
-        Raises:
-            UserError: As ``open``.
         """
         path = await asyncio.to_thread(self.workspace.relative, rel)
         proposal = self.get(path)
         if proposal is not None and not follow:
             return proposal
-        data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
         if proposal is None:
+            data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
             return self.adopt(path, text, data, digest)
+        data, digest = await asyncio.to_thread(read_bytes, self.workspace, path)
+        review = self.reviewing and not reviewed
+        text = await text_now(proposal, data, digest, review=review)
         if digest != self.digests[path] or text != proposal.base:
             changed_outside = digest != self.digests[path]
-            review = self.reviewing and not reviewed
             added = self._rebase(proposal, text, data, digest, review=review)
             if added:
                 self._announce_external(path, added)
@@ -176,7 +201,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
         proposal = self._proposals[path] = FileProposal(path, text, self.hunks)
         self.digests[path] = digest
-        self._journal.add(BaseEntry(path, data, digest))
+        self._journal.add(BaseEntry.of(path, text, data, digest))
         self._status.emit(FileOpened(path))
         return proposal
 
@@ -216,21 +241,24 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             The new hunks.
 
         Raises:
-            UserError: The file is or was not text, is too large, or outside the root.
+            UserError: The file cannot be read, is too large, or outside the root.
         """
         from midstream.workspace.errors import MissingFileError
 
         async with self.lock:
             path = await asyncio.to_thread(self.workspace.relative, rel)
-            data, digest, text = b"", None, None
+            data, digest = b"", None
             with contextlib.suppress(MissingFileError):
-                data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
+                data, digest = await asyncio.to_thread(read_bytes, self.workspace, path)
             proposal = self.get(path)
             if proposal is None:
                 old = await asyncio.to_thread(before, path)
                 if old == (None if digest is None else data):
                     return ()
-                proposal = self._adopt_former(path, old, text)
+                proposal = self._adopt_former(path, old, None if digest is None else data)
+            text = None
+            if digest is not None:
+                text = await text_now(proposal, data, digest, review=True)
             return self._review(proposal, text, data, digest)
 
     def _review(
@@ -270,28 +298,18 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                     self._journal.add(ReviewedEntry(path))
                     self._announce(gone)
 
-    def _adopt_former(self, path: str, old: bytes | None, text: SourceText | None) -> FileProposal:
-        """Open a file as it was before another program changed it.
-
-        Args:
-            path: The file.
-            old: What it held, ``None`` if it did not exist.
-            text: What it holds.
-        """
-        from midstream.edits.documents import NotTextError, SourceText
+    def _adopt_former(self, path: str, old: bytes | None, new: bytes | None) -> FileProposal:
+        """Open a file as it was before another program changed it; ``None``: no such file."""
+        from midstream.edits.documents import SourceText
         from midstream.workspace.files import content_digest
 
-        if old is None:
-            empty = SourceText((), ()) if text is None else replace(text, lines=(), ends=())
-            proposal = self.adopt(path, empty, b"", None)
-            self.may_vanish(path)
-            return proposal
-        try:
-            return self.adopt(path, SourceText.from_bytes(old), old, content_digest(old))
-        except NotTextError as error:
-            raise NotTextFileError(
-                f"{path} was not a text file ({error})", "look at it with git"
-            ) from None
+        before, after = reviewed_texts(old, new)
+        if old is not None and before is not None:
+            return self.adopt(path, before, old, content_digest(old))
+        before = SourceText((), ()) if after is None else replace(after, lines=(), ends=())
+        proposal = self.adopt(path, before, b"", None)
+        self.may_vanish(path)
+        return proposal
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""
@@ -305,7 +323,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.workspace.errors import MissingFileError
 
         try:
-            await self.refreshed(path, reviewed=reviewed)
+            await self._refreshed(path, reviewed=reviewed)
         except UserError as error:
             if self.reviewing and not reviewed and isinstance(error, MissingFileError):
                 self._review(self[path], None, b"", None)
@@ -338,7 +356,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
         self.digests[proposal.path] = digest
-        self._journal.add(BaseEntry(proposal.path, data, digest, review))
+        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, review=review))
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
@@ -369,7 +387,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
         data, _ = encode(proposal.path, proposal.base)
-        self._journal.add(BaseEntry(proposal.path, data, self.digests[proposal.path]))
+        digest = self.digests[proposal.path]
+        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest))
 
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""
@@ -591,6 +610,11 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Returns:
             The hunks that it changed or made; none, after a notice, if it does not stand.
         """
+        if isinstance(entry, (DecideLinesEntry, SplitEntry, EditEntry)):
+            for path in {h.path for h in self.hunks if h.id == hunk_id}:
+                if is_whole(self[path].base):
+                    self._status.warn(f"{path} can only be kept or put back as a whole.")
+                    return ()
 
         def take() -> Sequence[Hunk]:
             hunks = self._step(hunk_id, step)
@@ -655,6 +679,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         for path in dict.fromkeys(hunk.path for hunk in hunks):
             after = self[path].composed()
+            if is_whole(after):
+                continue
             refused = self._refused.pop(path, None)
             if refused == after:
                 continue
@@ -846,41 +872,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
         self._journal.add(WroteEntry(digests))
-
-
-def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:
-    """Bytes, digest and text of a file (blocking).
-
-    Raises:
-        UserError: The file cannot be read or is not text.
-    """
-    from midstream.edits.documents import NotTextError, SourceText
-    from midstream.workspace.files import content_digest
-
-    data = workspace.read(path)
-    try:
-        text = SourceText.from_bytes(data)
-    except NotTextError as error:
-        raise NotTextFileError(
-            f"{path} is not a text file ({error})", "name a text file instead"
-        ) from None
-    return data, content_digest(data), text
-
-
-def encode(path: str, text: SourceText) -> tuple[bytes, str]:
-    """Bytes and digest of a text (blocking).
-
-    Raises:
-        UserError: The text has a character that the file's encoding lacks.
-    """
-    from midstream.edits.documents import UnencodableError
-    from midstream.workspace.files import content_digest
-
-    try:
-        data = text.to_bytes()
-    except UnencodableError as error:
-        raise UserError(f"{path} was not written: {error}", "convert the file first") from None
-    return data, content_digest(data)
 
 
 def _stale(error: UserError) -> bool:

@@ -23,6 +23,7 @@ from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
 if TYPE_CHECKING:
     from typing import Self
 
+    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
@@ -40,6 +41,8 @@ class ResumeError(UserError):
 
 KINDS: Final[dict[str, type[SessionEntry]]] = {}
 """The entries of a journal by kind; every entry class registers itself."""
+MOST_RECORDED: Final = 4_000_000
+"""More bytes of a file that is no text are not recorded."""
 
 
 @dataclass(eq=False, repr=False)
@@ -89,9 +92,11 @@ class BaseEntry(SessionEntry):
 
     Attributes:
         path: The file.
-        data: Its bytes.
+        data: Its bytes; none if they are too many to be recorded.
         digest: Their digest.
         review: Whether what another program changed waits for a decision.
+        whole: The line that stands for a file which is decided as a whole.
+        recorded: Whether ``data`` is what the file held.
     """
 
     kind = "base"
@@ -99,22 +104,44 @@ class BaseEntry(SessionEntry):
     data: bytes
     digest: str | None
     review: bool = False
+    whole: str = ""
+    recorded: bool = True
+
+    @classmethod
+    def of(
+        cls, path: str, text: SourceText, data: bytes, digest: str | None, *, review: bool = False
+    ) -> Self:
+        """The entry of a text that was read, or stands for what was read."""
+        from midstream.edits.stand_ins import StandIn
+
+        if digest is None or not isinstance(text, StandIn):
+            return cls(path, data, digest, review)
+        recorded = len(data) <= MOST_RECORDED
+        return cls(path, data if recorded else b"", digest, review, text.lines[0], recorded)
 
     def write(self, journal: SessionJournal) -> None:
         fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
-        journal.append(self.kind, fields | ({"review": True} if self.review else {}))
+        fields |= {"review": True} if self.review else {}
+        fields |= {"whole": self.whole, "recorded": self.recorded} if self.whole else {}
+        journal.append(self.kind, fields)
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        content = _unpacked(data["data"])
-        return cls(data["path"], content, data["digest"], data.get("review", False))
+        entry = cls(**data)
+        entry.data = _unpacked(data["data"])
+        return entry
 
     def replay(self, state: Replay) -> None:
         from midstream.edits.documents import SourceText
         from midstream.edits.proposal import FileProposal
+        from midstream.edits.stand_ins import StandIn
 
-        text = SourceText.from_bytes(self.data)
         proposal = state.files.get(self.path)
+        if self.whole:
+            former = () if proposal is None else proposal.known_texts()
+            text = StandIn.named(self.whole, self.data if self.recorded else None, former)
+        else:
+            text = SourceText.from_bytes(self.data)
         if proposal is not None:
             gone = self.digest is None and not self.data
             text = proposal.without_lines() if gone else text

@@ -27,8 +27,8 @@ MOST_BYTES: Final = 64_000_000
 """How many bytes are kept; what does not fit is taken as it is when it first changes."""
 MOST_RECORDED: Final = 8_000_000
 """How many bytes a journal keeps of it."""
-LARGEST: Final = 1_000_000
-"""Larger files are not reviewed, bytes."""
+LARGEST: Final = 16 << 20
+"""What a larger file holds is not kept, bytes."""
 MOMENT_S: Final = 2.0
 """How long after a move of HEAD a file that is as committed counts as part of the move."""
 

@@ -57,7 +57,7 @@ class ReplyFiles:
             try:
                 if not await self._allowed(name):
                     continue
-                found = await self._files.open(name)
+                found = await self._files.open_text(name)
                 break
             except OutsideWorkspaceError as error:
                 # Models often invent the parent folder of a file, but `..` is never a slip.
