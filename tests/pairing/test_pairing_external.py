@@ -445,3 +445,45 @@ async def test_a_formatter_joins_the_hunk_that_it_changes(
         assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
         assert await session.files.reject(hunk.id)
         assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_a_program_that_git_does_not_know_is_executable_when_it_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    (root / "new.sh").write_text("#!/bin/sh\n")
+    (root / "new.sh").chmod(0o755)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "new.sh").unlink()
+        await session.review.changed({"new.sh"})
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        assert (root / "new.sh").stat().st_mode & 0o111 == 0o111
+
+
+async def test_undo_brings_a_file_back_with_its_permissions(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "secret.sh").write_text("#!/bin/sh\n")
+        (root / "secret.sh").chmod(0o700)
+        await session.review.changed({"secret.sh"})
+        (hunk,) = session.hunks.undecided()
+        for _ in range(2):
+            assert await session.files.reject(hunk.id)
+            assert not (root / "secret.sh").exists()
+            assert await session.files.undo()
+            assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
+        assert await session.files.reject(hunk.id)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert await session.files.undo()
+        assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700

@@ -83,6 +83,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         hunks: Every hunk of the session and its decision.
         digests: What is on disk for each file, as last read or written; ``None``: no such file.
         absent: Files that a decision creates or deletes: an empty text means no file.
+        modes: Permissions of files that a decision has deleted.
         was_executable: Whether a file that was deleted was a program (may block).
         lock: Held while a proposal is compared with the disk.
         reviewing: Whether what other programs change waits for decisions.
@@ -102,6 +103,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     ) -> None:
         self.digests = resumed.digests
         self.absent = resumed.absent
+        self.modes = resumed.modes
         self.lock = asyncio.Lock()
         self.was_executable: Callable[[str], bool] = lambda path: False
         self.reviewing = False
@@ -834,8 +836,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             back = [
                 path for path in batch if self.digests[path] is None and batch[path] is not None
             ]
+            gone = [path for path, data in batch.items() if data is None]
+            await asyncio.to_thread(self._note_modes, gone)
             await self._write(batch, digests, label)
-            await asyncio.to_thread(self._restore_modes, back)
+            await asyncio.to_thread(self._restore_modes, [p for p in back if p not in self.modes])
         except UserError as error:
             return error
         except OSError as error:
@@ -843,6 +847,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         for path in batch:
             self._status.emit(FileWritten(path))
         return None
+
+    def _note_modes(self, paths: Iterable[str]) -> None:
+        """Note the permissions of files that are about to be deleted, for an undo."""
+        for path in paths:
+            if (mode := self.workspace.mode(path)) is not None:
+                self.modes[path] = mode
 
     def _restore_modes(self, paths: Iterable[str]) -> None:
         """Make programs that came back executable again; their bytes alone are not the file."""
@@ -855,9 +865,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
     ) -> None:
         expected = {path: self.digests[path] for path in batch}
-        self._journal.add(WritingEntry(digests))
+        modes = {path: self.modes[path] for path in batch if path in self.modes}
+        self._journal.add(WritingEntry(digests, modes))
         writing = asyncio.create_task(
-            asyncio.to_thread(self.workspace.write_all, batch, expected, label)
+            asyncio.to_thread(self.workspace.write_all, batch, expected, label, modes=modes)
         )
         try:
             await asyncio.shield(writing)

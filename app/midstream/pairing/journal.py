@@ -562,11 +562,12 @@ class RedoEntry(UndoEntry):
 class WritingEntry(SessionEntry):
     """Files are about to be written so that they have these digests; on disk when this returns.
 
-    Replay does nothing: whether it happened is seen from the disk (``Replay.finish``).
+    Replay writes nothing: whether it happened is seen from the disk (``Replay.finish``).
     """
 
     kind = "writing"
     digests: dict[str, str | None]
+    modes: Mapping[str, int] | None = None
 
     def write(self, journal: SessionJournal) -> None:
         """Raises OSError when the journal's disk is full or gone."""
@@ -574,7 +575,7 @@ class WritingEntry(SessionEntry):
         journal.flush()
 
     def replay(self, state: Replay) -> None:
-        """See the class."""
+        state.modes |= self.modes or {}
 
 
 @dataclass(eq=False, repr=False)
@@ -700,6 +701,7 @@ class Replay:
         files: Proposals by path.
         digests: What each file had on disk when last read or written.
         absent: Files for which an empty text means that there is no such file.
+        modes: Permissions of files that a decision has deleted.
         turns: All turns, oldest first.
         released: Hunks that the guard held back and the user released.
         baseline: What files held before the last review, if it was kept.
@@ -715,6 +717,7 @@ class Replay:
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
         self.absent: set[str] = set()
+        self.modes: dict[str, int] = {}
         self.turns: list[Turn] = []
         self.released: set[int] = set()
         self.baseline: BaselineRecord | None = None

@@ -75,6 +75,7 @@ class Baseline:
         self.changed: frozenset[str] = frozenset()
         self.complete = True
         self._kept: dict[str, bytes | None] = {}
+        self._programs: set[str] = set()
         self._size = 0
         if record is not None and self._go_on(record, new):
             return
@@ -123,7 +124,9 @@ class Baseline:
         return _blob(self._root, f"{self.head}:./{rel}") if self.head else None
 
     def executable(self, rel: str) -> bool:
-        """Whether git knows a file as executable; it tells also of one that is deleted."""
+        """Whether a file was executable, or git knows it so; tells also of one that is deleted."""
+        if rel in self._programs:
+            return True
         for command in (["ls-files", "--stage"], ["ls-tree", self.head or "HEAD"]):
             try:
                 if run_git(self._root, [*command, "--", rel]).startswith(b"100755"):
@@ -170,6 +173,8 @@ class Baseline:
                 continue
             self._size += len(data)
             self._kept[rel] = data
+            if os.access(self._root / rel, os.X_OK):
+                self._programs.add(rel)
 
 
 class _HeadLog:

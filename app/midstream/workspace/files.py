@@ -136,6 +136,13 @@ class Workspace:
         except MissingFileError:
             return None
 
+    def mode(self, rel: str) -> int | None:
+        """Permissions of a file, None when there is no file; raises as :meth:`read`."""
+        try:
+            return stat.S_IMODE(self._load(self.relative(rel))[1].st_mode)
+        except MissingFileError:
+            return None
+
     def owns(self, rel: str, digest: str | None) -> bool:
         """Whether this workspace's last write of ``rel`` left exactly this content."""
         return self.ledger.owns(self.relative(rel), digest)
@@ -199,6 +206,7 @@ class Workspace:
         label: str,
         *,
         modes_from: Mapping[str, str] | None = None,
+        modes: Mapping[str, int] | None = None,
     ) -> Checkpoint:
         """Write several files, all or none; raises as :meth:`write`.
 
@@ -210,6 +218,7 @@ class Workspace:
             expected: Digest that must be on disk for every path, None for "no such file".
             label: Name of the batch, for the list of checkpoints.
             modes_from: For a file that moves, new path -> old path whose mode it keeps.
+            modes: Permissions of files that are made; of others they stay.
 
         Returns:
             The checkpoint of the state before; its ``id`` is empty when every file already held its
@@ -223,6 +232,7 @@ class Workspace:
             {names[rel]: expected[rel] for rel in batch},
             label,
             {names[new]: self.relative(old) for new, old in (modes_from or {}).items()},
+            modes={names[rel]: mode for rel, mode in (modes or {}).items()},
         )
 
     def set_executable(self, path: str, executable: bool) -> None:
