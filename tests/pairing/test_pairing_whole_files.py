@@ -18,6 +18,7 @@ from midstream.pairing.journal import Replay
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace import baseline
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.property import examples
@@ -157,6 +158,26 @@ async def test_what_is_kept_can_be_committed(session: PairingSession, root: Path
     assert change.diff.binary
     await session.commit.stage(PICTURE)
     assert git(root, "status", "--porcelain") == f"M  {PICTURE}\n"
+
+
+async def test_what_was_too_large_to_keep_counts_from_its_first_change(
+    root: Path, settings: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was not committed is ever replaced by the commit, or taken for a new file."""
+    monkeypatch.setattr(baseline, "LARGEST", 1000)
+    (root / PICTURE).write_bytes(NEW)
+    (root / "new.png").write_bytes(NEW)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        for path in (PICTURE, "new.png"):
+            (root / path).write_bytes(NEW + b"1")
+            await session.review.changed({path})
+            assert not session.hunks.undecided(path)
+            hunk = await _written(session, NEW + b"2", path)
+            assert await session.files.reject(hunk.id)
+            assert (root / path).read_bytes() == NEW + b"1"
 
 
 @pytest.mark.parametrize("recorded", [True, False])

@@ -76,6 +76,7 @@ class Baseline:
         self.complete = True
         self._kept: dict[str, bytes | None] = {}
         self._programs: set[str] = set()
+        self._left_out: set[str] = set()
         self._size = 0
         if record is not None and self._go_on(record, new):
             return
@@ -107,9 +108,9 @@ class Baseline:
         return True
 
     def record(self) -> BaselineRecord | None:
-        """What a journal should keep; ``None`` if it is too much."""
+        """What a journal should keep; ``None`` if it is too much, or not all is known."""
         size = sum(len(data) for data in self._kept.values() if data is not None)
-        if size > MOST_RECORDED:
+        if size > MOST_RECORDED or not self.complete:
             return None
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
@@ -119,6 +120,9 @@ class Baseline:
         Args:
             rel: Path below the root, as the workspace names it.
         """
+        if rel in self._left_out:  # Nobody knows what it held: it counts from now on.
+            self._left_out.discard(rel)
+            self._kept[rel] = self._peek(rel)
         if rel in self._kept:
             return self._kept[rel]
         return _blob(self._root, f"{self.head}:./{rel}") if self.head else None
@@ -160,21 +164,33 @@ class Baseline:
         return clean
 
     def _keep(self, paths: Collection[str]) -> None:
-        from midstream.workspace.errors import WorkspaceError
-
-        for rel in paths:
-            try:
-                data = self._workspace.peek(rel)
-            except WorkspaceError:
-                self._kept[rel] = None
-                continue
-            if len(data) > LARGEST or self._size + len(data) > MOST_BYTES:
+        for rel in sorted(paths, key=self._bytes):  # Many texts rather than one picture.
+            room = min(LARGEST, MOST_BYTES - self._size)
+            if self._bytes(rel) > room:
+                self._left_out.add(rel)
                 self.complete = False
+                continue
+            if (data := self._peek(rel)) is None:
+                self._kept[rel] = None
                 continue
             self._size += len(data)
             self._kept[rel] = data
             if os.access(self._root / rel, os.X_OK):
                 self._programs.add(rel)
+
+    def _peek(self, rel: str) -> bytes | None:
+        from midstream.workspace.errors import WorkspaceError
+
+        try:
+            return self._workspace.peek(rel)
+        except WorkspaceError:
+            return None
+
+    def _bytes(self, rel: str) -> int:
+        try:
+            return (self._root / rel).stat().st_size
+        except OSError:
+            return 0
 
 
 class _HeadLog:
