@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,26 @@ def test_settings_that_are_broken_stay_as_they_are(home: Path, text: str) -> Non
     assert done.returncode != 0
     assert done.stderr.startswith("midstream: ")
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("left", ["nothing", "folder", "socket", "open to all"])
+@pytest.mark.parametrize("kind", ["PreToolUse", "Stop", "other"])
+def test_without_a_session_it_is_silent(home: Path, left: str, kind: str) -> None:
+    """Also beside what a killed session has left; then the agent works as if it had no hook."""
+    folder = Path(hook_client.socket_folder())
+    if left != "nothing":
+        folder.mkdir(parents=True, mode=0o700)
+    if left in ("socket", "open to all"):
+        address = folder / f"{hook_client.socket_prefix(os.path.realpath(home))}999999999"
+        with socket.socket(socket.AF_UNIX) as unheard:
+            unheard.bind(str(address))
+    if left == "open to all":
+        folder.chmod(0o777)
+    call = {"file_path": str(home / "a.py"), "content": "x = 1\n"}
+    event = {"hook_event_name": kind, "cwd": str(home), "tool_name": "Write", "tool_input": call}
+    done = hook(given=json.dumps(event))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (home / "a.py").exists()
 
 
 def test_without_a_review_it_imports_next_to_nothing() -> None:

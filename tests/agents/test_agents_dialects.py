@@ -18,10 +18,10 @@ import pytest
 from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.agent_conversation import AgentConversation
 from midstream.pairing.conversation import QuestionState, ToolUse
+from tests.helpers.agent_traces import TRACES, frames
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S
 
-TRACES = Path(__file__).parent / "traces"
 NO_SUCH_METHOD = -32601
 SHOP = "/p/shop.py"
 NOTES = "/p/notes.md"
@@ -58,10 +58,6 @@ DIALECTS = {
     "opencode": Dialect((((SHOP, "whole"),), ((NOTES, "none"),))),
     "opencode_reject": Dialect((((SHOP, "whole"),),), allow=False),
 }
-
-
-def frames(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (TRACES / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
 def played(name: str) -> dict[str, list[dict[str, Any]]]:

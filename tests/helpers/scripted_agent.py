@@ -1,14 +1,16 @@
 """A coding agent that plays a script over the Agent Client Protocol.
 
 ``python -m tests.helpers.scripted_agent SCRIPT LOG``: SCRIPT is JSON, a list of steps for each
-method.  What the client sends goes to LOG, one JSON message
-per line.
+method; ``"METHOD 2"`` are the steps of its second request, if they differ.  What the client sends
+goes to LOG, one JSON message per line.
 
 Steps: ``{"result": …}`` answers the request; ``{"error": {…}}`` refuses it; ``{"update": {…}}``
 sends an update; ``{"ask": {…}}`` asks for permission and waits for the answer (an ``id`` may be
 given); ``{"until": method}`` waits for a message, ``null`` for a reply;
 ``{"raw": text}`` writes text as it is; ``{"log": text}`` writes to standard error;
-``{"write": {path: text}}`` writes files; ``{"spawn": file}`` starts a child that stays, and writes
+``{"write": {path: text}}`` writes files; ``{"edit": [[path, old, new], …]}`` replaces text in
+files, or the files, if the last question was answered with yes; ``{"file": path}`` waits until
+there is such a file; ``{"spawn": file}`` starts a child that stays, and writes
 its process id; ``{"exit": code}`` ends the agent.
 """
 
@@ -19,6 +21,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from collections import Counter
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -68,13 +72,31 @@ def _read(inbox: SimpleQueue[dict[str, Any] | None], log: Path) -> None:
     inbox.put(None)
 
 
+def _is_yes(reply: dict[str, Any], options: list[dict[str, Any]]) -> bool:
+    """Whether a question was answered with an option that allows."""
+    chosen = reply.get("result", {}).get("outcome", {}).get("optionId")
+    return any(o["optionId"] == chosen and o["kind"].startswith("allow") for o in options)
+
+
+def _edit(path: Path, old: str | None, new: str) -> None:
+    if old:
+        before = path.read_text("utf-8")
+        assert old in before
+        new = before.replace(old, new, 1)
+    path.write_text(new, "utf-8")
+
+
 def _main() -> None:
     script = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     threading.Thread(target=_read, args=(inbox, Path(sys.argv[2])), daemon=True).start()
     questions = 0
+    allowed = False
+    requests: Counter[str] = Counter()
     while (message := inbox.get()) is not None:
-        for step in script.get(message.get("method"), ()):
+        method = message.get("method") or ""
+        requests[method] += 1
+        for step in script.get(f"{method} {requests[method]}", script.get(method, ())):
             ((what, value),) = ((key, step[key]) for key in step if key != "id")
             if what in ("result", "error"):
                 _say({"id": message["id"], what: value})
@@ -89,6 +111,7 @@ def _main() -> None:
                 _say({"id": number, "method": "session/request_permission", "params": params})
                 while (reply := inbox.get()) is not None and reply.get("id") != number:
                     pass
+                allowed = _is_yes(reply or {}, value.get("options", ()))
             elif what == "until":
                 while (later := inbox.get()) is not None and later.get("method") != value:
                     pass
@@ -101,6 +124,12 @@ def _main() -> None:
             elif what == "write":
                 for path, text in value.items():
                     Path(path).write_text(text, "utf-8")
+            elif what == "edit":
+                for path, old, new in value if allowed else ():
+                    _edit(Path(path), old, new)
+            elif what == "file":
+                while not Path(value).exists():
+                    time.sleep(0.005)
             elif what == "spawn":
                 child = subprocess.Popen(
                     [sys.executable, "-c", "import time; time.sleep(600)"],

@@ -214,6 +214,42 @@ async def test_what_is_sent_to_an_agent_that_died_starts_it_again(
         assert methods.count("session/load") == 1
 
 
+async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_path: Path) -> None:
+    """A full log, text that is no message, and a huge line; then it is gone, and a file is there."""
+    bill = root / "bill.py"
+    huge = said("agent_message_chunk", "y" * (5 << 20))
+    steps = [
+        {"log": "x" * (1 << 20) + "\n"},
+        {"raw": "Welcome!\n{]\n[1]\nnull\n"},
+        huge,
+        {"write": {str(bill): NEW}},
+        {"log": "the model \x1b[31mis gone\n"},
+        {"exit": 3},
+    ]
+    script = {"session/load": [{"result": {}}], "session/prompt 1": steps}
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        await until(lambda: session.external.watching == "native")
+        await session.agent.begin(scripted(tmp_path, [END], **script))
+        session.agent.send("one")
+        await until(lambda: not session.agent.busy)
+        (failure,) = (n.text for n in session.status.notices if n.level is NoticeLevel.ERROR)
+        assert "ended (exit code 3)" in failure
+        assert "is gone" in failure
+        assert len(failure) < 500
+        assert failure.count("\n") == 0
+        conversation = session.agent.conversation
+        assert conversation is not None
+        assert [len(e.text) for e in conversation.entries if isinstance(e, Speech)][1:] == [5 << 20]
+        await until(lambda: session.hunks.undecided())
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        await session.files.put_backs.apply()
+        assert bill.read_text() == OLD
+        session.agent.send("two")
+        await until(lambda: any(m.get("method") == "session/load" for m in sent(tmp_path)))
+        await until(lambda: session.agent.on and not session.agent.busy)
+
+
 async def test_an_agent_that_dies_is_told_and_can_be_started_again(
     root: Path, tmp_path: Path
 ) -> None:

@@ -247,6 +247,21 @@ class AgentConversation:
             pending.answer.set_result(option)
         self._changed()
 
+    def refused_last(self, begin: int) -> list[ToolCall]:
+        """What was rejected since an entry, if the agent has said and done nothing after it.
+
+        Then the no has ended its turn, and its model has not read it.
+        """
+        calls: list[ToolCall] = []
+        for entry in reversed(self.entries[begin:]):
+            if isinstance(entry, ToolUse):
+                if entry.question is not QuestionState.REJECTED:
+                    break
+                calls.insert(0, entry.call)
+            elif entry.role == "agent" and entry.text.strip():
+                break
+        return calls
+
     async def choose(self, choice: AgentChoice, value: str) -> None:
         """Set a mode, a model or the like.
 

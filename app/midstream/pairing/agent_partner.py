@@ -57,6 +57,8 @@ class AgentPartner:
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
         self._working = False
         self._closed = False
+        self._refused = ""
+        """What the agent's model has not heard of: a no that ended its turn."""
 
     @property
     def on(self) -> bool:
@@ -142,6 +144,7 @@ class AgentPartner:
     async def end(self) -> None:
         """End the agent; what it wrote stays, and so does the review."""
         conversation, self.conversation = self.conversation, None
+        self._refused = ""
         self.queued.clear()
         if conversation is not None:
             await conversation.close()
@@ -221,10 +224,12 @@ class AgentPartner:
 
     async def _work(self, conversation: AgentConversation, text: str) -> None:
         title, before = conversation.title, len(conversation.entries)
-        self._writes.begin(title)
+        refused, self._refused = self._refused, ""
         try:
-            told = self._feedback.take()
-            reason = await conversation.ask(f"{told}\n\n{text}" if told else text)
+            await self._review.finish()  # it begins with the files as the user wants them
+            self._writes.begin(title)
+            parts = (refused, self._feedback.take(), text)
+            reason = await conversation.ask("\n\n".join(filter(None, parts)))
         except UserError as error:
             # An agent whose process is gone answers nothing any more.
             if self.conversation is conversation:
@@ -234,6 +239,7 @@ class AgentPartner:
         finally:
             self._working = False
             self._writes.end()
+            self._refused = self._feedback.refused(conversation.refused_last(before))
             self._note(conversation, before)
             self._herald.heard()
         if reason not in ("end_turn", "cancelled"):

@@ -137,6 +137,10 @@ class ExternalReview:
         elif await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
             self._writes.wrote()
 
+    async def finish(self) -> None:
+        """Put back what waits for that, as soon as nobody writes."""
+        await self._files.put_backs.finish()
+
     async def look(self) -> int:
         """Open what was set aside; how many files there were."""
         paths, self.aside = self.aside, frozenset()

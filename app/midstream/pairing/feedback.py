@@ -15,6 +15,7 @@ from midstream.pairing.status import HunkDecided, SessionEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from midstream.agents.messages import ToolCall
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.pairing.status import SessionStatus
 
@@ -84,6 +85,13 @@ class Feedback:
         self._approved = False
         return text
 
+    def refused(self, calls: Sequence[ToolCall]) -> str:
+        """What is told of uses of tools that were not allowed, ``""`` if nothing is to be told."""
+        if not calls or self._mode == OFF:
+            return ""
+        items = (f"- {', '.join(_files(call)) or call.title[:80] or call.kind}" for call in calls)
+        return "\n".join(["The user did not allow this, and nothing of it was done:", *items])
+
     def standing(self, waiting: Sequence[Hunk], *, tell: bool) -> str:
         """How the review stands, for an agent that asks.
 
@@ -137,6 +145,10 @@ def verdict(hunks: Sequence[Hunk]) -> str:
         "that is written. Read the file again before you go on, and do not write the rest again:"
     )
     return "\n".join([head, *items])
+
+
+def _files(call: ToolCall) -> dict[str, None]:
+    return dict.fromkeys([*(diff.path for diff in call.diffs), *call.paths])
 
 
 def _reasons(hunks: Iterable[Hunk]) -> bool:

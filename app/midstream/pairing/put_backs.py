@@ -9,6 +9,7 @@ new hunk, and stays open.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -142,6 +143,7 @@ class PutBackQueue:
         self._apply = apply
         self._batches: list[_Batch] = []
         self._waiting = False
+        self._applying = asyncio.Lock()
         if resumed := hunks.postponed():
             self._batches.append(_Batch(tuple(hunk.id for hunk in resumed), hunks.steps))
 
@@ -184,8 +186,20 @@ class PutBackQueue:
                 return ids
         return ()
 
+    async def finish(self) -> None:
+        """Put the marked hunks back as soon as nobody writes; not if somebody goes on writing."""
+        if self._batches or self._applying.locked():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(NAMED_S):
+                    await self._writers.quiet()
+                await self.apply(tell=True)
+
     async def apply(self, *, tell: bool = False) -> int:
         """Put the marked hunks back; returns how many, and tells it if nobody asked."""
+        async with self._applying:
+            return await self._apply_all(tell=tell)
+
+    async def _apply_all(self, *, tell: bool) -> int:
         meant = {hunk_id for batch in self._batches for hunk_id in batch.ids}
         self._batches.clear()
         done = 0
