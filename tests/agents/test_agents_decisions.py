@@ -6,7 +6,6 @@ they say that the tool is done.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any

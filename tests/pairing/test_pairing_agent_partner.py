@@ -215,7 +215,7 @@ async def test_what_is_sent_to_an_agent_that_died_starts_it_again(
 
 
 async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_path: Path) -> None:
-    """A full log, text that is no message, and a huge line; then it is gone, and a file is there."""
+    """A full log, no messages, a huge line; then it is gone, and a file is there."""
     bill = root / "bill.py"
     huge = said("agent_message_chunk", "y" * (5 << 20))
     steps = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -347,8 +348,10 @@ class Converse(Controller):
             self._work.run(partial(self._show_place, question.call.diffs[0]))
 
     async def _show_place(self, diff: ToolDiff) -> None:
-        """Open the file of an edit, at the first line that it changes."""
-        if (rel := self._relative(diff.path)) and rel != self._state.path:
+        """Open the file of an edit, at the first line that it changes, unless it is new."""
+        rel = await asyncio.to_thread(self._relative, diff.path)
+        is_file = bool(rel) and await asyncio.to_thread((self._services.root / rel).is_file)
+        if is_file and rel != self._state.path:
             await self._navigate.open_path(rel, focus=False)
         if diff.old and rel == self._state.path:
             self._go_to_edit(diff.old, diff.new)

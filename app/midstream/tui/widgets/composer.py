@@ -174,7 +174,8 @@ class ComposerTitle(Painted):
         muted = palette.style("muted")
         text = Text(no_wrap=True, overflow="crop")
         text.append(rule * 2 + " ", line_style)
-        text.append(self.verb, palette.style("accent" if self.active else "foreground", bold=True))
+        verb = visible(self.verb)  # an agent names itself
+        text.append(verb, palette.style("accent" if self.active else "foreground", bold=True))
         width = self.size.width
         if self.target:
             text.append(f" {self._glyphs.separator} ", muted)
