@@ -389,6 +389,30 @@ async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
         assert (root / "other.py").read_text() == "x = 1\n"
 
 
+async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        known = {hunk.id for hunk in session.hunks.undecided()}
+    (root / "run.py").write_text(AFTER.replace("work(9)", "work(99)"))
+    journal = Journal.latest(state, root)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: session.review.on)
+        waits = session.hunks.undecided()
+        assert known <= {hunk.id for hunk in waits}
+        (new,) = (hunk for hunk in waits if hunk.id not in known)
+        assert new.new == ("    step_09 = work(99)",)
+        assert await session.files.reject(new.id)
+        assert (root / "run.py").read_text() == AFTER
+
+
 async def test_a_checkout_while_the_program_does_not_run_needs_no_review(
     root: Path, settings: Settings, endpoint: Endpoint, state: Path
 ) -> None:

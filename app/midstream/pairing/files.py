@@ -201,6 +201,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """Open a file that was just read, or does not exist."""
         from midstream.edits.proposal import FileProposal
 
+        if digest is None:
+            self.may_vanish(path)  # first, so that no journal has the file without it
         proposal = self._proposals[path] = FileProposal(path, text, self.hunks)
         self.digests[path] = digest
         self._journal.add(BaseEntry.of(path, text, data, digest))

@@ -239,6 +239,7 @@ class PairingSession:
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
         if resumed is not None:
+            session.files.reviewing = review  # what was written meanwhile waits, too
             await session._resume(resumed)
         # Before the rest: what these wait for, git and the kernel, goes on while it is imported.
         if watch:
