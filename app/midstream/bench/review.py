@@ -1,11 +1,15 @@
 """``midstream bench review``: how fast a review follows what other programs write, on a real pty.
 
 The repository has ten thousand committed files.  Times run from the last byte that another process
-has written until the change, or the sentence about it, has come out of the pseudo-terminal.
+has written until the change, or the sentence about it, has come out of the pseudo-terminal.  What a
+hook adds is the whole life of the process that an agent starts for it.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +29,7 @@ _FOLDERS: Final = 100
 _BURST: Final = 500
 _IDLE_S: Final = 5.0
 _LINES: Final = 40
+_HOOKS: Final = 20
 
 
 def run(argv: Sequence[str]) -> int:
@@ -52,6 +57,10 @@ def _measure(folder: Path, writes: int) -> list[Figure]:
         before = program.cpu_seconds()
         program.drain(_IDLE_S)
         idle = 100 * (program.cpu_seconds() - before) / _IDLE_S
+        # The review has nothing to say about a command: it answers at once.
+        answered = percentile([_hook(folder, _state(folder), "Bash") for _ in range(_HOOKS)], 95)
+        elsewhere = folder.parent / "elsewhere"
+        alone = percentile([_hook(folder, elsewhere, "Write") for _ in range(_HOOKS)], 95)
         single = percentile([_write(program, folder, number) for number in range(writes)], 95)
         return [
             at_most("first paint to review, 10,000 files", 1000 * (opened - painted), "ms", 500),
@@ -59,6 +68,8 @@ def _measure(folder: Path, writes: int) -> list[Figure]:
             at_most("idle", idle, "% of a core", 0.5),
             at_most("change on disk to hunk on screen, p95", single, "ms", 80),
             at_most("500 files written, until it is said", _burst(program, folder), "ms", 300),
+            at_most("hook of an agent, no review, p95", alone, "ms", 60),
+            at_most("hook of an agent, answered by the review, p95", answered, "ms", 60),
         ]
 
 
@@ -82,14 +93,36 @@ def _text(number: int) -> str:
 
 
 def _review(folder: Path) -> TerminalProgram:
-    state = folder.parent / "state"
-    environment = {
+    command = [sys.executable, "-m", "midstream", "review", "."]
+    return TerminalProgram(command, environment=_environment(_state(folder)), folder=folder)
+
+
+def _state(folder: Path) -> Path:
+    return folder.parent / "state"
+
+
+def _environment(state: Path) -> dict[str, str]:
+    return {
         "MIDSTREAM_STATE_DIR": str(state),
         "MIDSTREAM_CONFIG": str(state / "config.toml"),
         "PYTHONDONTWRITEBYTECODE": "",
     }
-    command = [sys.executable, "-m", "midstream", "review", "."]
-    return TerminalProgram(command, environment=environment, folder=folder)
+
+
+def _hook(folder: Path, state: Path, tool: str) -> float:
+    """Milliseconds that a hook takes which has nothing to hold."""
+    call = {"file_path": str(folder / "new.py"), "content": "x = 1\n", "command": "ls"}
+    event = {"hook_event_name": "PreToolUse", "cwd": str(folder), "tool_name": tool}
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "midstream", "hook"],
+        input=json.dumps({**event, "tool_input": call}).encode(),
+        env={**os.environ, **_environment(state)},
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    return 1000 * (time.perf_counter() - begun)
 
 
 def _write(program: TerminalProgram, folder: Path, number: int) -> float:
