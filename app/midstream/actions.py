@@ -166,7 +166,7 @@ ACTIONS: Final = (
     Action("conversation.up", "ctrl+pageup", "converse.scroll_up", "said before", "Scroll the conversation up", _W, _A),
     Action("conversation.down", "ctrl+pagedown", "converse.scroll_down", "said after", "Scroll the conversation down", _W, _A),
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),
-    Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open the file or fold the folder", _S),
+    Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open it; in the conversation, go to what a tool did", _S),
     Action("model.stop", "ctrl+c", "steer.stop", "stop", "Stop the model and keep settled hunks; when idle, twice quits", _S, _A),
     Action("composer.send", "enter", "steer.send", "send", "Send; while the model writes, redirect it and keep settled hunks", _S, _C),
     Action("composer.queue", "alt+enter", "steer.queue", "queue", "Send when the current answer ends", _S, _C),

@@ -184,6 +184,68 @@ async def test_a_whole_file_is_shown_by_what_it_changes(project: Path, tmp_path:
         await stage.until(lambda: not stage.session.agent.busy, "the end of the turn")
 
 
+async def test_enter_on_a_tool_goes_to_its_hunk_or_unfolds_its_output(
+    project: Path, tmp_path: Path
+) -> None:
+    rest = "\n\n".join(f"def f{n}():\n    return {n}\n" for n in range(60))
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(f"{rest}\n\n{OLD}")
+    diff = {"type": "diff", "path": str(bill), "oldText": OLD, "newText": NEW}
+    output = {"type": "content", "content": {"type": "text", "text": "```\n2 passed\x1b[1m\n```"}}
+
+    def call(number: int, title: str, **more: Any) -> dict[str, Any]:
+        known = {"toolCallId": f"t{number}", "title": title, "status": "completed", **more}
+        return {"update": {"sessionUpdate": "tool_call", **known}}
+
+    steps = [
+        call(1, "Edit bill.py", content=[diff]),
+        {"write": {str(bill): f"{rest}\n\n{NEW}"}},
+        call(2, "pytest", content=[output]),
+        call(3, "Read secrets", locations=[{"path": "/etc/passwd"}]),
+        call(4, "Edit it again", status="failed", content=[output, diff]),
+        END,
+    ]
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await begin(stage, tmp_path, steps)
+        await type_text(stage, "give tax a rate")
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 1, "the hunk")
+        await stage.until(lambda: not stage.session.agent.busy, "the end of the turn")
+        await stage.until(lambda: "Edit it again" in shown(stage), "the tools")
+        pane = stage.screen.panes.conversation
+        assert pane is not None
+
+        def hints() -> str:
+            return stage.screen.panes.keys.render().plain
+
+        await stage.press("escape", "shift+tab")
+        await stage.until(lambda: pane.has_focus, "the keys there")
+        await stage.until(lambda: "unfold" in hints(), "what Enter does to what has failed")
+        assert "2 passed" not in shown(stage)
+        await stage.press("enter")
+        await stage.until(lambda: "2 passed" in shown(stage), "why it has failed")
+        assert "\x1b" not in shown(stage)
+        await stage.press("enter")
+        await stage.until(lambda: "2 passed" not in shown(stage), "folded")
+        await stage.press("k", "enter")
+        await stage.until(lambda: "not in this folder" in stage.notice, "nothing to show")
+        await stage.press("k", "enter")
+        await stage.until(lambda: "2 passed" in shown(stage), "its output")
+        await stage.press("k", "k", "k")  # there is no tool above
+        await stage.until(lambda: "go to it" in hints(), "what Enter does")
+        await stage.press("enter")
+        await stage.until(lambda: stage.screen.state.path == "pkg/bill.py", "the file")
+        (hunk,) = stage.session.hunks.undecided()
+        await stage.until(lambda: stage.pane.hunk is not None, "the place")
+        assert stage.pane.hunk is hunk
+        assert stage.pane.has_focus
+        await stage.press("escape")  # takes the notice away
+        await stage.press("shift+tab")
+        await stage.until(lambda: pane.has_focus, "the keys there again")
+        await stage.press("escape")
+        await stage.until(lambda: stage.pane.has_focus, "back in the code")
+
+
 async def test_a_stop_cancels_the_question(project: Path, tmp_path: Path) -> None:
     bill = project / "pkg" / "bill.py"
     bill.write_text(OLD)

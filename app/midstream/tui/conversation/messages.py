@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
+
+if TYPE_CHECKING:
+    from midstream.pairing.conversation import ToolUse
 
 
 @dataclass
 class FilePicked(Message):
-    """A tool that is about a file, or a link to one, was clicked.
+    """A link to a file was clicked.
 
     Attributes:
         path: The file.
@@ -18,3 +22,10 @@ class FilePicked(Message):
 
     path: str
     line: int | None = None
+
+
+@dataclass
+class ToolPicked(Message):
+    """A use of a tool that is about a file was chosen, by a key or a click."""
+
+    use: ToolUse

@@ -7,21 +7,23 @@ look at them costs what is new.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.edits.lcs import line_edits
 from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
 from midstream.tui.conversation.links import parser, place_of
-from midstream.tui.conversation.messages import FilePicked
+from midstream.tui.conversation.messages import FilePicked, ToolPicked
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
+MOST_OUTPUT_LINES: Final = 200
+"""Lines of a tool's output that are shown when it is unfolded."""
 _STATUS_MARKS: Final = {
     "pending": ("·", "muted"),
     "in_progress": ("›", "accent"),
@@ -82,31 +86,61 @@ class ShownConversation(Protocol):
 
 
 class ToolLine(Static):
-    """One use of a tool: its state, its title, and its edit while that is asked about."""
+    """One use of a tool: its state, its title, and its edit while that is asked about.
+
+    Attributes:
+        use: The use.
+        unfolded: Whether its output is shown.
+    """
 
     DEFAULT_CSS = """
     ToolLine { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    ToolLine.-asked { text-wrap: wrap; }
+    ToolLine.-asked, ToolLine.-unfolded { text-wrap: wrap; }
     """
 
     def __init__(self, use: ToolUse) -> None:
         super().__init__()
         self.use = use
+        self.unfolded = False
         self._state: object = None
 
     def changed(self) -> bool:
         """Whether the use has changed since the last time this was asked."""
-        before, self._state = self._state, (self.use.call, self.use.question)
+        before, self._state = self._state, (self.use.call, self.use.question, self.unfolded)
         return self._state != before
 
+    @property
+    def leads(self) -> bool:
+        """Whether it leads to a file; what failed tells why instead, if it does."""
+        call = self.use.call
+        return bool(paths_of(self.use)) and not (call.status == "failed" and call.text)
+
+    @property
+    def opens(self) -> str:
+        """What choosing it does, for the key bar; ``""`` for nothing."""
+        if self.leads:
+            return "go to it"
+        if self.use.call.text and self.use.question is not QuestionState.OPEN:
+            return "fold" if self.unfolded else "unfold"
+        return ""
+
+    @dataclass
+    class Clicked(Message):
+        """A line was clicked."""
+
+        line: ToolLine
+
     def on_click(self) -> None:
-        if path := paths_of(self.use)[:1]:
-            self.post_message(FilePicked(path[0]))
+        self.post_message(self.Clicked(self))
 
 
-class ConversationPane(Widget):
-    """The conversation of a session; follows its end unless scrolled up."""
+class ConversationPane(Widget, can_focus=True):
+    """The conversation of a session; follows its end unless scrolled up.
 
+    With the focus it has a cursor, which goes from tool to tool.
+    """
+
+    FOCUS_ON_CLICK: ClassVar[bool] = False  # who selects words while writing goes on writing
     DEFAULT_CSS = """
     ConversationPane {
         width: 2fr; min-width: 36; height: 1fr; layout: vertical;
@@ -130,6 +164,7 @@ class ConversationPane(Widget):
     ConversationPane .thought {
         height: auto; max-height: 2; padding: 0 1; color: $ms-muted;
     }
+    ConversationPane:focus ToolLine.-cursor { background: $ms-cursor; }
     ConversationPane Markdown {
         height: auto; margin: 1 0 0 0; padding: 0 1;
         color: $ms-foreground; background: $ms-background;
@@ -146,6 +181,7 @@ class ConversationPane(Widget):
         self._plan = Static(id="plan")
         self._shown: ShownConversation | None = None
         self._widgets: list[Static | Markdown] = []
+        self._cursor: ToolLine | None = None
         self._lengths: list[int] = []
         self._stream: MarkdownStream | None = None
 
@@ -168,8 +204,8 @@ class ConversationPane(Widget):
         self._palette = palette
         if self._shown is not None:
             for entry, widget in zip(self._shown.entries, self._widgets, strict=False):
-                if isinstance(entry, ToolUse) and isinstance(widget, Static):
-                    widget.update(self._tool_text(entry))
+                if isinstance(entry, ToolUse) and isinstance(widget, ToolLine):
+                    widget.update(self._tool_text(widget))
 
     def place(self, *, below: bool) -> None:
         """Stand beside the code or below it."""
@@ -202,7 +238,48 @@ class ConversationPane(Widget):
         """Move what is shown by so many rows."""
         self._said.scroll_relative(y=rows, animate=False)
 
+    @property
+    def cursor(self) -> ToolLine | None:
+        """The tool under the cursor."""
+        return self._cursor
+
+    def move(self, step: int) -> None:
+        """Move the cursor by so many tools; without tools, scroll by rows."""
+        tools = [widget for widget in self._widgets if isinstance(widget, ToolLine)]
+        if not tools:
+            self.scroll(step)
+            return
+        here = tools.index(self._cursor) if self._cursor in tools else len(tools) - 1
+        self._aim(tools[min(max(here + step, 0), len(tools) - 1)])
+
+    def choose(self) -> None:
+        """Go to what the tool under the cursor is about, or unfold or fold its output."""
+        if self._cursor is not None:
+            self._open(self._cursor)
+
+    def on_focus(self) -> None:
+        self.move(0)
+
+    def on_tool_line_clicked(self, event: ToolLine.Clicked) -> None:
+        event.stop()
+        self._open(event.line)
+
+    def _open(self, line: ToolLine) -> None:
+        if line.leads:
+            self.post_message(ToolPicked(line.use))
+        elif line.opens:
+            line.unfolded = not line.unfolded
+            self._update_tool(line)
+
+    def _aim(self, line: ToolLine) -> None:
+        if self._cursor is not None:
+            self._cursor.remove_class("-cursor")
+        self._cursor = line
+        line.add_class("-cursor")
+        self._said.scroll_to_widget(line, animate=False)
+
     async def _forget(self) -> None:
+        self._cursor = None
         await self._end_stream()
         await self._said.remove_children()
         self._widgets.clear()
@@ -212,9 +289,7 @@ class ConversationPane(Widget):
         """Bring what is shown of an entry up to date."""
         widget = self._widgets[number]
         if isinstance(widget, ToolLine):
-            if widget.changed():
-                widget.update(self._tool_text(widget.use))
-                widget.set_class(widget.use.question is QuestionState.OPEN, "-asked")
+            self._update_tool(widget)
         elif isinstance(entry, Speech) and len(entry.text) > (length := self._lengths[number]):
             self._lengths[number] = len(entry.text)
             if not isinstance(widget, Markdown):
@@ -223,6 +298,12 @@ class ConversationPane(Widget):
                 await self._stream.write(_inert(entry.text[length:]))
             else:
                 await widget.append(_inert(entry.text[length:]))
+
+    def _update_tool(self, line: ToolLine) -> None:
+        if line.changed():
+            line.update(self._tool_text(line))
+            line.set_class(line.use.question is QuestionState.OPEN, "-asked")
+            line.set_class(line.unfolded, "-unfolded")
 
     async def _add(self, entries: Sequence[Entry]) -> None:
         """Show further entries, all at once: each mount lays the whole conversation out."""
@@ -312,7 +393,8 @@ class ConversationPane(Widget):
     def _mark(self, mark: str) -> str:
         return mark if self._glyphs is UNICODE else _ASCII_MARKS[mark]
 
-    def _tool_text(self, use: ToolUse) -> Text:
+    def _tool_text(self, line: ToolLine) -> Text:
+        use = line.use
         style, call = self._palette.style, use.call
         mark, role = _STATUS_MARKS.get(call.status, ("·", "muted"))
         if use.question is QuestionState.OPEN:
@@ -323,16 +405,22 @@ class ConversationPane(Widget):
             text.append(f"{words}  ", style(role))
         text.append(visible(call.title or call.kind or "a tool"), style("foreground"))
         if use.question is not QuestionState.OPEN:
+            if line.unfolded:
+                lines = _output(call.text)
+                for said in lines[:MOST_OUTPUT_LINES]:
+                    text.append(f"\n  {visible(said)}", style("muted"))
+                if (more := len(lines) - MOST_OUTPUT_LINES) > 0:
+                    text.append(f"\n  … {more} more lines", style("muted"))
             return text
         left = MOST_DIFF_LINES
         for diff in call.diffs:
             path = diff.path.removeprefix(f"{self._root}/")
             text.append(f"\n  {visible(path)}", style("muted"))
-            changed = _changed_lines(diff.old or "", diff.new)
-            for sign, line in changed[: max(left, 0)]:
+            changed = changed_lines(diff.old or "", diff.new)
+            for sign, words in changed[: max(left, 0)]:
                 side = "deleted" if sign == "-" else "added"
                 colour = style(f"{side}_sign") + self._palette.ground(side)
-                text.append("\n  ").append(f"{sign} {visible(line)}", colour)
+                text.append("\n  ").append(f"{sign} {visible(words)}", colour)
             if len(changed) > left:
                 text.append(f"\n  … {len(changed) - max(left, 0)} more lines", style("muted"))
             left -= len(changed)
@@ -342,7 +430,7 @@ class ConversationPane(Widget):
 
 
 @lru_cache(8)  # it is asked for as often as anything is said
-def _changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
+def changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
     """The lines that an edit takes away and adds, in order, each with its sign."""
     before = old.splitlines()
     changed: list[tuple[str, str]] = []
@@ -360,6 +448,11 @@ def _words(speech: Speech) -> str:
 def _inert(text: str) -> str:
     """A text of several lines without anything that a terminal would obey."""
     return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def _output(text: str) -> list[str]:
+    """The lines of what a tool has put out, without the marks of a block of code around them."""
+    return [line for line in text.strip().splitlines() if not line.startswith("```")]
 
 
 def paths_of(use: ToolUse) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from midstream.edits.hunks import Hunk
 from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
 from midstream.pairing.conversation import last_answer, named_places
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from midstream.pairing.agent_partner import AgentPartner
     from midstream.pairing.chat import Chat, ToolQuestion
     from midstream.pairing.code_blocks import CodeBlock
+    from midstream.pairing.conversation import ToolUse
 
 BESIDE_FROM: Final = 110
 """Columns from which the conversation stands beside the code, not below it."""
@@ -203,6 +205,36 @@ class Converse(Controller):
         if rel and not await self._navigate.open_path(rel, line=line):
             raise UserError(f"{rel} cannot be shown.")
 
+    async def open_tool(self, use: ToolUse) -> None:
+        """Show the hunk of a tool's edit, the place of the edit, or else the file it is about."""
+        from midstream.tui.conversation.pane import changed_lines, paths_of
+
+        path = next(iter(paths_of(use)), "")
+        if not (rel := self._relative(path)):
+            self._notices.say("info", f"{visible(path)} is not in this folder.")
+            return
+        await self.open_file(path)
+        session, view = self._state.session, self._state.view
+        if session is None or view is None or self._state.path != rel:
+            return
+        for diff in use.call.diffs:
+            if self._relative(diff.path) != rel:
+                continue
+            changed = set(changed_lines(diff.old or "", diff.new))
+            hunks = session.hunks.for_path(rel)
+            shared = [len(changed & _changes(hunk)) for hunk in hunks]
+            if (
+                any(shared)
+                and (rows := view.rows_of(hunks[shared.index(max(shared))].id)) is not None
+            ):
+                self._pane.detach()
+                self._pane.show_hunk_at(rows[0])
+                self._pane.go_to(rows[0])
+                return
+            if diff.old:
+                self._go_to_edit(diff.old, diff.new)
+                return
+
     def places(self) -> None:
         """Choose one of the places that the last answer names."""
         root = self._services.root
@@ -274,6 +306,8 @@ class Converse(Controller):
         hidden = self._hidden and not asks
         gone = hidden or (partner is None and chat is None)
         if gone and panes.conversation is not None:
+            if panes.conversing:
+                panes.focus(self._pane)
             await panes.conversation.remove()
             panes.conversation = None
             self.lay_out()
@@ -376,3 +410,9 @@ class Converse(Controller):
             return (root / Path(path)).resolve().relative_to(root).as_posix()
         except ValueError:
             return ""
+
+
+def _changes(hunk: Hunk) -> set[tuple[str, str]]:
+    """The lines that a hunk takes away and adds, each with its sign; blank ones tell nothing."""
+    lines = [*(("-", line) for line in hunk.old), *(("+", line) for line in hunk.new)]
+    return {line for line in lines if line[1].strip()}

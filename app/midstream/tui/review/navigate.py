@@ -12,6 +12,8 @@ from midstream.errors import UserError
 from midstream.tui.diff.view import MatchFinder, Range
 from midstream.tui.review.controller import Controller, Shared
 
+MANY: Final = 1 << 30
+"""Rows or tools: as far as there are any."""
 ARRIVAL_S: Final = 0.4
 """Decisions wait this long after following into another file: they were meant for the former."""
 _HELD: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
@@ -109,12 +111,24 @@ class Navigate(Controller):
     def _step(self, rows: int) -> None:
         if self._panes.rail.has_focus:
             self._panes.rail.move(rows)
+        elif self._converses(rows):
+            self._state.refresh()
         else:
             self._pane.go_to(self._pane.cursor + rows)
+
+    def _converses(self, tools: int) -> bool:
+        """Move the conversation's cursor, if the keys go there; whether they do."""
+        conversation = self._panes.conversation
+        if conversation is None or not conversation.has_focus:
+            return False
+        conversation.move(tools)
+        return True
 
     def _page(self, rows: int) -> None:
         if self._panes.rail.has_focus:
             self._panes.rail.move(rows)
+        elif (conversation := self._panes.conversation) is not None and conversation.has_focus:
+            conversation.scroll(rows)
         else:
             self._pane.page(rows)
 
@@ -133,13 +147,13 @@ class Navigate(Controller):
     def top(self) -> None:
         if self._panes.rail.has_focus:
             self._panes.rail.move(-len(self._panes.rail.rows))
-        else:
+        elif not self._converses(-MANY):
             self._pane.go_to(0)
 
     def bottom(self) -> None:
         if self._panes.rail.has_focus:
             self._panes.rail.move(len(self._panes.rail.rows))
-        else:
+        elif not self._converses(MANY):
             self._pane.go_to(self._pane.row_count - 1)
 
     def left(self) -> None:

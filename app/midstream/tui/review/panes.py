@@ -133,6 +133,11 @@ class ReviewPanes:
         return self.composer.has_focus_within
 
     @property
+    def conversing(self) -> bool:
+        """Whether the conversation has the focus."""
+        return self.conversation is not None and self.conversation.has_focus
+
+    @property
     def rail_over_code(self) -> bool:
         """Whether the rail lies over the code, as on narrow screens."""
         return self.screen.has_class("-rail-open")

@@ -41,7 +41,7 @@ from midstream.pairing.status import (
     TurnStatus,
 )
 from midstream.tui import garbage
-from midstream.tui.conversation.messages import FilePicked
+from midstream.tui.conversation.messages import FilePicked, ToolPicked
 from midstream.tui.eager import EagerScreen, FramePace
 from midstream.tui.keymap import bindings
 from midstream.tui.mentions import MentionSource
@@ -482,6 +482,10 @@ class ReviewScreen(EagerScreen):
     @on(FilePicked)
     async def _picked_file(self, event: FilePicked) -> None:
         await self.converse.open_file(event.path, event.line)
+
+    @on(ToolPicked)
+    async def _picked_tool(self, event: ToolPicked) -> None:
+        await self.converse.open_tool(event.use)
 
     @on(NoticeLine.Dismissed)
     def _dismissed(self) -> None:

@@ -316,6 +316,8 @@ class Show(Controller):
             stops.insert(0, self._pane)
         if panes.rail.display:
             stops.append(panes.rail)
+        if panes.conversation is not None:
+            stops.append(panes.conversation)
         here = next((i for i, stop in enumerate(stops) if stop.has_focus), 0)
         panes.focus(stops[(here + step) % len(stops)])
 
@@ -330,7 +332,7 @@ class Show(Controller):
             self._navigate.find("")
         elif panes.rail_over_code:
             self.rail()
-        elif panes.rail.has_focus:
+        elif panes.rail.has_focus or panes.conversing:
             panes.focus(self._pane)
         else:
             self._introduced()

@@ -34,6 +34,8 @@ class Moment:
     """The facts the choice depends on.
 
     Attributes:
+        in_conversation: The keys go to the conversation.
+        tool: What Enter does with the tool under its cursor, ``""`` for nothing.
         folder: What Enter does with the folder under the rail's cursor, ``""`` at a file.
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
@@ -52,6 +54,8 @@ class Moment:
 
     composing: bool = False
     in_rail: bool = False
+    in_conversation: bool = False
+    tool: str = ""
     folder: str = ""
     typed: bool = False
     running: bool = False
@@ -105,6 +109,15 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "row.left:fold"
         yield "row.right:unfold"
         yield "open:find file"
+        yield "pane.next"
+        yield "close:back"
+        return
+    if moment.in_conversation:
+        if moment.tool:
+            yield f"choose:{moment.tool}"
+        yield "row.down:next tool"
+        yield "row.up:tool before"
+        yield "page.down:page down"
         yield "pane.next"
         yield "close:back"
         return
@@ -358,8 +371,12 @@ class Status(Controller):
         """What the keys of the code depend on."""
         state, pane, session = self._state, self._panes.pane, self._state.session
         rail, hunk = self._panes.rail, pane.hunk
+        conversation = self._panes.conversation
+        tool = conversation.cursor if conversation is not None else None
         return Moment(
             in_rail=rail.has_focus,
+            in_conversation=self._panes.conversing,
+            tool="" if tool is None else tool.opens,
             folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
             running=state.running,
             background=session is not None and session.turns.in_background,

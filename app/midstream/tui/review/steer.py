@@ -69,9 +69,13 @@ class Steer(Controller):
         self._panes.focus_composer()
 
     def choose(self) -> None:
-        """Open the file under the rail's cursor; in the code, go to the composer."""
+        """Open what the cursor of the rail or the conversation is on; else go to the composer."""
+        conversation = self._panes.conversation
         if self._panes.rail.has_focus:
             self._panes.rail.choose()
+        elif conversation is not None and conversation.has_focus:
+            conversation.choose()
+            self._state.refresh()
         else:
             self.compose()
 
