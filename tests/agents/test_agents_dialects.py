@@ -25,6 +25,7 @@ from tests.helpers.waiting import PATIENCE_S
 NO_SUCH_METHOD = -32601
 SHOP = "/p/shop.py"
 NOTES = "/p/notes.md"
+BILL = "/p/bill.py"
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ class Dialect:
             whole file, or none.
         allow: Whether the recorded user allowed.
         reason: Why the turn ends.
+        steer: What the recorded user said while the first question was open.
     """
 
     asked: tuple[tuple[tuple[str, str], ...], ...]
     allow: bool = True
     reason: str = "end_turn"
+    steer: str = ""
 
 
 DIALECTS = {
@@ -54,6 +57,7 @@ DIALECTS = {
     "codex_reject": Dialect(
         (((NOTES, "none"), (SHOP, "part"), (SHOP, "part")),), allow=False, reason="cancelled"
     ),
+    "codex_steer": Dialect((((BILL, "part"),),), steer="Mind the cents."),
     "gemini": Dialect((((SHOP, "whole"),), ((SHOP, "whole"),))),
     "opencode": Dialect((((SHOP, "whole"),), ((NOTES, "none"),))),
     "opencode_reject": Dialect((((SHOP, "whole"),),), allow=False),
@@ -67,7 +71,9 @@ def played(name: str) -> dict[str, list[dict[str, Any]]]:
     for frame in frames(name):
         message = frame.get("agent")
         if message is None:
-            steps.append({"until": None})  # the client's reply
+            steps.append({"until": frame["client"].get("method")})  # or its reply
+        elif "outcome" in message.get("result", {}):
+            steps.append({"reply": message["result"]})
         elif "stopReason" in message.get("result", {}):
             steps.append({"result": message["result"]})
         else:
@@ -102,11 +108,20 @@ async def test_a_recorded_turn(tmp_path: Path, name: str) -> None:
                 heard.clear()
                 while (question := talk.question) is not None:
                     asked.append(tuple((d.path, old_text(d.old)) for d in question.call.diffs))
+                    if dialect.steer and len(asked) == 1:
+                        assert await talk.steer(dialect.steer)
                     assert talk.allow() if dialect.allow else talk.reject()
             assert await turn == dialect.reason
     finally:
         await talk.close()
     assert tuple(asked) == dialect.asked
+
+    # What was said in mid-turn went as the recorded client sent it, and stands in the conversation.
+    said = [f["client"] for f in frames(name) if f.get("client", {}).get("method")]
+    steered = [m for m in sent(tmp_path) if m.get("method") == "_session/steering"]
+    assert [m["params"] for m in steered] == [m["params"] for m in said]
+    words = [e.text for e in talk.entries if not isinstance(e, ToolUse) and e.role == "user"]
+    assert words == ["Please do it", *filter(None, [dialect.steer])]
 
     # The answers are those of the recorded client, with the agents' own ids.
     replies = {json.dumps(m["id"]): m for m in sent(tmp_path) if "method" not in m}

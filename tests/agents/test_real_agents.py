@@ -25,6 +25,8 @@ pytestmark = pytest.mark.agents
 LONGEST_S = 60.0
 FORGETFUL = ("gemini",)
 """Load no earlier session: Gemini CLI 0.61.0 empties the session's file before it reads it."""
+STEERED = ("codex",)
+"""Take a text in mid-turn."""
 OLD = "def tax(amount):\n    return amount * 0.2\n\n\ndef names(rows):\n    return sorted(rows)\n"
 NEW = OLD.replace("0.2", "0.25")
 PATCH = """\
@@ -265,3 +267,29 @@ async def test_a_conversation_goes_on_in_the_next_session(play: Player) -> None:
         assert "And now?" in sent
 
     await play(first, second)
+
+
+async def test_a_text_in_mid_turn(play: Player) -> None:
+    async def scene(on: Scene) -> None:
+        await on.asked()
+        conversation = on.session.agent.conversation
+        assert conversation
+        assert on.session.agent.steers == (on.name in STEERED)
+        waits = on.session.agent.send("Mind the cents.")
+        assert waits == (on.name not in STEERED)
+        if not waits:
+            said = conversation.entries
+            await until(lambda: any(e == Speech("user", "Mind the cents.") for e in said))
+        turns = sum(isinstance(e, Speech) and e.role == "user" for e in conversation.entries)
+        assert conversation.allow()
+        await on.ended()
+        assert on.bill.read_text() == NEW
+        heard = [r for r in on.model.requests if "Mind the cents." in json.dumps(r)]
+        assert heard
+        if not waits:
+            # The model reads it with what its tool has done, and no further turn is asked for.
+            assert turns == 2
+            assert not on.session.agent.queued
+            assert "_call_output" in json.dumps(heard[0]["input"])
+
+    await play(scene)

@@ -6,7 +6,8 @@ goes to LOG, one JSON message per line.
 
 Steps: ``{"result": …}`` answers the request; ``{"error": {…}}`` refuses it; ``{"update": {…}}``
 sends an update; ``{"ask": {…}}`` asks for permission and waits for the answer (an ``id`` may be
-given); ``{"until": method}`` waits for a message, ``null`` for a reply;
+given); ``{"until": method}`` waits for a message, ``null`` for a reply, and
+``{"reply": …}`` answers it, ``{"refuse": {…}}`` with an error;
 ``{"raw": text}`` writes text as it is; ``{"log": text}`` writes to standard error;
 ``{"write": {path: text}}`` writes files; ``{"edit": [[path, old, new], …]}`` replaces text in
 files, or the files, if the last question was answered with yes; ``{"file": path}`` waits until
@@ -87,6 +88,7 @@ def _edit(path: Path, old: str | None, new: str) -> None:
 
 
 def _main() -> None:
+    later: dict[str, Any] | None = None
     script = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     threading.Thread(target=_read, args=(inbox, Path(sys.argv[2])), daemon=True).start()
@@ -115,6 +117,9 @@ def _main() -> None:
             elif what == "until":
                 while (later := inbox.get()) is not None and later.get("method") != value:
                     pass
+            elif what in ("reply", "refuse"):
+                assert later is not None
+                _say({"id": later["id"], "result" if what == "reply" else "error": value})
             elif what == "raw":
                 sys.stdout.write(value)
                 sys.stdout.flush()

@@ -150,6 +150,64 @@ async def test_texts_wait_for_each_other(root: Path, tmp_path: Path) -> None:
         await until(lambda: not session.agent.busy)
 
 
+def steered(folder: Path, steps: list[dict[str, Any]], **script: Any) -> KnownAgent:
+    """An agent that says that it takes texts in mid-turn."""
+    result = {**BEGIN["initialize"][0]["result"], "_meta": {"steering": {"supported": True}}}
+    return scripted(folder, steps, **{"initialize": [{"result": result}], **script})
+
+
+async def test_a_text_steers_the_turn_that_runs(root: Path, tmp_path: Path) -> None:
+    steps = [{"until": "_session/steering"}, {"reply": {"outcome": "injected"}}]
+    steps += [said("agent_message_chunk", "Both then."), END]
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        await session.agent.begin(steered(tmp_path, steps))
+        assert not session.agent.steers
+        session.agent.send("raise the tax")
+        conversation = session.agent.conversation
+        assert conversation is not None
+        await until(lambda: session.agent.steers)
+        assert not session.agent.send("and the fee")
+        await until(lambda: not session.agent.busy)
+        words = [e for e in conversation.entries if isinstance(e, Speech)]
+        assert [e.text for e in words if e.role == "user"] == ["raise the tax", "and the fee"]
+        assert [e.text for e in words if e.role == "agent"] == ["Both then."]
+        (asked,) = (m["params"] for m in sent(tmp_path) if m.get("method") == "_session/steering")
+        assert asked["sessionId"] == "s-1"
+        assert asked["prompt"] == [{"type": "text", "text": "and the fee"}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"reply": {"outcome": "promptRequired", "reason": "noRunningTurn"}},
+        {"reply": {"outcome": "failed"}},
+        {"refuse": {"code": -32601, "message": "no such method"}},
+    ],
+    ids=["ended", "failed", "refused"],
+)
+async def test_a_text_that_the_turn_does_not_take_is_sent_after_it(
+    root: Path, tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    steps = [{"until": "_session/steering"}, answer, {"until": "session/cancel"}, END]
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        await session.agent.begin(steered(tmp_path, steps))
+        session.agent.send("raise the tax")
+        await until(lambda: session.agent.steers)
+        session.agent.send("and the fee")
+        await until(lambda: session.agent.queued)
+        # What comes later must not overtake it.
+        assert not session.agent.steers
+        assert session.agent.send("and the total")
+        assert session.agent.queued == ["and the fee", "and the total"]
+        session.agent.stop()
+
+        def prompts() -> list[str]:
+            asked = (m for m in sent(tmp_path) if m.get("method") == "session/prompt")
+            return [m["params"]["prompt"][0]["text"] for m in asked]
+
+        await until(lambda: prompts() == ["raise the tax", "and the fee"])
+
+
 @pytest.mark.parametrize("can", ["resume", "load", "neither"])
 async def test_a_resumed_session_goes_on_with_its_agent(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can: str

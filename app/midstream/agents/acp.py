@@ -252,6 +252,28 @@ class AgentProcess:
         reason = result.get("stopReason")
         return reason if isinstance(reason, str) else "end_turn"
 
+    async def steer(self, session_id: str, text: str) -> bool:
+        """Give the turn that runs a further text, in an agent whose info says that it ``steers``.
+
+        Source: https://github.com/agentclientprotocol/codex-acp, ``_session/steering`` in 2.6.0.
+
+        Returns:
+            Whether the agent has it.  If not, its turn has ended, and the text is still to be sent.
+
+        Raises:
+            AgentError: The agent refuses it, fails or ends.
+        """
+        result = await self._request(
+            "_session/steering",
+            {
+                "sessionId": session_id,
+                "prompt": [{"type": "text", "text": text}],
+                # Else the agent would begin a turn of its own, whose end nothing tells.
+                "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+            },
+        )
+        return result.get("outcome") in ("injected", "startedNewTurn")
+
     def cancel(self, session_id: str) -> None:
         """Ask the agent to end its turn; ``prompt`` returns when it has.
 

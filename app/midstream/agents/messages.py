@@ -219,6 +219,7 @@ class AgentInfo:
         loads: Whether it can load an old session and replay it.
         resumes: Whether it can resume one without replaying it.
         login: How one logs in, if it says so: names of ways.
+        steers: Whether a turn that runs takes further texts (an extension, ``AgentProcess.steer``).
     """
 
     name: str
@@ -226,6 +227,7 @@ class AgentInfo:
     loads: bool
     resumes: bool
     login: tuple[str, ...]
+    steers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +344,7 @@ def read_agent(data: JsonObject) -> AgentInfo:
         capabilities.get("loadSession") is True,
         session.get("resume") is not None,
         tuple(name for method in methods if (name := _text(method, "name"))),
+        _object(_object(data, "_meta"), "steering").get("supported") is True,
     )
 
 

@@ -187,6 +187,23 @@ class AgentConversation:
             self._turn = False
             self._changed()
 
+    @property
+    def steers(self) -> bool:
+        """Whether a turn runs that takes further texts."""
+        return self._turn and self.info.steers
+
+    async def steer(self, text: str) -> bool:
+        """Give the turn that runs a further text; whether the agent has it.
+
+        Raises:
+            AgentError: The agent refuses it, or fails.
+        """
+        taken = await self._running.steer(self.session_id, text)
+        if taken:
+            self.entries.append(Speech("user", text))
+            self._changed()
+        return taken
+
     def stop(self) -> None:
         """Ask the agent to end its turn; open questions are cancelled, so nothing is written."""
         if self._turn:

@@ -80,6 +80,11 @@ class AgentPartner:
         """Whether it works."""
         return self._working
 
+    @property
+    def steers(self) -> bool:
+        """Whether it takes texts in the turn that runs; never before one that waits already."""
+        return self.conversation is not None and self.conversation.steers and not self.queued
+
     async def begin(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
         """Start an agent, after the review of what it is going to write; another one ends.
 
@@ -159,9 +164,13 @@ class AgentPartner:
     def send(self, text: str) -> bool:
         """Tell the agent something, or queue it until the agent is done; whether it is queued.
 
-        An agent whose process has ended is started again first, with the same conversation.
+        An agent that ``steers`` is told at once while it works.  One whose process has ended is
+        started again first, with the same conversation.
         """
         conversation = self.conversation
+        if conversation is not None and self.steers:
+            self._spawn(self._steer(conversation, text))
+            return False
         waits = self._working or conversation is None
         self.queued.append(text)
         if conversation is not None and conversation.ended and not self._working:
@@ -245,6 +254,20 @@ class AgentPartner:
         if reason not in ("end_turn", "cancelled"):
             self._status.warn(f"{title} ended its turn early: {reason.replace('_', ' ')}.")
         if self.conversation is conversation:
+            self._next()
+
+    async def _steer(self, conversation: AgentConversation, text: str) -> None:
+        """Give the turn that runs a text; what it does not take is sent when it has ended."""
+        told = self._feedback.take()
+        text = f"{told}\n\n{text}" if told else text
+        try:
+            taken = await conversation.steer(text)
+        except UserError:
+            taken = False
+        if not taken and self.conversation is conversation:
+            self.queued.append(text)
+            if self._working:
+                self._status.inform(f"{conversation.title} takes it when it is done.")
             self._next()
 
     def _note(self, conversation: AgentConversation, begin: int) -> None:

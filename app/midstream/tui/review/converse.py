@@ -80,10 +80,13 @@ class Converse(Controller):
         """Send a text to the agent, or keep it until the agent is done."""
         if (partner := self._partner) is None:
             return
+        steers = partner.steers
         if partner.send(text):
             stop = self._services.key_for("model.stop")
             when = "has started" if partner.starting else f"is done; {stop} stops it"
             self._notices.say("info", f"Sent when {partner.title} {when}.")
+        elif steers:
+            self._notices.say("info", f"{partner.title} reads it before its next step.")
         self._panes.focus(self._pane)
         self._state.refresh()
 
