@@ -151,6 +151,7 @@ class Turns(Sequence[Turn]):
         home = path or (self.last.path if self.last is not None else None)
         known = block.text if block.is_patch else await self._edits_of(block, home)
         if known is None:
+            await self._server.ready()  # it is to find the place, if it can
             asked = f"Put this code, which you showed before, where it belongs:\n{block.text}"
             return await self._begin(Question(text, block.path or home, asked=asked))
         if home is None:
