@@ -177,7 +177,7 @@ async def test_the_model_is_asked_where_code_goes_that_does_not_say(
     (request,) = model.requests
     assert "rows = [row for row in rows if row]" in request.messages[-1].text
     assert len(session.hunks) == 1
-    assert session.turns[-1].instruction.startswith("take over the code of the conversation")
+    assert session.turns[-1].instruction.startswith("put in the code")
 
 
 async def test_a_class_without_some_of_its_methods_loses_none(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,29 @@ async def test_a_function_is_found_in_f_strings_imports_and_behind_modules(root:
     assert 'print(f"value {add_one(x=2)} helper")  # helper' in util
     assert "util.add_one(2), shop.add_one(3)" in main
     assert "def show(helper):\n    return helper + LIMIT" in main, "a parameter of that name"
+
+
+async def test_a_search_that_was_killed_leaves_no_half_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, project = tmp_path / "state", tmp_path / "project"
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(state))
+    project.mkdir()
+    (project / "pad.py").write_text(
+        "import textwrap\n\n\ndef pad(text, width):\n    return textwrap.fill(text, width=width)\n"
+    )
+
+    async def search() -> list[Use]:
+        return await find_uses(project, ["pad.py"], "width", Use("pad.py", 3, 14))
+
+    before = await search()
+    assert [(use.line, use.column) for use in before if use.certain] == [(3, 14), (4, 37)]
+    kept = list((state / "jedi").rglob("*.pkl"))
+    assert kept
+    for path in kept:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert await search() == before
+    assert all(pickle.loads(path.read_bytes()) for path in kept), "they are whole again"
 
 
 async def test_a_method_is_found_with_its_overrides_and_not_its_namesakes(root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ from midstream.settings import Settings
 from midstream.workspace.files import Workspace
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
+from tests.helpers.processes import running
 from tests.helpers.property import examples
 from tests.helpers.scripted_http import ScriptedHttp
 
@@ -268,6 +270,34 @@ async def test_a_stop_while_it_asks(root: Path) -> None:
             hosted.end()
             await chat.ask("again")
             await witness.until(lambda: chat.question is not None)
+
+
+async def test_a_stop_ends_what_a_tool_has_started(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    begun = tmp_path / "begun"
+    slow = programs / "rg"
+    slow.write_text(f"#!/bin/sh\necho $$ > {begun}.new; mv {begun}.new {begun}; exec sleep 600\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            chat, witness = session.chat, Witness(session)
+            chat.allow(on=True)
+            hosted.call("one", "search")
+            hosted.end()
+            await chat.ask("where is one?")
+            await witness.until(begun.exists)
+            await chat.stop()
+            assert not chat.busy
+            await witness.until(lambda: not running(int(begun.read_text())))
+            (use,) = [entry for entry in chat.entries if isinstance(entry, ToolUse)]
+            assert use.call.status == "failed"
+            assert len(hosted.creates) == 1
 
 
 async def test_endless_calls_come_to_an_end(root: Path) -> None:

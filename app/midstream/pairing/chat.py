@@ -40,7 +40,7 @@ from midstream.pairing.status import (
     QuestionAnswered,
     SessionState,
 )
-from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
+from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, Looked, ReadOnlyTools
 from midstream.responses.conversation import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
@@ -101,11 +101,13 @@ class _Reply:
         begin: Entries of the conversation before its question.
         live: Whether its text still counts.
         stream: The response, once the request was sent.
+        looking: The call of a tool that is being carried out.
     """
 
     begin: int
     live: bool = True
     stream: Stream | None = None
+    looking: asyncio.Task[Looked] | None = None
 
 
 class Chat:
@@ -247,6 +249,8 @@ class Chat:
         reply.live = False
         if self.question is not None:
             self.question.answer(allowed=False)
+        if reply.looking is not None:
+            reply.looking.cancel()
         if reply.stream is not None:
             await reply.stream.interrupt()
         await self._idle.wait()
@@ -276,7 +280,8 @@ class Chat:
 
     async def _reach(self) -> None:
         """Have a model to ask."""
-        if not self._server.up and self._status.state is not SessionState.STREAMING:
+        idle = self._status.state in (SessionState.READY, SessionState.OFFLINE)
+        if not self._server.up and idle:
             self._status.enter(SessionState.STARTING)
         try:
             await self._server.ready()
@@ -375,7 +380,12 @@ class Chat:
             self._herald.heard()
             return "The user does not want you to look at files; answer with what you know."
         self._herald.heard()
-        looked = await self._tools.run(call)
+        reply.looking = asyncio.create_task(self._tools.run(call))
+        await asyncio.wait({reply.looking})
+        if reply.looking.cancelled():
+            use.call = replace(use.call, status="failed")
+            return "Stopped."
+        looked = reply.looking.result()
         paths = (looked.path,) if looked.path else ()
         status = "failed" if looked.refused else "completed"
         use.call = replace(use.call, title=looked.title, status=status, paths=paths)

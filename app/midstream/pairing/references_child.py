@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pickle
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -522,12 +523,36 @@ def _parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
+def _keep_whole(cache: Any) -> None:
+    """Have parso write the files of its cache whole, and read none that is cut off.
+
+    A search is cancelled by killing this process, which would leave half a file behind.  From then
+    on jedi would fail on whatever uses that module, and nothing would be certain any more.
+    """
+    load, place = cache._load_from_file_system, cache._get_hashed_path
+
+    def read(*args: Any, **kwargs: Any) -> object:
+        try:
+            return load(*args, **kwargs)
+        except (EOFError, pickle.UnpicklingError, AttributeError, IndexError, ValueError):
+            return None  # It is parsed again, and replaced.
+
+    def write(grammar: str, path: object, item: object, cache_path: object = None) -> None:
+        target = Path(place(grammar, path, cache_path=cache_path))
+        beside = target.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
+        beside.replace(target)
+
+    cache._load_from_file_system, cache._save_to_file_system = read, write
+
+
 def main() -> None:
     """Answer the one request on standard input, at a low priority."""
     if hasattr(os, "nice"):
         os.nice(_MODEST)
     asked = cast("dict[str, Any]", json.loads(sys.stdin.buffer.read()))
     cast("Any", import_module("jedi")).settings.cache_directory = asked["cache"]
+    _keep_whole(cast("Any", import_module("parso.cache")))
     root, start = Path(asked["root"]), Spot(*asked["start"])
     texts: dict[str, str] = {}
     for path in asked["files"]:

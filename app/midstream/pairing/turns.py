@@ -137,23 +137,28 @@ class Turns(Sequence[Turn]):
         """
         return await self._begin(Question(text, path, cursor, selection))
 
-    async def propose(self, block: CodeBlock, *, path: str | None) -> Turn:
+    async def propose(
+        self, block: CodeBlock, *, path: str | None, cursor: int | None = None
+    ) -> Turn:
         """Make hunks of code that the conversation shows; returns when they are on their way.
 
         Args:
             block: The code.  If it does not say where it goes, the model is asked to put it in.
             path: The file that the user looks at, for code that names no file.
+            cursor: 0-based line of the cursor in it.
 
         Raises:
             UserError: As ``instruct``, or the file has this code already.
         """
-        text = f"take over the code of the conversation: {block.title}"
+        await self._server.ready()  # Whether the model finds places is not known before.
+        text = "put in the code that was shown"
         home = path or (self.last.path if self.last is not None else None)
         known = block.text if block.is_patch else await self._edits_of(block, home)
         if known is None:
             await self._server.ready()  # it is to find the place, if it can
             asked = f"Put this code, which you showed before, where it belongs:\n{block.text}"
-            return await self._begin(Question(text, block.path or home, asked=asked))
+            here = cursor if block.path in ("", home) else None
+            return await self._begin(Question(text, block.path or home, here, asked=asked))
         if home is None:
             home = next(iter(await asyncio.to_thread(self._files.workspace.files)), None)
         return await self._begin(Question(text, home, known=known, known_format="search-replace"))

@@ -266,11 +266,11 @@ class Converse(Controller):
         if session is None or not blocks:
             self._notices.say("info", "The last answer shows no code that could become hunks.")
             return
-        turns, path = session.turns, self._state.path or None
+        turns, path, cursor = session.turns, self._state.path or None, self._aim.cursor_line
 
         def take(block: CodeBlock) -> None:
             async def work() -> None:
-                await turns.propose(block, path=path)
+                await turns.propose(block, path=path, cursor=cursor)
 
             self._panes.focus(self._pane)
             self._work.run(work)
