@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing import attention
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import navigate
 from tests.helpers.hosted import Hosted
@@ -84,6 +85,7 @@ async def test_one_key_accepts_all_files_but_what_is_risky(
 ) -> None:
     """What was not read is accepted by the second press, what is risky by none."""
     monkeypatch.setattr(navigate, "ARRIVAL_S", 0.0)  # The screen has just moved by itself.
+    monkeypatch.setattr(attention, "LONGEST_STEP_S", 0.0)  # However long it is shown: unread.
     async with answered(root, attention=True) as stage:
         await stage.press("alt+a")
         await stage.until(lambda: "alt+a again accepts" in stage.notice, "a question")

@@ -196,7 +196,7 @@ async def test_everything_follows_a_change_of_theme(project: Path) -> None:
 
 
 async def test_measured_figures_are_those_of_the_server(project: Path) -> None:
-    async with replayed(project, rate=400) as stage:
+    async with replayed(project, rate=100) as stage:
         await stage.instruct()
         await stage.ended()
         await opened(stage)
