@@ -413,6 +413,51 @@ async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
         assert (root / "run.py").read_text() == AFTER
 
 
+async def test_a_new_file_without_lines_takes_no_decision_back(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    """As when an agent has made an empty ``__init__.py``."""
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        first, _ = session.hunks.undecided()
+        assert await session.files.accept(first.id)
+        (root / "__init__.py").touch()
+        await session.review.changed({"__init__.py"})
+    async with await PairingSession.open(
+        root,
+        settings=settings,
+        endpoint=endpoint,
+        watch=False,
+        resume=Journal.latest(state, root),
+        review=True,
+    ) as session:
+        assert session.hunks.get(first.id).state is HunkState.ACCEPTED
+        assert (root / "__init__.py").exists()
+
+
+async def test_keeping_that_a_new_file_was_emptied_leaves_the_file(
+    session: PairingSession, root: Path
+) -> None:
+    await session.review.start(since_commit=False)
+    new = root / "new.py"
+    new.write_text("x = 1\n")
+    await session.review.changed({"new.py"})
+    (hunk,) = session.hunks.undecided()
+    assert await session.files.accept(hunk.id)
+    new.write_text("")
+    await session.review.changed({"new.py"})
+    (emptied,) = session.hunks.undecided()
+    assert await session.files.accept(emptied.id)
+    assert new.read_bytes() == b""
+    assert await session.files.undo() == (emptied.id,)
+    assert await session.files.reject(emptied.id)
+    assert new.read_text() == "x = 1\n"
+
+
 async def test_a_checkout_while_the_program_does_not_run_needs_no_review(
     root: Path, settings: Settings, endpoint: Endpoint, state: Path
 ) -> None:

@@ -285,6 +285,9 @@ async def put_all_back(folder: Folder) -> None:
     gone = (HunkState.REJECTED, HunkState.SUPERSEDED)
     if not folder.instructed and all(hunk.state in gone for hunk in session.hunks):
         assert git(folder.root, "diff") == "", "nothing was kept"
+        left = folder.root / NEW
+        if left.exists() and not left.read_bytes():
+            left.unlink()  # a new file without lines has none to put back
         assert git(folder.root, "status", "--porcelain") == ""
 
 

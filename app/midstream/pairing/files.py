@@ -44,6 +44,7 @@ from midstream.pairing.journal import (
     UndoEntry,
     WritingEntry,
     WroteEntry,
+    is_empty_file,
 )
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.put_backs import PutBackQueue
@@ -826,7 +827,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 text = self[path].composed()
                 data: bytes | None = None
                 digest: str | None = None
-                if text.lines or path not in self.absent:
+                may_vanish = path in self.absent and not is_empty_file(self.digests[path])
+                if text.lines or not may_vanish:
                     data, digest = await asyncio.to_thread(encode, path, text)
                 if digest != self.digests[path]:
                     batch[path], digests[path] = data, digest

@@ -793,10 +793,19 @@ class Replay:
     def _unwritten(self) -> dict[str, str | None]:
         """Files that the last step changes, with the digests they should get."""
         wanted = {
-            path: _digest(proposal, absent=path in self.absent)
+            path: _digest(
+                proposal, absent=path in self.absent and not is_empty_file(self.digests[path])
+            )
             for path, proposal in self.files.items()
         }
         return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
+
+
+def is_empty_file(digest: str | None) -> bool:
+    """Whether a file is there without a byte; then an empty text does not mean that it is gone."""
+    from midstream.workspace.files import content_digest
+
+    return digest == content_digest(b"")
 
 
 def _digest(proposal: FileProposal, *, absent: bool) -> str | None:
