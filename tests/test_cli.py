@@ -452,7 +452,7 @@ def test_doctor_names_own_keys_that_clash_are_lost_or_unknown(folder: Path, tmp_
     assert 'did you mean "hunk.accept"?' in unknown[1]
     assert '"decision.undo" has none' in lost[1]
     assert 'The key Y is claimed by "copy" and "wrap"' in clash[1]
-    (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "I"\n')
+    (tmp_path / "config.toml").write_text('[keys]\npreset = "vim"\n[keys.bind]\n"wrap" = "Q"\n')
     assert told() == [(True, "vim, 1 action with your own keys")]
 
 

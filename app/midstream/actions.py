@@ -42,7 +42,7 @@ class Group(StrEnum):
 
     DECIDE = "Decide"
     STEER = "Steer the model"
-    AGENTS = "Converse, and work with agents"
+    AGENTS = "Conversation"
     MOVE = "Move"
     VIEW = "View"
     PROGRAM = "Program"

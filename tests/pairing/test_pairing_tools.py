@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -97,7 +98,7 @@ async def test_searches(
 ) -> None:
     if not program:
         monkeypatch.setenv("PATH", str(tmp_path))
-    elif tools.shutil.which("rg") is None:
+    elif shutil.which("rg") is None:
         pytest.skip("ripgrep is not installed")
     found = await look(looking, "search", "one")
     assert "app.py:1:def one():" in found
