@@ -85,6 +85,32 @@ async def test_what_is_written_is_told_with_the_agents_name(root: Path, tmp_path
         assert any("Scripted changed bill.py" in n.text for n in session.status.notices)
 
 
+async def test_a_hunk_is_its_authors_where_an_edit_explains_all_of_it(
+    root: Path, tmp_path: Path
+) -> None:
+    bill, other = root / "bill.py", root / "other.py"
+    diff = {"type": "diff", "path": str(bill), "oldText": OLD, "newText": NEW}
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit", "content": [diff]}
+    steps = [
+        {"update": call},
+        {"write": {str(bill): NEW, str(other): "x = 1\n"}},
+        {"until": "session/cancel"},
+        END,
+    ]
+    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+        await until(lambda: session.external.watching == "native")
+        await session.agent.begin(scripted(tmp_path, steps))
+        session.agent.send("raise the tax")
+        await until(lambda: len(session.hunks.undecided()) == 2)
+        by_path = {hunk.path: hunk for hunk in session.hunks.undecided()}
+        assert session.agent.author_of(by_path["bill.py"]) == "Scripted, turn 1"
+        assert session.agent.author_of(by_path["other.py"]) == ""
+        bill.write_text(NEW.replace("amount)", "amount, year)"))  # the user's own line beside it
+        await until(lambda: len([h for h in session.hunks.undecided() if len(h.new) == 2]) == 1)
+        (mixed,) = [h for h in session.hunks.undecided() if h.path == "bill.py"]
+        assert session.agent.author_of(mixed) == ""
+
+
 async def test_what_is_noticed_after_the_turn_is_still_its_agents(
     root: Path, tmp_path: Path
 ) -> None:

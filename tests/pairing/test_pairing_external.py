@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -170,6 +172,37 @@ async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None
     (root / "other.py").write_text("x = 2\n")
     (hunk,) = await watched.waiting(1)
     assert hunk.old == ("x = 1",)
+
+
+async def test_a_checkout_in_progress_is_waited_for(watched: Reviewed, root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "other.py").write_text("x = 2\n")
+    git(root, "commit", "-qam", "side")
+    notices = len(watched.session.status.notices)
+    # The steps of `git checkout main`, slowly: it locks, writes files, then moves HEAD.
+    git(root, "read-tree", "--index-output=.git/index.new", "main")
+    index, lock = root / ".git/index", root / ".git/index.lock"
+    lock.touch()
+    (root / "other.py").write_text("x = 1\n")
+    looking = asyncio.create_task(watched.session.review.changed({"other.py"}))
+    await asyncio.sleep(0.3)
+    assert not looking.done()
+    index.with_name("index.new").replace(index)
+    git(root, "symbolic-ref", "-m", "checkout: moving from side to main", "HEAD", "refs/heads/main")
+    lock.unlink()
+    await looking
+    assert not watched.session.hunks.undecided()
+    told = [notice.text for notice in watched.session.status.notices[notices:]]
+    assert not any("to keep or put back" in text for text in told)
+
+
+async def test_a_lock_that_was_left_behind_delays_nothing(watched: Reviewed, root: Path) -> None:
+    lock = root / ".git/index.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    (root / "other.py").write_text("x = 2\n")
+    (hunk,) = await watched.waiting(1)
+    assert hunk.new == ("x = 2",)
 
 
 async def test_a_commit_by_the_other_program_decides_nothing(watched: Reviewed, root: Path) -> None:

@@ -54,6 +54,7 @@ class AgentConversation:
         plan: The agent's plan, if it has one.
         usage: How full its context is, if it says so.
         commands: Its slash commands: names and descriptions.
+        edits: Grows with every message about an edit, so that what was read from them can be kept.
         unknown: Updates of kinds that are not known here.
     """
 
@@ -63,6 +64,7 @@ class AgentConversation:
         self.plan: AgentPlan | None = None
         self.usage: AgentUsage | None = None
         self.commands: dict[str, str] = {}
+        self.edits = 0
         self.unknown: list[UnknownUpdate] = []
         self._changed = changed
         self._uses: dict[str, ToolUse] = {}
@@ -343,6 +345,7 @@ class AgentConversation:
         return self._process
 
     def _use(self, call: ToolCall) -> ToolUse:
+        self.edits += bool(call.diffs) or bool(call.status)
         use = self._uses.get(call.call_id)
         if use is None:
             use = self._uses[call.call_id] = ToolUse(call)

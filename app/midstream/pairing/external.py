@@ -47,6 +47,10 @@ MOST_AT_START: Final = 200
 """The same for files that are changed when a review begins."""
 
 
+GIT_POLL_S: Final = 0.05
+"""How often to look whether git has ended, and how long after that HEAD should have moved."""
+
+
 class ExternalReview:
     """Has what other programs write reviewed, once it is switched on.
 
@@ -134,8 +138,18 @@ class ExternalReview:
         """Follow what other programs have written: files that changed, appeared or went."""
         if (baseline := self._baseline) is None:
             await self._files.changed(paths)
-        elif await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
+            return
+        await self._git_to_end(baseline)
+        if await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
             self._writes.wrote()
+
+    @staticmethod
+    async def _git_to_end(baseline: Baseline) -> None:
+        """Wait for a checkout that runs: its files are no news, but git moves HEAD after them."""
+        while await asyncio.to_thread(baseline.git_writes):
+            await asyncio.sleep(GIT_POLL_S)
+            if not baseline.git_writes():
+                await asyncio.sleep(GIT_POLL_S)
 
     async def finish(self) -> None:
         """Put back what waits for that, as soon as nobody writes."""

@@ -33,6 +33,10 @@ MOMENT_S: Final = 2.0
 """How long after a move of HEAD a file that is as committed counts as part of the move."""
 
 
+LOCK_S: Final = 10.0
+"""A lock of the index that is older was left behind by a git that was killed."""
+
+
 class BaselineRecord(NamedTuple):
     """A baseline as a journal keeps it.
 
@@ -138,6 +142,16 @@ class Baseline:
             except GitFailedError:
                 continue
         return False
+
+    def git_writes(self) -> bool:
+        """Whether git is in the middle of a write, as of a checkout: it holds the index's lock."""
+        if self._place is None:
+            return False
+        try:
+            written = (self._place.git_dir / "index.lock").stat().st_mtime
+        except OSError:
+            return False
+        return time.time() - written < LOCK_S
 
     def follow_head(self, paths: Collection[str]) -> frozenset[str]:
         """Follow the repository to another commit, if it was moved there.

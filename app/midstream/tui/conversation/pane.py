@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
-from midstream.edits.lcs import line_edits
+from midstream.pairing.agent_edits import changed_lines, files_of
 from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import FilePicked, ToolPicked
@@ -113,7 +113,7 @@ class ToolLine(Static):
     def leads(self) -> bool:
         """Whether it leads to a file; what failed tells why instead, if it does."""
         call = self.use.call
-        return bool(paths_of(self.use)) and not (call.status == "failed" and call.text)
+        return bool(files_of(self.use)) and not (call.status == "failed" and call.text)
 
     @property
     def opens(self) -> str:
@@ -429,17 +429,6 @@ class ConversationPane(Widget, can_focus=True):
         return text
 
 
-@lru_cache(8)  # it is asked for as often as anything is said
-def changed_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """The lines that an edit takes away and adds, in order, each with its sign."""
-    before = old.splitlines()
-    changed: list[tuple[str, str]] = []
-    for edit in line_edits(before, new.splitlines()):
-        changed += (("-", line) for line in before[edit.start : edit.stop])
-        changed += (("+", line) for line in edit.lines)
-    return tuple(changed)
-
-
 def _words(speech: Speech) -> str:
     """What the user said, or the agent thought."""
     return ("› " if speech.role == "user" else "") + _inert(speech.text)
@@ -453,8 +442,3 @@ def _inert(text: str) -> str:
 def _output(text: str) -> list[str]:
     """The lines of what a tool has put out, without the marks of a block of code around them."""
     return [line for line in text.strip().splitlines() if not line.startswith("```")]
-
-
-def paths_of(use: ToolUse) -> tuple[str, ...]:
-    """The files that a use of a tool is about."""
-    return use.call.paths or tuple(dict.fromkeys(diff.path for diff in use.call.diffs))

@@ -55,6 +55,8 @@ class RowStrips:
         """Search matches by row."""
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
         """What is to be said beside the first row of a hunk."""
+        self.author_of: Callable[[Hunk], str] = lambda hunk: ""
+        """Who wrote a hunk that is on disk already."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""
         self._view: FileView | None = None
@@ -121,7 +123,10 @@ class RowStrips:
             return note
         if hunk.state is not HunkState.SETTLED:
             return ""
-        return "an agent waits to write this" if hunk.call else "on disk" * hunk.external
+        if not hunk.external:
+            return "an agent waits to write this" * bool(hunk.call)
+        author = self.author_of(hunk)
+        return f"on disk, by {author}" if author else "on disk"
 
     def _paint(
         self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.hunks import Hunk
 from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
+from midstream.pairing.agent_edits import files_of, relative_to, shared_lines
 from midstream.pairing.conversation import last_answer, named_places
 from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
@@ -210,9 +209,7 @@ class Converse(Controller):
 
     async def open_tool(self, use: ToolUse) -> None:
         """Show the hunk of a tool's edit, the place of the edit, or else the file it is about."""
-        from midstream.tui.conversation.pane import changed_lines, paths_of
-
-        path = next(iter(paths_of(use)), "")
+        path = next(iter(files_of(use)), "")
         if not (rel := self._relative(path)):
             self._notices.say("info", f"{visible(path)} is not in this folder.")
             return
@@ -223,9 +220,8 @@ class Converse(Controller):
         for diff in use.call.diffs:
             if self._relative(diff.path) != rel:
                 continue
-            changed = set(changed_lines(diff.old or "", diff.new))
             hunks = session.hunks.for_path(rel)
-            shared = [len(changed & _changes(hunk)) for hunk in hunks]
+            shared = [len(shared_lines(diff, hunk)) for hunk in hunks]
             if (
                 any(shared)
                 and (rows := view.rows_of(hunks[shared.index(max(shared))].id)) is not None
@@ -407,15 +403,4 @@ class Converse(Controller):
             self._pane.go_to(view.row_of_base(view.to_base(at)), centre=True)
 
     def _relative(self, path: str) -> str:
-        """A path of the agent relative to the folder, ``""`` if it is not in it."""
-        root = self._services.root.resolve()
-        try:
-            return (root / Path(path)).resolve().relative_to(root).as_posix()
-        except ValueError:
-            return ""
-
-
-def _changes(hunk: Hunk) -> set[tuple[str, str]]:
-    """The lines that a hunk takes away and adds, each with its sign; blank ones tell nothing."""
-    lines = [*(("-", line) for line in hunk.old), *(("+", line) for line in hunk.new)]
-    return {line for line in lines if line[1].strip()}
+        return relative_to(self._services.root, path)

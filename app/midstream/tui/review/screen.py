@@ -217,6 +217,7 @@ class ReviewScreen(EagerScreen):
         self._folder.update()
         self._on_screen.start()
         self.panes.pane.strips.note_of = session.reason
+        self.panes.pane.strips.author_of = session.agent.author_of
         composer.mentions = MentionSource(
             lambda: self.state.files,
             lambda: self.state.recent_paths,
