@@ -22,6 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from midstream.engine.graph import CachePair
+from midstream.engine.moved_rows import Run
+from midstream.engine.rotary import Rotation
 
 Array = np.ndarray[Any, Any]
 
@@ -64,6 +66,19 @@ class CacheMemory(Protocol):
 
     def load(self, saved: Sequence[Array], count: int) -> None:
         """Put the first rows of such a copy back."""
+        ...
+
+    def move(self, runs: Sequence[Run], rotation: Rotation) -> bool:
+        """Put rows in other places, behind those in front of the first run; nothing stays behind
+        the last one. Runs follow one another, and there is room for them.
+
+        Returns:
+            Whether they were moved; False where this cache cannot.
+        """
+        ...
+
+    def keys(self, begin: int, end: int) -> Array:
+        """Return a copy of rows of the first layer's keys: [heads, end - begin, width]."""
         ...
 
 
@@ -125,6 +140,25 @@ class HostCache:
         for index, rows in enumerate(saved):
             self._rows(index)[:, :count] = rows[:, :count]
 
+    def move(self, runs: Sequence[Run], rotation: Rotation) -> bool:
+        first, end = runs[0].target, runs[-1].target + runs[-1].length
+        for index, pair in enumerate(self._pairs):
+            rows = self._rows(index)
+            pieces = [rows[:, :first]]
+            for run in runs:
+                piece = rows[:, run.source : run.source + run.length]
+                by = run.target - run.source
+                pieces.append(rotation.turned(piece, by) if pair.holds_keys else piece)
+            # All of them are copied before one is overwritten.
+            whole = np.concatenate(pieces, axis=1)
+            buffer = self._buffers[self._side][index]
+            _view(buffer, pair, self.capacity if self._shared else end)[:, :end] = whole
+        self.stored = end
+        return True
+
+    def keys(self, begin: int, end: int) -> Array:
+        return self._rows(_first_keys(self._pairs))[:, begin:end].copy()
+
     def _rows(self, index: int) -> Array:
         """View one live tensor as [heads, rows, width]."""
         rows = self.capacity if self._shared else self.stored
@@ -185,9 +219,19 @@ class DeviceCache:
                 self._values[index] = self._put(rows[None, :, :count])
         self.stored = count
 
+    def move(self, runs: Sequence[Run], rotation: Rotation) -> bool:
+        return False
+
+    def keys(self, begin: int, end: int) -> Array:
+        return self._values[_first_keys(self._pairs)].numpy()[0, :, begin:end].copy()
+
     def _put(self, rows: Array) -> Any:
         value: Any = import_module("onnxruntime").OrtValue
         return value.ortvalue_from_numpy(np.ascontiguousarray(rows), self._device)
+
+
+def _first_keys(pairs: Sequence[CachePair]) -> int:
+    return next(index for index, pair in enumerate(pairs) if pair.holds_keys)
 
 
 def _empty(pair: CachePair, rows: int) -> Array:

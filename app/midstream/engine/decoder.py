@@ -31,6 +31,8 @@ from midstream.engine.graph import (
     read_graph_io,
     reason,
 )
+from midstream.engine.moved_rows import Run
+from midstream.engine.rotary import Rotation, read_rotation
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +45,9 @@ FIRST_ROWS = 512
 IDLE_SHARE = 4
 """A cache this many times larger than a prompt needs is released. Growing it again copies the rows
 that are kept, so that should stay rare."""
+
+ROTATION_ROWS = 16
+"""Rows that show how keys are turned; see `rotary`."""
 
 CAUSAL_SLACK = 1e-2
 """Spreads of the logits by which a token may be changed by a later one: rounding, no more."""
@@ -195,6 +200,45 @@ class Decoder:
         self.written = max(self.written, count)
         self._cache.load(saved, count)
 
+    def read_rotation(self, token: int) -> Rotation | None:
+        """Run a token over and over to find out how keys depend on their position (`rotary`).
+
+        Returns:
+            How they are turned; None where that is not it. The live cache stays as it is.
+        """
+        pairs = [pair for pair in self.io.cache if pair.holds_keys]
+        if len({pair.width for pair in pairs}) != 1:
+            return None
+        tokens = [token] * min(ROTATION_ROWS, self.context_length)
+        buffer = len(tokens) if self.shared else 0
+        keys = self._probe_run(tokens, buffer, len(tokens), [pair.present for pair in pairs])
+        return read_rotation([rows[0] for rows in keys])
+
+    def move_rows(self, runs: Sequence[Run], rotation: Rotation, last: Sequence[int]) -> bool:
+        """Move rows within the live cache to behind those in front of the first run.
+
+        The last ones are computed anew there, which shows whether their turned keys are those of
+        the new positions: a table of angles may depend on a text's length.
+
+        Args:
+            runs: one behind the other.
+            rotation: how keys are turned.
+            last: the tokens of the last rows, two or more.
+
+        Returns:
+            Whether they are; if not, only the rows in front of the first run are left.
+        """
+        end = runs[-1].target + runs[-1].length
+        if end > self._cache.capacity:
+            self._grow(end, max(run.source + run.length for run in runs))
+        self.written = max(self.written, end)
+        if not self._cache.move(runs, rotation):
+            return False
+        begin = end - len(last)
+        turned = self._cache.keys(begin, end)
+        self.fill(last, begin)
+        return rotation.alike(turned, self._cache.keys(begin, end))
+
     def fit(self, rows: int, keep: int) -> None:
         """Give memory back that a longer prompt has left, if a cache of `rows` wants far less.
 
@@ -346,19 +390,20 @@ class Decoder:
         self.shared = self._whole_mask = False
         self.causal = True
         logits: Array | None = None
+        names = [self.io.logits.name, self.io.cache[0].present]
         if folder.shares_cache is not False:
             # Room for four rows of which none is used: only a graph that shares returns four. One
             # that concatenates returns six, or fails because its mask then does not fit.
             with contextlib.suppress(Exception):
-                logits, present = self._probe_run(buffer=4, mask=2)
-                self.shared = present == 4
+                logits, present = self._probe_run((0, 0), 4, 2, names)
+                self.shared = present.shape[2] == 4
         if self.shared and logits is not None:
             with contextlib.suppress(Exception):
-                masked, present = self._probe_run(buffer=4, mask=4)
-                self._whole_mask = present == 4 and np.array_equal(masked, logits)
+                masked, present = self._probe_run((0, 0), 4, 4, names)
+                self._whole_mask = present.shape[2] == 4 and np.array_equal(masked, logits)
         if not self.shared or logits is None:
             try:
-                logits, _ = self._probe_run(buffer=0, mask=2)
+                logits, _ = self._probe_run((0, 0), 0, 2, names)
             except Exception as error:
                 raise ModelFolderError(
                     f"{folder.graph} loads but does not run: {reason(error)}"
@@ -366,32 +411,32 @@ class Decoder:
         self.all_rows, self.vocab = logits.shape[1] == 2, int(logits.shape[2])
         if self.all_rows:
             buffer = 4 if self.shared else 0
-            other, _ = self._probe_run(buffer, mask=2, second=1)
+            other, _ = self._probe_run((0, 1), buffer, 2, names)
             # Bit for bit on CPUs; on other devices sums may come in any order.
             gap = np.abs(np.subtract(other[0, 0], logits[0, 0], dtype=np.float32)).max()
             self.causal = bool(gap <= CAUSAL_SLACK * logits[0, 0].std(dtype=np.float32))
 
-    def _probe_run(self, buffer: int, mask: int, second: int = 0) -> tuple[Array, int]:
-        """Run token 0 and a second one with a cache and a mask of the given lengths; return the
-        logits and the length of the returned cache.
-        """
-        tokens = np.array([[0, second]], self.io.tokens.dtype)
-        feeds: dict[str, Array] = {self.io.tokens.name: tokens}
+    def _probe_run(
+        self, ids: Sequence[int], buffer: int, mask: int, names: Sequence[str]
+    ) -> list[Array]:
+        """Run tokens with an empty cache and a mask of the given lengths; return these outputs."""
+        count = len(ids)
+        feeds: dict[str, Array] = {
+            self.io.tokens.name: np.array([ids], self.io.tokens.dtype),
+        }
         for name, info in self.io.extras.items():
-            value = np.full(_sizes(name, info, 2), 2, info.dtype)
+            value = np.full(_sizes(name, info, count), count, info.dtype)
             if name == "attention_mask":
                 value = np.ones((1, mask), info.dtype)
-                value[0, 2:] = 0
+                value[0, count:] = 0
             elif name == "position_ids":
-                value[0] = (0, 1)
+                value[0] = np.arange(count)
             elif name == "seqlens_k":
-                value.fill(1)
+                value.fill(count - 1)
             feeds[info.name] = value
         for pair in self.io.cache:
             feeds[pair.past] = np.zeros((1, pair.heads, buffer, pair.width), pair.dtype)
-        names = [self.io.logits.name, self.io.cache[0].present]
-        logits, present = self._session.run(names, feeds)
-        return logits, present.shape[2]
+        return self._session.run(list(names), feeds)
 
 
 def _sizes(name: str, info: GraphTensor, count: int) -> tuple[int, ...]:

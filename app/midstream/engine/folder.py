@@ -139,6 +139,8 @@ class ModelFolder:
         confidence: how answers are judged; None where the folder does not say.
         takeover: which model is asked first; None for none.
         cache_shape: sizes of the cache; None where the configuration does not say enough.
+        plain_attention: whether no file says that attention is cut to a window, or that positions
+            mean something else in longer texts.
         facts: strings for clients.
         chat_template: jinja2 text, None if the folder has none.
         special_tokens: bos_token, eos_token... as text, for the template.
@@ -160,6 +162,7 @@ class ModelFolder:
     confidence: Calibration | None = None
     takeover: Takeover | None = None
     cache_shape: CacheShape | None = None
+    plain_attention: bool = True
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -226,6 +229,7 @@ def read_folder(path: Path) -> ModelFolder:
         confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
         takeover=_takeover(_table(card, "takeover", path / "midstream.toml"), path),
         cache_shape=_cache_shape(decoder or config),
+        plain_attention=_plain_attention(decoder) and _plain_attention(config),
         facts=_facts(card, prompt, context),
         chat_template=template,
         special_tokens=_special_tokens(texts),
@@ -395,6 +399,24 @@ def _cache_shape(table: dict[str, Any]) -> CacheShape | None:
     if isinstance(layers, int) and isinstance(kept, int) and isinstance(size, int):
         return CacheShape(layers, kept, size)
     return None
+
+
+_STRETCHED = ("longrope", "su", "dynamic")
+"""Kinds of rotary embedding whose angles depend on the length of the text."""
+
+
+def _plain_attention(table: dict[str, Any]) -> bool:
+    """Whether a table of a configuration names no window and no such embedding."""
+    if table.get("sliding_window") and table.get("use_sliding_window", True):
+        return False
+    if isinstance(inner := table.get("text_config"), dict):
+        return _plain_attention(cast("dict[str, Any]", inner))
+    for key in ("rope_scaling", "rope_parameters"):
+        if isinstance(scaling := table.get(key), dict):
+            named = cast("dict[str, Any]", scaling)
+            if named.get("rope_type", named.get("type")) in _STRETCHED:
+                return False
+    return True
 
 
 def _eos_ids(path: Path, model: dict[str, Any], config: dict[str, Any]) -> frozenset[int]:

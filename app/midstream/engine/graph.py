@@ -171,6 +171,12 @@ class CachePair:
     heads: int
     width: int
 
+    @property
+    def holds_keys(self) -> bool:
+        """Whether it holds keys, not values."""
+        named = _cache_key(self.past)
+        return named is not None and named[2] == "key"
+
 
 @dataclass(frozen=True, slots=True)
 class GraphIO:

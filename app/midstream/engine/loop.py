@@ -75,6 +75,7 @@ class ModelGeneration:
         *,
         limit: int,
         stop: Sequence[str] = (),
+        moved: bool = False,
     ) -> None:
         """Prepare; nothing runs before iteration.
 
@@ -84,6 +85,7 @@ class ModelGeneration:
             sampler: chooses tokens.
             limit: most tokens to generate.
             stop: texts that end the answer.
+            moved: whether the prompt may begin with moved rows; see `PrefixCache.open`.
 
         Raises:
             PromptError: a stop string is empty.
@@ -100,6 +102,7 @@ class ModelGeneration:
         self._step = runtime.step
         self._sampler = sampler
         self._limit = limit
+        self._moved = moved
         self._exact = runtime.exact
         # Of a prompt, the first token must not depend on how much was cached: see the module's
         # docstring for what is different about one row. Exact runs are never that short.
@@ -257,7 +260,7 @@ class ModelGeneration:
 
     def _open(self, tokens: Sequence[int]) -> int:
         """Make the live rows the longest known prefix of these tokens; returns its length."""
-        past = self._cache.open(tokens)
+        past = self._cache.open(tokens, moved=self._moved)
         self._rows = self._cache.tokens
         return past
 

@@ -136,7 +136,9 @@ class OnnxModel:
         require_vocabulary(folder, self._style, self.decoder.vocab)
         kept = bool(kept_bytes) and not folder.is_edit_model
         self.cache = PrefixCache(
-            self.decoder, files=self._kept_files(provider, kept_bytes) if kept else None
+            self.decoder,
+            files=self._kept_files(provider, kept_bytes) if kept else None,
+            moves=folder.plain_attention,
         )
         self._facts = {**folder.facts, "provider": provider}
         self._turn = threading.Lock()
@@ -213,6 +215,7 @@ class OnnxModel:
             ),
             limit=min(limit for limit in asked if limit is not None),
             stop=request.stop,
+            moved=request.prose,
         )
         self._started.add(generation)
         return generation

@@ -38,6 +38,9 @@ class GenerateRequest:
         seed: makes sampling repeatable; None draws a fresh one.
         stop: texts that end the answer where they would begin; none of them may be empty.
         generate: False only reads the prompt into the cache.
+        prose: the answer is words for a person, which may follow from rows that were read behind
+            turns since dropped (`prefix_cache`); where it is False, as for edits, the text never
+            depends on what was cached.
         correction: what the last message asks for, where the guard wrote it.
     """
 
@@ -51,6 +54,7 @@ class GenerateRequest:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     generate: bool = True
+    prose: bool = False
     correction: CorrectionRequest | None = None
 
 
