@@ -14,6 +14,7 @@ from midstream.bench.terminal import TerminalProgram
 from midstream.cli import main
 from midstream.engine.bandwidth import weights_read
 from midstream.engine.folder import read_folder
+from midstream.errors import UserError
 from tests.helpers.folders import write_folder
 from tests.helpers.tiny import random_weights
 from tests.helpers.waiting import PATIENCE_S
@@ -61,6 +62,40 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     text = "\n".join(as_lines(report))
     assert "same text" in text
     assert "12 of 12" in text
+
+
+def test_the_first_text_of_a_chat_is_measured(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat", layers=1, context=1600)
+    report = measure(tmp_path, Progress(), threads=1, only=["contexts"], contexts=[400])
+    found = report.first_text
+    assert list(found) == [
+        "nothing cached, 400",
+        "the turn before cached, 400",
+        "read ahead but for a word, 400",
+        "read ahead, 400",
+    ]
+    cold, cached, begun, ahead = found.values()
+    assert 300 < cold.read == cold.tokens < 500
+    assert cold.read > cached.read > begun.read > ahead.read == 0
+    assert "first text, read ahead, 400" in "\n".join(as_lines(report))
+
+
+def test_what_dropped_turns_cost_is_measured(tmp_path: Path) -> None:
+    write_folder(tmp_path / "model", prompt="chat", layers=2, context=4096)
+    (tmp_path / "text.md").write_text(
+        "\n\n".join(f"{n} items are {n} items. " * 9 for n in range(60))
+    )
+    report = measure(tmp_path / "model", Progress(), threads=1, only=["turns"], texts=tmp_path)
+    for case in report.turns.values():
+        assert case.conversations > 1
+        assert case.read["moved"] < 0.5 * case.read["fresh"]
+        assert set(case.loss) == {"fresh", "whole", "moved"}
+        assert abs(case.worse) < 0.5
+    text = "\n".join(as_lines(report))
+    assert "5 of 7" in text
+    assert "moved rows: loss" in text
+    with pytest.raises(UserError, match="no Markdown file"):
+        measure(tmp_path / "model", Progress(), threads=1, only=["turns"], texts=tmp_path / "model")
 
 
 def test_a_step_reads_matrices_and_not_tables(tmp_path: Path) -> None:

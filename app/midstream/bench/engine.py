@@ -18,6 +18,8 @@ from statistics import median
 
 from midstream.arguments import CommandParser
 from midstream.bench import timing
+from midstream.bench.dropped_turns import DroppedTurns, dropped_turns
+from midstream.bench.first_text import FirstText, first_texts
 from midstream.bench.gguf import NotWritableError, write_gguf
 from midstream.bench.machine import compared, machine_facts, read_output
 from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
@@ -32,7 +34,7 @@ from midstream.engine.model import OnnxModel
 from midstream.processes import resident_bytes
 from midstream.resources import default_model, find_model
 
-PARTS = ("edits", "formats", "steps", "first", "stops")
+PARTS = ("edits", "formats", "steps", "first", "contexts", "turns", "stops")
 """What can be measured."""
 
 
@@ -50,6 +52,8 @@ class EngineReport:
         row_share: What one more drafted token adds to a step.
         rows_ms: A run by how many tokens it has, behind 256 cached ones.
         redirect_share: Of the cold time, and of the prompt that is read, after a redirect.
+        first_text: Of chat models: the first text of an answer behind a context.
+        turns: Likewise: what moved cache rows cost and change where old turns are dropped.
         change_ms: From Enter to the first changed line and to the whole answer.
         first: The model that is asked before this one, measured alone.
         pair_ms: As `change_ms`, with that model in front, by the model that answers.
@@ -76,6 +80,8 @@ class EngineReport:
     prefill_tokens_per_second: dict[int, float] = field(default_factory=dict[int, float])
     first_token_ms: dict[str, float] = field(default_factory=dict[str, float])
     redirect_share: dict[str, float] = field(default_factory=dict[str, float])
+    first_text: dict[str, FirstText] = field(default_factory=dict[str, FirstText])
+    turns: dict[str, DroppedTurns] = field(default_factory=dict[str, DroppedTurns])
     change_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_ms: dict[str, float] = field(default_factory=dict[str, float])
     stop_forwards: dict[str, float] = field(default_factory=dict[str, float])
@@ -108,7 +114,13 @@ def run(argv: Sequence[str]) -> int:
         type=int,
         metavar="TOKENS",
         default=timing.CONTEXTS,
-        help="cached tokens at which steps are timed",
+        help="cached tokens at which steps and first texts are timed",
+    )
+    parser.add_argument(
+        "--texts",
+        type=Path,
+        metavar="FOLDER",
+        help="Markdown files to make conversations of, for turns",
     )
     parser.add_argument(
         "--compare", type=Path, metavar="FILE", help="an earlier output (--json) to compare with"
@@ -126,6 +138,7 @@ def run(argv: Sequence[str]) -> int:
         gguf=options.gguf,
         only=options.only or PARTS,
         contexts=options.contexts,
+        texts=options.texts,
     )
     first = None if options.only else first_folder(read_folder(path))
     if first is not None and not progress.stopped:
@@ -152,6 +165,7 @@ def measure(
     repeat: int = 3,
     only: Collection[str] = PARTS,
     contexts: Sequence[int] = timing.CONTEXTS,
+    texts: Path | None = None,
 ) -> EngineReport:
     """Measure one model folder.
 
@@ -163,7 +177,8 @@ def measure(
         gguf: a model file for llama.cpp, to compare with.
         repeat: how often the reference edits are generated.
         only: which parts to measure.
-        contexts: cached tokens at which steps are timed.
+        contexts: cached tokens at which steps and first texts are timed.
+        texts: a folder of Markdown files, to make conversations of.
 
     Returns:
         What was measured, up to Ctrl+C if that was pressed.
@@ -196,6 +211,13 @@ def measure(
             progress.part(f"{folder.name}: edits of 24 lines")
             requests = screenful_requests() * repeat
             report.change_ms = timing.changes(model, requests, model.cache.clear, progress)
+        if not folder.is_edit_model:
+            if "contexts" in only:
+                progress.part(f"{folder.name}: first texts behind a context")
+                report.first_text = first_texts(model, contexts, progress)
+            if "turns" in only and texts is not None:
+                progress.part(f"{folder.name}: turns dropped")
+                report.turns = dropped_turns(model, texts, progress)
         if "stops" in only:
             progress.part(f"{folder.name}: stops")
             report.stop_ms, report.stop_forwards = timing.stops(model, progress)
@@ -395,6 +417,22 @@ def as_lines(report: EngineReport) -> Iterator[str]:
                     f"  {title + kind:39} {100 * time:4.0f} % of the cold time; "
                     f"{100 * read:.0f} % of its prompt is read"
                 )
+    for key, text in report.first_text.items():
+        yield (
+            f"  first text, {key:28} {text.wall_ms:8.1f} ms, {text.cpu_ms:8.1f} ms of processor; "
+            f"{text.read} of {text.tokens} tokens are read"
+        )
+    for key, turns in report.turns.items():
+        yield f"  {key}, {turns.conversations} conversations of {turns.tokens:.0f} tokens:"
+        for kind, loss in turns.loss.items():
+            cost = ""
+            if kind in turns.read:
+                read, cpu = turns.read[kind], turns.cpu_ms[kind]
+                cost = f", {read:.0f} tokens read, {cpu:.0f} ms of processor"
+            yield f"    {kind:8} loss {loss:.3f}{cost}"
+        yield f"    moved rows: loss {100 * turns.worse:+.2f} % (± {100 * turns.deviation:.2f})"
+        for pair, share in turns.same.items():
+            yield f"    same answer, {pair}: {100 * share:.0f} %"
     for key, value in report.stop_forwards.items():
         yield f"  {'slowest stop, ' + key:24} {value:8.2f} forwards"
     for key, value in report.bandwidth_gb_s.items():

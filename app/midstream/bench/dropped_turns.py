@@ -1,0 +1,205 @@
+"""What moved cache rows cost and change, for `midstream bench engine --texts FOLDER`.
+
+Conversations are made of Markdown files: a turn quotes the first words of a passage, and the answer
+is how it goes on. The oldest turns are dropped, and the next answer, which is given, follows three
+prompts: one that is read afresh, one whose rows are moved (`engine.prefix_cache`), and the one with
+nothing dropped. The loss of its tokens tells how well each of them predicts it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from midstream.bench.progress import Progress
+from midstream.engine.loop import PREFILL_CHUNK
+from midstream.engine.model import OnnxModel
+from midstream.engine.prompts import load_tokenizer
+from midstream.engine.types import GenerateRequest, Message
+from midstream.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CASES = {
+    "1 of 4 turns dropped": (1, 3),
+    "1 of 7": (1, 6),
+    "3 of 7": (3, 4),
+    "5 of 7": (5, 2),
+    "1 of 4, for the fourth time": (-4, 3),
+}
+"""Turns that are dropped, one by one where negative, and turns that are kept."""
+TURNS = 8
+CONVERSATIONS = 20
+LEAST, MOST = 130, 220
+"""Tokens of a passage."""
+QUOTED = 6
+"""Words of a passage that its question quotes."""
+ANSWER = 40
+"""Tokens of an answer that is written, greedily."""
+GIVEN = 150
+"""Tokens of the given answer, at most."""
+INSTRUCTIONS = "You answer questions about a program and its documentation."
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTurns:
+    """One case; "fresh", "moved" and "whole" are the three prompts.
+
+    Attributes:
+        conversations: How many there were.
+        tokens: Of the shortened prompt, on average.
+        read: Tokens of it that were run, on average.
+        cpu_ms: Processor time of that, the median.
+        loss: Of a token of the given answer, in nats, averaged over conversations.
+        worse: How much larger the loss is with moved rows than fresh, as a share.
+        deviation: Standard error of that share.
+        same: Share of equal answers, of two prompts.
+    """
+
+    conversations: int
+    tokens: float
+    read: dict[str, float]
+    cpu_ms: dict[str, float]
+    loss: dict[str, float]
+    worse: float
+    deviation: float
+    same: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A prompt: what it cost, and what follows it."""
+
+    tokens: int
+    read: int
+    cpu: float
+    loss: float
+    written: list[int]
+
+
+def dropped_turns(model: OnnxModel, texts: Path, progress: Progress) -> dict[str, DroppedTurns]:
+    """Measure all cases on the Markdown files of a folder.
+
+    Raises:
+        UserError: they do not make a conversation.
+    """
+    bench = _Bench(model)
+    conversations = list(bench.conversations(texts))
+    if not conversations:
+        raise UserError(f"{texts} has no Markdown file of {TURNS} passages; name another folder.")
+    step = max(1, len(conversations) // CONVERSATIONS)
+    conversations = conversations[::step][:CONVERSATIONS]
+    found: dict[str, DroppedTurns] = {}
+    with progress.stoppable():
+        for name, (drop, keep) in CASES.items():
+            seen = [bench.compare(each, drop, keep) for each in progress.over(conversations)]
+            found[name] = _summary(seen)
+    model.cache.clear()
+    return found
+
+
+class _Bench:
+    def __init__(self, model: OnnxModel) -> None:
+        self._model = model
+        self._decoder, self._cache = model.decoder, model.cache
+        self._tokenizer: Tokenizer = load_tokenizer(model.folder)
+
+    def conversations(self, texts: Path) -> Iterator[list[str]]:
+        """Yield passages of one file, as many as there are turns."""
+        for path in sorted(texts.glob("*.md")):
+            passages, text = list[str](), ""
+            for paragraph in re.split(r"\n\s*\n", path.read_text("utf-8")):
+                text = f"{text}\n\n{paragraph}".strip()
+                ids = self._ids(text)
+                if len(ids) >= LEAST:
+                    passages.append(str(self._tokenizer.decode(ids[:MOST])))
+                    text = ""
+            for begin in range(0, len(passages) - TURNS + 1, TURNS // 2):
+                yield passages[begin : begin + TURNS]
+
+    def compare(self, passages: list[str], drop: int, keep: int) -> dict[str, _Seen]:
+        """Answer the last question behind the three prompts."""
+        before, last = passages[:-1][-abs(drop) - keep :], passages[-1]
+        short, whole = self._prompt(before[-keep:], last), self._prompt(before, last)
+        found: dict[str, _Seen] = {}
+        for kind, prompt in (("fresh", short), ("whole", whole)):
+            self._cache.clear()
+            found[kind] = self._follow(prompt, last)
+        self._cache.clear()
+        # Where turns are dropped one by one, each time rows are moved.
+        for end in range(keep, len(before)) if drop < 0 else [len(before) - 1]:
+            turns = before[end - keep : end] if drop < 0 else before[:end]
+            self._read(self._prompt(turns, before[end], answered=True), moved=True)
+        found["moved"] = self._follow(short, last, moved=True)
+        return found
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _prompt(self, turns: Sequence[str], last: str, *, answered: bool = False) -> list[int]:
+        messages: list[Message] = []
+        for passage in turns:
+            messages += [Message("user", _question(passage)), Message("assistant", _rest(passage))]
+        messages.append(Message("user", _question(last)))
+        prompt = self._model.plan(GenerateRequest(tuple(messages), INSTRUCTIONS)).prompt_ids
+        return prompt + self._ids(_rest(last)) if answered else prompt
+
+    def _read(self, prompt: list[int], *, moved: bool = False) -> int:
+        known = self._cache.open(prompt, moved=moved)
+        for at in range(known, len(prompt), PREFILL_CHUNK):
+            chunk = prompt[at : at + PREFILL_CHUNK]
+            self._decoder.fill(chunk, at)
+            self._cache.extend(chunk)
+        return known
+
+    def _follow(self, prompt: list[int], last: str, *, moved: bool = False) -> _Seen:
+        past, given = len(prompt) - 1, self._ids(_rest(last))[:GIVEN]
+        began = time.process_time()
+        known = self._read(prompt[:-1], moved=moved)
+        cpu = time.process_time() - began
+        logits = self._decoder.run([prompt[-1], *given[:-1]], past).astype(np.float64)
+        logits -= logits.max(-1, keepdims=True)
+        norms = np.log(np.exp(logits).sum(-1))
+        loss = float((norms - logits[np.arange(len(given)), given]).mean())
+        written = [prompt[-1]]
+        for at in range(past, past + ANSWER):
+            written.append(int(self._decoder.run(written[-1:], at)[0].argmax()))
+        return _Seen(len(prompt), past - known, cpu, loss, written)
+
+
+def _question(passage: str) -> str:
+    return f'What is written behind "{" ".join(passage.split(" ")[:QUOTED])}"?'
+
+
+def _rest(passage: str) -> str:
+    return " ".join(passage.split(" ")[QUOTED:])
+
+
+def _summary(seen: Sequence[dict[str, _Seen]]) -> DroppedTurns:
+    def mean(name: str, kind: str) -> float:
+        return fmean(getattr(each[kind], name) for each in seen)
+
+    def same(one: str, other: str) -> float:
+        return fmean(each[one].written == each[other].written for each in seen)
+
+    loss = {kind: mean("loss", kind) for kind in ("fresh", "moved", "whole")}
+    gaps = [each["moved"].loss - each["fresh"].loss for each in seen]
+    error = stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else 0.0
+    return DroppedTurns(
+        len(seen),
+        mean("tokens", "fresh"),
+        {kind: mean("read", kind) for kind in ("fresh", "moved")},
+        {kind: 1000 * median(each[kind].cpu for each in seen) for kind in ("fresh", "moved")},
+        loss,
+        fmean(gaps) / loss["fresh"],
+        error / loss["fresh"],
+        {"moved, fresh": same("moved", "fresh"), "whole, fresh": same("whole", "fresh")},
+    )
