@@ -36,3 +36,14 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(folder))
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(folder / "config.toml"))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def related_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No related code is looked for: what is sent must not depend on how fast it is found.
+
+    Tests of it override this fixture.
+    """
+    from midstream.pairing.related import RelatedCode
+
+    monkeypatch.setattr(RelatedCode, "look", lambda *_: None)

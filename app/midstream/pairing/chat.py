@@ -204,7 +204,8 @@ class Chat:
     ) -> Context:
         """What would be sent along with a question; arguments and errors are those of ``ask``."""
         _, room = self._remembered()
-        return await self._builder.question_context(Question(text, path, cursor, selection), room)
+        question = Question(text, path, cursor, selection)
+        return await self._builder.question_context(question, room, look=True)
 
     async def ask(
         self,

@@ -28,7 +28,8 @@ from typing import Any, Final, NamedTuple, cast
 from midstream.edits.languages import grammar_of
 from midstream.pairing.references_trees import search_trees
 
-_MODEST: Final = 10
+MODEST: Final = 10
+"""How much a search gives way to everything else (``nice``)."""
 _LOOKUPS: Final = frozenset({"getattr", "setattr", "hasattr", "delattr", "object"})
 """Functions and methods that take an object and the name of one of its attributes; ``object`` is
 that of ``mock.patch``."""
@@ -523,7 +524,7 @@ def _parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _keep_whole(cache: Any) -> None:
+def keep_whole(cache: Any) -> None:
     """Have parso write the files of its cache whole, and read none that is cut off.
 
     A search is cancelled by killing this process, which would leave half a file behind.  From then
@@ -549,10 +550,10 @@ def _keep_whole(cache: Any) -> None:
 def main() -> None:
     """Answer the one request on standard input, at a low priority."""
     if hasattr(os, "nice"):
-        os.nice(_MODEST)
+        os.nice(MODEST)
     asked = cast("dict[str, Any]", json.loads(sys.stdin.buffer.read()))
     cast("Any", import_module("jedi")).settings.cache_directory = asked["cache"]
-    _keep_whole(cast("Any", import_module("parso.cache")))
+    keep_whole(cast("Any", import_module("parso.cache")))
     root, start = Path(asked["root"]), Spot(*asked["start"])
     texts: dict[str, str] = {}
     for path in asked["files"]:

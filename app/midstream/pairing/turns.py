@@ -78,7 +78,10 @@ class Turns(Sequence[Turn]):
         self._doubts = Doubts(turns, files.hunks)
         self._effort = Effort(settings.effort, server, status)
         self._builder = RequestBuilder(
-            files, server, project_instructions=settings.project_instructions
+            files,
+            server,
+            project_instructions=settings.project_instructions,
+            related_code=settings.related_code,
         )
         self.chat = Chat(
             files.workspace, self._builder, server, self._effort, status, journal, spawn, said
@@ -215,6 +218,37 @@ class Turns(Sequence[Turn]):
             with contextlib.suppress(UserError):
                 await self._server.ready()
         return await self._answers.preview(Question(text, path, cursor, selection))
+
+    async def look_around(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        selection: tuple[int, int] | None = None,
+        seconds: float,
+    ) -> None:
+        """Look for the related code of a place where no preview has begun that before.
+
+        Args:
+            text: What is about to be sent.
+            path: The file that it is about.
+            selection: 0-based half-open range of lines.
+            seconds: To wait at most; what is not known by then does not go along.
+
+        Raises:
+            UserError: The file cannot be read.
+        """
+        await self._builder.look_around(Question(text, path, None, selection))
+        await self.related_found(seconds)
+
+    async def related_found(self, seconds: float | None = None) -> bool:
+        """Wait until the related code of the last preview is known; whether that was to wait for.
+
+        Args:
+            seconds: To wait at most.
+        """
+        related = self._builder.related
+        return related is not None and await related.settled(seconds)
 
     def take_failures(self, source: Callable[[], str]) -> None:
         """``@error`` sends what ``source`` returns."""
@@ -401,6 +435,8 @@ class Turns(Sequence[Turn]):
     async def close(self) -> None:
         """End the coroutine that runs turns."""
         await self._runner.close()
+        if self._builder.related is not None:
+            await self._builder.related.close()
 
 
 class ReadAhead:

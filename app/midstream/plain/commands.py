@@ -17,7 +17,7 @@ from midstream.errors import UsageError, UserError
 from midstream.pairing.project_check import UnconfirmedCommandError
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
-from midstream.plain.conversing import Conversing
+from midstream.plain.conversing import RELATED_S, Conversing
 from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
@@ -402,10 +402,12 @@ class PlainCommands:
         running = self._session.status.state in _RUNNING
         send = turns.redirect_or_instruct if running else turns.instruct
         server = self._session.server
-        if not running and server.model_name and server.model_info.is_chat:
-            context = await turns.preview(text, path=self._path, selection=selection)
-            self._say(f"Sending {context.budget}.")
+        told = not running and server.model_name and server.model_info.is_chat
+        if told:
+            await turns.look_around(text, path=self._path, selection=selection, seconds=RELATED_S)
         turn = await send(text, path=self._path, selection=selection)
+        if told:
+            self._say(f"Sending {turns.context.budget}.")
         if turn.redirected_from is None:
             self._choices = ()
             self._path, self._lines = turn.path, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UsageError
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from midstream.pairing.chat import ToolQuestion
     from midstream.pairing.code_blocks import CodeBlock
     from midstream.pairing.session import PairingSession
+
+RELATED_S: Final = 2.0
+"""Seconds that a text waits for related code: nothing is known of it before it is entered."""
 
 
 class Conversing:
@@ -39,10 +42,13 @@ class Conversing:
     async def ask(self, text: str, path: str | None, selection: tuple[int, int] | None) -> None:
         """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
         chat, server = self._session.chat, self._session.server
-        if server.model_name and server.model_info.is_chat:
-            context = await chat.preview(text, path=path, selection=selection)
-            self._say(f"Sending {context.budget}.")
+        told = server.model_name and server.model_info.is_chat
+        if told:
+            turns = self._session.turns
+            await turns.look_around(text, path=path, selection=selection, seconds=RELATED_S)
         await chat.ask(text, path=path, selection=selection)
+        if told:
+            self._say(f"Sending {chat.context.budget}.")
 
     def news(self) -> Iterator[str]:
         """What was answered since the last time, by whole lines while an answer is written."""

@@ -89,8 +89,7 @@ class ModelCommands:
             self._say("Nothing was sent yet.")
             return
         for part in context.parts:
-            cut = f", cut to {part.cut}" if part.cut else ""
-            self._say(f"{part.name}: {part.tokens:,} tokens{cut}")
+            self._say(f"{part.name}: {part.facts.strip()}")
         self._say(f"Together {context.tokens:,} of at most {context.limit:,} tokens, estimated.")
         for each in context.left_out:
             self._say(f"Left out: {each}")

@@ -261,6 +261,10 @@ class Settings:
         True, BOOLEAN, Section.ANSWERS,
         "Send AGENTS.md, CLAUDE.md and .cursorrules of the folder along to chat models.",
     )
+    related_code: bool = setting(
+        True, BOOLEAN, Section.ANSWERS,
+        "Send definitions that the place uses, and the places that use it, along to chat models.",
+    )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Carry out comments that begin or end with AI! when a file with one is saved.",

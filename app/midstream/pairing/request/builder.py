@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import without_comments
+from midstream.pairing.related import Place, Related, RelatedCode
 from midstream.pairing.renaming import as_proposed
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
@@ -26,6 +27,8 @@ from midstream.pairing.request.context import (
     limit_of,
 )
 from midstream.pairing.request.prompts import (
+    LINES_AFTER,
+    LINES_BEFORE,
     REGION_INSTRUCTIONS,
     block_prompt,
     context_text,
@@ -65,6 +68,11 @@ if TYPE_CHECKING:
     from midstream.responses.model_info import ModelInfo
 
 _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
+RELATED_SHARE: Final = 1 / 6
+"""Of the budget that related code may take."""
+MOST_LINES: Final = 200
+"""Lines of a place without a name whose related code is looked for."""
+_SOUGHT: Final = "it is still being looked for; what is sent now goes without it"
 _REPORTED_LAST: Final = "The result is reported with the last call."
 
 
@@ -249,14 +257,21 @@ class RequestBuilder:
         allowed: Ignored files that the user lets go out.
         failure: Says what the project's check said when it failed last, ``""`` if it has not.
         conversation: Says what was asked and answered in words before, ``""`` if nothing was.
+        related: Finds code that belongs to places; ``None`` where none goes along.
     """
 
     def __init__(
-        self, files: OpenFiles, server: ServerLink, *, project_instructions: bool = True
+        self,
+        files: OpenFiles,
+        server: ServerLink,
+        *,
+        project_instructions: bool = True,
+        related_code: bool = True,
     ) -> None:
         self.allowed: set[str] = set()
         self.failure: Callable[[], str] = str
         self.conversation: Callable[[], str] = str
+        self.related = RelatedCode(files.workspace) if related_code else None
         self._project_instructions = project_instructions
         self._files = files
         self._server = server
@@ -409,8 +424,14 @@ class RequestBuilder:
 
     # What goes along
 
-    async def context(self, scope: Scope, question: Question) -> Context:
-        """What goes along with an instruction."""
+    async def context(self, scope: Scope, question: Question, *, look: bool = False) -> Context:
+        """What goes along with an instruction.
+
+        Args:
+            scope: Where it applies.
+            question: The instruction.
+            look: Whether to begin to look for related code that is not known yet.
+        """
         proposal, target, model = scope.proposal, scope.target, scope.model
         if not model.is_chat:
             name = f"{proposal.path} lines {target.start + 1}-{target.stop}"
@@ -435,17 +456,52 @@ class RequestBuilder:
             hunks=() if scope.by_region else tuple(self._files.hunks),
             conversation=self.conversation(),
             instructions=self._project_instructions,
+            shown=(target.start - LINES_BEFORE, target.stop + LINES_AFTER),
         )
-        parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
-        return fit(parts, limit_of(model.context_length), refused)
+        place = self._place(proposal.path, scope.base, target, question.cursor)
+        return await self._gathered(wanted, limit_of(model.context_length), place, look=look)
 
-    async def question_context(self, question: Question, limit: int) -> Context:
+    async def _gathered(
+        self, wanted: Wanted, limit: int, place: Place | None, *, look: bool
+    ) -> Context:
+        related: Related | None = None
+        sought = False
+        if place is not None and self.related is not None:
+            if look:
+                self.related.look(place)
+            related, sought = self.related.of(place), self.related.is_sought(place)
+        wanted = replace(wanted, related=related, most_related=int(limit * RELATED_SHARE))
+        parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
+        if sought:
+            refused.append(LeftOut("related code", _SOUGHT))
+        return fit(parts, limit, refused)
+
+    def _place(
+        self, path: str, base: SourceText, target: Target, cursor: int | None
+    ) -> Place | None:
+        """The place whose related code goes along: a definition, or not too many lines."""
+        start, stop, symbol = target.start, target.stop, target.symbol
+        if not symbol:
+            line = start if cursor is None or not start <= cursor < stop else cursor
+            around = [d for d in outline(base.lines, path).definitions if d.contains(line)]
+            if around and (around[-1].start <= start or stop - start > MOST_LINES):
+                symbol = around[-1].name
+            if around and stop - start > MOST_LINES:
+                start, stop = around[-1].start, around[-1].stop
+        if start >= stop or (not symbol and stop - start > MOST_LINES):
+            return None
+        return Place(path, "".join(f"{line}\n" for line in base.lines), start, stop, symbol)
+
+    async def question_context(
+        self, question: Question, limit: int, *, look: bool = False
+    ) -> Context:
         """What goes along with a question that is answered in words.
 
         Args:
             question: Its file is what the user looks at; without one the question is about the
                 project.
             limit: Tokens for all.
+            look: Whether to begin to look for related code that is not known yet.
 
         Raises:
             NeedsConsentError: A file that would be sent is ignored by git.
@@ -456,12 +512,13 @@ class RequestBuilder:
 
         said = await self._with_at_paths(question)
         mentioned = await self._mentioned(said)
-        path, text = "", None
+        path, text, place = "", None, None
         if question.path is not None:
             async with self._files.lock:
                 proposal = await self._files.refreshed(question.path)
-                path, text = proposal.path, Overlay(proposal).source.text()
+                path, text, base = proposal.path, Overlay(proposal).source.text(), proposal.base
             await self._check_consent(path)
+            place = await asyncio.to_thread(self._asked_about, path, base, question)
         words = find_at_words(said)
         wanted = Wanted(
             path=path,
@@ -475,8 +532,34 @@ class RequestBuilder:
             hunks=tuple(self._files.hunks),
             instructions=self._project_instructions,
         )
-        parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
-        return fit(parts, limit, refused)
+        return await self._gathered(wanted, limit, place, look=look)
+
+    async def look_around(self, question: Question) -> None:
+        """Begin to look for what belongs to the place in a file that a question is about."""
+        if question.path is None or self.related is None:
+            return
+        async with self._files.lock:
+            proposal = await self._files.refreshed(question.path)
+        place = await asyncio.to_thread(self._asked_about, proposal.path, proposal.base, question)
+        if place is not None:
+            self.related.look(place)
+
+    def _asked_about(self, path: str, base: SourceText, question: Question) -> Place | None:
+        """The place of a file that a question is about, if it is about one."""
+        try:
+            target = find_target(
+                base,
+                instruction=without_mentions(question.text),
+                cursor=question.cursor,
+                selection=question.selection,
+                max_lines=None,
+                path=path,
+            )
+        except TargetUnclearError:
+            if question.cursor is None:
+                return None
+            target = Target(question.cursor, question.cursor + 1, "", "at the cursor")
+        return self._place(path, base, target, question.cursor)
 
     # The first request of a conversation
 

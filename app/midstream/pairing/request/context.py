@@ -35,12 +35,13 @@ class Part:
     Attributes:
         name: Its name on screen: a path, ``diff``, ``decisions``.
         kind: ``file``, ``selection``, ``folder``, ``instructions``, ``diff``, ``error``,
-            ``conversation`` or ``decisions``.
+            ``conversation``, ``decisions``, ``definitions`` or ``uses``.
         text: What is sent.
         most: Tokens that it may take at most, ``None`` for what is left.
         keep: 0-based line of ``text`` that stays if it has to be cut.
         cut: What is missing, in words; ``""`` if it is whole.
         first: 1-based number of its first line in the file.
+        why: Why it goes along, in words; ``""`` where that is plain.
     """
 
     name: str
@@ -50,6 +51,13 @@ class Part:
     keep: int = 0
     cut: str = ""
     first: int = 1
+    why: str = ""
+
+    @property
+    def facts(self) -> str:
+        """Its size, what is missing, and why it goes along: ``840 tokens, cut to lines 1-9``."""
+        cut = f", cut to {self.cut}" if self.cut else ""
+        return f"{self.tokens:>7,} tokens{cut}{f': {self.why}' if self.why else ''}"
 
     @property
     def tokens(self) -> int:

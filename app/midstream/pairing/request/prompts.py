@@ -122,6 +122,8 @@ _TAGS: Final = {
     "error": "failed-check",
     "conversation": "conversation-so-far",
     "decisions": "decisions-so-far",
+    "definitions": "definitions-used",
+    "uses": "places-of-use",
 }
 
 

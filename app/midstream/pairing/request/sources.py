@@ -1,14 +1,15 @@
 """Collects what may go along with an instruction, by importance.
 
 The parts are the open file, the selection, ``@`` files and folders, ``@diff`` and ``@error``, the
-project's instructions, the file's uncommitted change and earlier decisions.  A file that git
-ignores is read only if the user allowed it.  From folders and from the changes of all files, files
-that look as if they held credentials are left out too, and credentials in others are masked.
+project's instructions, the file's uncommitted change, earlier decisions and related code.  A file
+that git ignores is read only if the user allowed it.  From folders and from the changes of all
+files, files that look as if they held credentials are left out too, and credentials in others are
+masked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ from midstream.pairing.scope.mentions import AtPath, AtWord
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.related import Excerpt, Related
     from midstream.workspace.files import Workspace
 
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md")
@@ -45,6 +47,10 @@ MOST_ERROR: Final = 3_000
 """Tokens of what failed."""
 MOST_SAID: Final = 2_000
 """Tokens of the conversation that go along with an instruction."""
+DEFINITIONS_SHARE: Final = 0.75
+"""Of what related code may take, for definitions; the rest is for the places of use."""
+MOST_TOLD: Final = 4
+"""Names that the reason for a part lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,10 @@ class Wanted:
         conversation: What was asked and answered in words before.
         hunks: Hunks of the session, for the decisions.
         instructions: Whether the project's instructions go along.
+        related: What belongs to the place, ``None`` if that is not known.
+        most_related: Tokens that it may take.
+        shown: 0-based half-open range of lines around the place that go out anyway where ``text``
+            is left out.
     """
 
     path: str
@@ -76,6 +86,9 @@ class Wanted:
     conversation: str = ""
     hunks: Sequence[Hunk] = field(default_factory=tuple)
     instructions: bool = True
+    related: Related | None = None
+    most_related: int = 0
+    shown: tuple[int, int] = (0, 0)
 
 
 def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftOut]]:
@@ -106,6 +119,8 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
         parts += _instructions(workspace, wanted, left_out)
     if wanted.path and AtWord.DIFF not in wanted.words:
         parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MOST_DIFF))
+    if wanted.related is not None:
+        parts += _related(wanted, wanted.related, left_out)
     return [part for part in parts if part.text], left_out
 
 
@@ -191,6 +206,42 @@ def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
     # Far more than is sent: the rest would only be cut.
     most = int(8 * MOST_CHANGES * CHARACTERS_PER_TOKEN)
     return new + _masked(files_diff(workspace.root, told)[:most] if told else "")
+
+
+def _related(wanted: Wanted, related: Related, left_out: list[LeftOut]) -> Iterator[Part]:
+    """The definitions that the place uses and the places that use it, without what goes anyway."""
+    from midstream.pairing.related import listed
+
+    whole = {each.path for each in wanted.mentioned if each.lines is None}
+    whole |= {wanted.path} if wanted.text is not None else set()
+    start, stop = wanted.shown
+
+    def goes(each: Excerpt) -> bool:
+        near = each.path == wanted.path and start <= each.line < stop
+        return each.path in whole or near
+
+    here = related.symbol or wanted.path
+    room = wanted.most_related
+    for kind, one, why, found, share in (
+        ("definitions", "definition", f"{here} uses", related.definitions, DEFINITIONS_SHARE),
+        ("uses", "use", f"of {here} in", related.uses, 1.0),
+    ):
+        some = [each for each in found if not goes(each)]
+        kept: list[Excerpt] = []
+        spent = 0
+        for each in some:
+            if spent + estimate(listed([each])) + 1 <= room * share:
+                kept.append(each)
+                spent += estimate(listed([each])) + 1
+        room -= spent
+        if missing := len(some) - len(kept):
+            why_not = f"related code may take {wanted.most_related:,} tokens"
+            left_out.append(LeftOut(counted(missing, f"more {one}"), why_not))
+        if kept:
+            told = [f"{e.path}:{e.line + 1}" if kind == "uses" else e.name for e in kept]
+            more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+            reason = f"{why} {', '.join(told[:MOST_TOLD])}{more}"
+            yield Part(counted(len(kept), one), kind, listed(kept), why=reason)
 
 
 def _instructions(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut]) -> list[Part]:

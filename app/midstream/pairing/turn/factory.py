@@ -171,7 +171,7 @@ class AnswerFactory:
         path = await self.builder.find_path(question, self.last_path)
         async with self._files.lock:
             scope = await self.builder.locate(path, question)
-        return await self.builder.context(scope, question)
+        return await self.builder.context(scope, question, look=True)
 
     async def follow(self, old: Answer, follow_up: FollowUp) -> Answer:
         """Begin the follow-up to an answer that was cut or has ended."""

@@ -273,6 +273,11 @@ class Aim(Controller):
         self._previewed = draft
         if self.previews:
             await self._show_context(session, draft)
+        await self._read_ahead(session, draft)
+        if self.previews and await session.turns.related_found() and draft == self._draft:
+            await self._show_context(session, draft)
+
+    async def _read_ahead(self, session: PairingSession, draft: Draft) -> None:
         if self.asks:
             return
         await self._show_other_file(session, draft)

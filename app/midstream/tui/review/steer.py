@@ -566,11 +566,7 @@ class Steer(Controller):
             return
         names = min(48, max(len(part.name) for part in context.parts))
         lines = [
-            (
-                f"{part.name:<{names}}  {part.tokens:>7,} tokens"
-                + (f", cut to {part.cut}" if part.cut else ""),
-                "warning" if part.cut else "foreground",
-            )
+            (f"{part.name:<{names}}  {part.facts}", "warning" if part.cut else "foreground")
             for part in context.parts
         ]
         used = (
