@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing import related
 from midstream.pairing.related import Place, Related, RelatedCode, find_related
 from midstream.pairing.request.context import LeftOut
 from midstream.pairing.scope.outline import outline
@@ -17,6 +18,8 @@ from midstream.workspace.files import Workspace
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 
+LONG = 600.0
+"""Seconds; a search that gives way to everything else takes long on a busy machine."""
 SHOP = '''\
 from money import Money, rounded
 from outside import hidden
@@ -61,8 +64,9 @@ FILES = {
 
 
 @pytest.fixture(autouse=True)
-def related_code() -> None:
-    """It is looked for here."""
+def related_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for here, to the end."""
+    monkeypatch.setattr(related, "SECONDS", LONG)
 
 
 @pytest.fixture
@@ -102,15 +106,15 @@ def place(workspace: Workspace, path: str, symbol: str) -> Place:
 
 
 async def find(workspace: Workspace, path: str, symbol: str) -> Related:
-    return await find_related(workspace, place(workspace, path, symbol), 60.0)
+    return await find_related(workspace, place(workspace, path, symbol), LONG)
 
 
-def names(related: Related) -> list[str]:
-    return [f"{each.path}:{each.name}" for each in related.definitions]
+def names(found: Related) -> list[str]:
+    return [f"{each.path}:{each.name}" for each in found.definitions]
 
 
-def uses(related: Related) -> list[str]:
-    return [f"{each.path}:{each.line + 1} {each.name}" for each in related.uses]
+def uses(found: Related) -> list[str]:
+    return [f"{each.path}:{each.line + 1} {each.name}" for each in found.uses]
 
 
 async def test_definitions_that_are_used_and_uses(workspace: Workspace) -> None:

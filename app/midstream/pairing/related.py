@@ -82,7 +82,7 @@ class Related:
     uses: tuple[Excerpt, ...] = ()
 
 
-async def find_related(workspace: Workspace, place: Place, seconds: float = SECONDS) -> Related:
+async def find_related(workspace: Workspace, place: Place, seconds: float) -> Related:
     """Find what belongs to a place; what takes too long or cannot be found is missing.
 
     Args:
@@ -227,7 +227,7 @@ class RelatedCode:
         return self._search is not None and not self._search.done()
 
     async def _find(self, place: Place) -> None:
-        self._found[place] = await find_related(self._workspace, place)
+        self._found[place] = await find_related(self._workspace, place, SECONDS)
         while len(self._found) > _REMEMBERED:
             self._found.popitem(last=False)
 
