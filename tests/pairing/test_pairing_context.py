@@ -35,6 +35,7 @@ from midstream.pairing.scope.mentions import (
     find_at_words,
     without_mentions,
 )
+from midstream.pairing.server import ServerLink
 from midstream.pairing.session import PairingSession
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import Workspace
@@ -95,6 +96,46 @@ def test_ignored_files_need_consent(workspace: Workspace) -> None:
         find_at_paths("use @.env", workspace)
     assert caught.value.paths == (".env",)
     assert find_at_paths("use @.env", workspace, {".env"}) == (AtPath(".env"),)
+
+
+def test_files_with_credentials_need_consent_too(root: Path, workspace: Workspace) -> None:
+    (root / "server.pem").write_text("x\n")
+    (root / "secrets").mkdir()
+    (root / "secrets" / "a.py").write_text("x\n")
+    with pytest.raises(NeedsConsentError) as caught:
+        find_at_paths("use @server.pem and @.env like @secrets/", workspace)
+    assert caught.value.paths == (".env", "server.pem")
+    assert caught.value.problem == (
+        "Git ignores .env, so it may contain secrets, "
+        "and server.pem has the name of a file with credentials"
+    )
+    assert find_at_paths("use @server.pem", workspace, {"server.pem"}) == (AtPath("server.pem"),)
+    assert find_at_paths("see @secrets/", workspace) == (AtPath("secrets", folder=True),)
+
+
+async def test_an_open_file_with_credentials_is_asked_about_once(
+    hosted: Hosted, url: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The endpoint is on this machine; the files would stay here.
+    monkeypatch.setattr(ServerLink, "local", False)
+    (root / "credentials.toml").write_text("a = 1\n")
+    settings = hosted.settings(url, "search-replace")
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        for preview in (session.turns.preview, session.chat.preview):
+            with pytest.raises(NeedsConsentError):
+                await preview("sort it", path="credentials.toml")
+        session.turns.allow("credentials.toml")
+        for preview in (session.turns.preview, session.chat.preview):
+            assert "credentials.toml" in (await preview("sort it", path="credentials.toml")).summary
+        assert not hosted.creates
+
+
+async def test_the_diff_that_goes_along_is_masked(workspace: Workspace, root: Path) -> None:
+    (root / "app.py").write_text("key = 'ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5'\n")
+    parts, _ = gather(workspace, Wanted("app.py", None, instructions=False))
+    (diff,) = [part for part in parts if part.kind == "diff"]
+    assert "+key = 'ghp_" in diff.text
+    assert "aB3dE5fG7hI9" not in diff.text
 
 
 def test_mentions_are_no_names_of_code() -> None:

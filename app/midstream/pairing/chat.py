@@ -225,7 +225,7 @@ class Chat:
 
         Raises:
             NotAnEditError: The model answers no questions.
-            NeedsConsentError: A file that would be sent is ignored by git.
+            NeedsConsentError: A file that would be sent may hold secrets.
             UserError: The question is empty, a file cannot be read, or no model can be reached.
         """
         from midstream.pairing.request.kinds import check_answers

@@ -133,7 +133,7 @@ class Turns(Sequence[Turn]):
 
         Raises:
             TargetUnclearError: The message is a question with candidates.
-            NeedsConsentError: A file that would be sent is ignored by git; ``allow`` it, or not.
+            NeedsConsentError: A file that would be sent may hold secrets; ``allow`` it, or not.
             UnknownFileError: A name with ``@`` is not a file.
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
@@ -285,7 +285,7 @@ class Turns(Sequence[Turn]):
             await self._ahead.read(Question(text, path, cursor, selection))
 
     def allow(self, *paths: str) -> None:
-        """Let instructions send these files, which git ignores, for the rest of the session."""
+        """Let these files, which may hold secrets, be sent for the rest of the session."""
         self._builder.allowed.update(map(self._files.workspace.relative, paths))
 
     @property

@@ -254,7 +254,7 @@ class RequestBuilder:
     """Finds the place that an instruction means and words the request.
 
     Attributes:
-        allowed: Ignored files that the user lets go out.
+        allowed: Files that git ignores or that credentials are kept in, which the user lets go out.
         failure: Says what the project's check said when it failed last, ``""`` if it has not.
         conversation: Says what was asked and answered in words before, ``""`` if nothing was.
         related: Finds code that belongs to places; ``None`` where none goes along.
@@ -362,9 +362,14 @@ class RequestBuilder:
 
     async def _check_consent(self, path: str) -> None:
         """Raise ``NeedsConsentError`` if a file may not leave this machine unasked."""
-        leaves = not self._server.local and path not in self.allowed
-        if leaves and await asyncio.to_thread(self._files.workspace.ignores, path):
+        from midstream.guard.secrets import holds_secrets
+
+        if self._server.local or path in self.allowed:
+            return
+        if await asyncio.to_thread(self._files.workspace.ignores, path):
             raise NeedsConsentError((path,))
+        if holds_secrets(path):
+            raise NeedsConsentError((), (path,))
 
     async def _check_undefined(
         self, target: Target, proposal: FileProposal, renamed: str | None
@@ -504,7 +509,7 @@ class RequestBuilder:
             look: Whether to begin to look for related code that is not known yet.
 
         Raises:
-            NeedsConsentError: A file that would be sent is ignored by git.
+            NeedsConsentError: A file that would be sent may hold secrets.
             UnknownFileError: A name with ``@`` is not a file.
             UserError: The file cannot be read.
         """

@@ -275,7 +275,7 @@ def _read(
 def _diff(workspace: Workspace, path: str) -> str:
     from midstream.workspace.repo import files_diff
 
-    return files_diff(workspace.root, [path])
+    return _masked(files_diff(workspace.root, [path]))
 
 
 def _masked(text: str) -> str:

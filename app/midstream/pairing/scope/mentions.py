@@ -234,22 +234,29 @@ class UnknownFileError(UserError):
 
 
 class NeedsConsentError(UserError):
-    """An instruction names files that git ignores; sending them needs the user's consent.
+    """An instruction names files that may hold secrets; sending them needs the user's consent.
+
+    Args:
+        ignored: Files that git ignores, relative to the root.
+        sensitive: Other files that credentials are kept in, by their names.
 
     Attributes:
-        paths: The files, relative to the root.
+        paths: All of them.
     """
 
     code = "needs-consent"
 
-    def __init__(self, paths: tuple[str, ...]) -> None:
-        names = ", ".join(paths)
-        it = "it" if len(paths) == 1 else "them"
-        super().__init__(
-            f"{names} {'is' if len(paths) == 1 else 'are'} ignored by git and may hold secrets",
-            f"allow sending {it}, or take the @ away",
-        )
-        self.paths = paths
+    def __init__(self, ignored: tuple[str, ...], sensitive: tuple[str, ...] = ()) -> None:
+        self.paths = (*ignored, *sensitive)
+        said: list[str] = []
+        if ignored:
+            they = "it" if len(ignored) == 1 else "they"
+            said.append(f"Git ignores {', '.join(ignored)}, so {they} may contain secrets")
+        if sensitive:
+            be = "has the name of a file" if len(sensitive) == 1 else "have the names of files"
+            said.append(f"{', '.join(sensitive)} {be} with credentials")
+        it = "it" if len(self.paths) == 1 else "them"
+        super().__init__(", and ".join(said), f"allow sending {it}, or take the @ away")
 
 
 class AtWord(StrEnum):
@@ -382,15 +389,18 @@ def find_at_paths(
     Args:
         instruction: The instruction.
         workspace: The folder.
-        allowed: Ignored files that the user allows to be sent.
+        allowed: Files of the next kinds that the user allows to be sent.
 
     Raises:
         UnknownFileError: A name looks like a file but does not exist.
-        NeedsConsentError: A file is ignored by git.
+        NeedsConsentError: A file is ignored by git, or one that credentials are kept in.
         UserError: A name leaves the folder.
     """
+    from midstream.guard.secrets import holds_secrets
+
     found: dict[AtPath, None] = {}
     ignored: list[str] = []
+    sensitive: list[str] = []
     for match in _AT_PATH.finditer(instruction):
         name = _path_of(match)
         path = workspace.relative(name) if _LIKE_A_FILE.search(name) or match["quoted"] else name
@@ -405,14 +415,17 @@ def find_at_paths(
         if path not in allowed and workspace.ignores(path):
             ignored.append(path)
             continue
+        if path not in allowed and not folder and holds_secrets(path):
+            sensitive.append(path)
+            continue
         lines = None
         if match["first"]:
             first = max(1, int(match["first"]))
             lines = (first - 1, max(first, int(match["last"] or first)))
         aside = _ASIDE.search(instruction[: match.start()]) is not None
         found[AtPath(path, lines, match["symbol"] or "", aside, folder)] = None
-    if ignored:
-        raise NeedsConsentError(tuple(dict.fromkeys(ignored)))
+    if ignored or sensitive:
+        raise NeedsConsentError(tuple(dict.fromkeys(ignored)), tuple(dict.fromkeys(sensitive)))
     return tuple(found)
 
 

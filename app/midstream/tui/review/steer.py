@@ -265,12 +265,12 @@ class Steer(Controller):
     def _ask_consent(
         self, error: NeedsConsentError, text: str, selection: tuple[int, int] | None
     ) -> None:
-        """Ask whether ignored files may be sent; the text stays in the composer until then."""
+        """Ask whether files may be sent; the text stays in the composer until then."""
         session = self._state.session
         if session is None:
             return
         names = ", ".join(error.paths)
-        it, they = ("it", "it") if len(error.paths) == 1 else ("them", "they")
+        it = "it" if len(error.paths) == 1 else "them"
         whose = session.server.model_name or "the model"
         profile = session.server.profile
         where = f"{whose} at {profile.name}" if profile is not None and profile.name else whose
@@ -282,7 +282,7 @@ class Steer(Controller):
             self._deliver(text, selection)
 
         self._notices.ask(
-            f"Git ignores {names}, so {they} may contain secrets. Send {it} to {where}?",
+            f"{error.problem}. Send {it} to {where}?",
             (f"send {names} and do not ask again in this session", send),
             ("do not send, back to the text", self._panes.focus_composer),
         )
