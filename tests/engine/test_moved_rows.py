@@ -175,9 +175,11 @@ def test_a_later_request_that_is_exact_gets_what_is_read(tmp_path: Path) -> None
     assert read(decoder, cache, [*prompt, 3], moved=True) == len(prompt)
 
 
-def test_rows_come_from_copies_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [250, 10_000])
+def test_rows_come_from_copies_too(tmp_path: Path, rows: int) -> None:
+    """Also from one that has to make room for another."""
     decoder = decoder_of(tmp_path, build(SHALLOW, random_weights(SHALLOW)))
-    cache = PrefixCache(decoder)
+    cache = PrefixCache(decoder, budget=rows * decoder.io.row_bytes)
     read(decoder, cache, SYSTEM + FIRST + SECOND)
     read(decoder, cache, SYSTEM + LAST + THIRD)
     prompt = SYSTEM + SECOND + LAST

@@ -3,7 +3,9 @@
 Conversations are made of Markdown files: a turn quotes the first words of a passage, and the answer
 is how it goes on. The oldest turns are dropped, and the next answer, which is given, follows three
 prompts: one that is read afresh, one whose rows are moved (`engine.prefix_cache`), and the one with
-nothing dropped. The loss of its tokens tells how well each of them predicts it.
+nothing dropped. The loss of its tokens tells how well each of them predicts it. In a last case
+nothing is dropped, but a file stands in front of the newest question only, so that its rows move
+behind the turn before; there the answer is a passage of the file.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
@@ -28,14 +31,15 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CASES = {
+CASES: dict[str, tuple[int, int] | None] = {
     "1 of 4 turns dropped": (1, 3),
     "1 of 7": (1, 6),
     "3 of 7": (3, 4),
     "5 of 7": (5, 2),
     "1 of 4, for the fourth time": (-4, 3),
+    "a file moves behind a turn": None,
 }
-"""Turns that are dropped, one by one where negative, and turns that are kept."""
+"""Turns that are dropped, one by one where negative, and turns that are kept; None for the file."""
 TURNS = 8
 CONVERSATIONS = 20
 LEAST, MOST = 130, 220
@@ -74,6 +78,23 @@ class DroppedTurns:
     same: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A last question.
+
+    Attributes:
+        earlier: What was read before, one behind the other, as tokens.
+        prompt: What is read for it.
+        whole: The same with nothing dropped.
+        last: The passage that it is about.
+    """
+
+    earlier: list[list[int]]
+    prompt: list[int]
+    whole: list[int]
+    last: str
+
+
 @dataclass(slots=True)
 class _Seen:
     """A prompt: what it cost, and what follows it."""
@@ -99,8 +120,9 @@ def dropped_turns(model: OnnxModel, texts: Path, progress: Progress) -> dict[str
     conversations = conversations[::step][:CONVERSATIONS]
     found: dict[str, DroppedTurns] = {}
     with progress.stoppable():
-        for name, (drop, keep) in CASES.items():
-            seen = [bench.compare(each, drop, keep) for each in progress.over(conversations)]
+        for name, case in CASES.items():
+            make = bench.with_file if case is None else partial(bench.dropped, *case)
+            seen = [bench.compare(make(each)) for each in progress.over(conversations)]
             found[name] = _summary(seen)
     model.cache.clear()
     return found
@@ -125,30 +147,45 @@ class _Bench:
             for begin in range(0, len(passages) - TURNS + 1, TURNS // 2):
                 yield passages[begin : begin + TURNS]
 
-    def compare(self, passages: list[str], drop: int, keep: int) -> dict[str, _Seen]:
-        """Answer the last question behind the three prompts."""
+    def dropped(self, drop: int, keep: int, passages: list[str]) -> _Case:
+        """The last question of a conversation that has lost its oldest turns."""
         before, last = passages[:-1][-abs(drop) - keep :], passages[-1]
-        short, whole = self._prompt(before[-keep:], last), self._prompt(before, last)
-        found: dict[str, _Seen] = {}
-        for kind, prompt in (("fresh", short), ("whole", whole)):
-            self._cache.clear()
-            found[kind] = self._follow(prompt, last)
-        self._cache.clear()
-        # Where turns are dropped one by one, each time rows are moved.
+        earlier: list[list[int]] = []
         for end in range(keep, len(before)) if drop < 0 else [len(before) - 1]:
             turns = before[end - keep : end] if drop < 0 else before[:end]
-            self._read(self._prompt(turns, before[end], answered=True), moved=True)
-        found["moved"] = self._follow(short, last, moved=True)
+            earlier.append(self._prompt(turns, before[end], answered=True))
+        return _Case(earlier, self._prompt(before[-keep:], last), self._prompt(before, last), last)
+
+    def with_file(self, passages: list[str]) -> _Case:
+        """The second question about a file, which goes along with the newest question only."""
+        turns, asked, last = passages[:2], passages[2], passages[4]
+        file = "\n\n".join(passages[3:6]) + "\n\n"
+        earlier = self._prompt(turns, asked, file=file, answered=True)
+        prompt = self._prompt([*turns, asked], last, file=file)
+        return _Case([earlier], prompt, prompt, last)
+
+    def compare(self, case: _Case) -> dict[str, _Seen]:
+        """Answer behind the three prompts."""
+        found: dict[str, _Seen] = {}
+        for kind, prompt in (("fresh", case.prompt), ("whole", case.whole)):
+            self._cache.clear()
+            found[kind] = self._follow(prompt, case.last)
+        self._cache.clear()
+        for prompt in case.earlier:
+            self._read(prompt, moved=True)
+        found["moved"] = self._follow(case.prompt, case.last, moved=True)
         return found
 
     def _ids(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def _prompt(self, turns: Sequence[str], last: str, *, answered: bool = False) -> list[int]:
+    def _prompt(
+        self, turns: Sequence[str], last: str, *, file: str = "", answered: bool = False
+    ) -> list[int]:
         messages: list[Message] = []
         for passage in turns:
             messages += [Message("user", _question(passage)), Message("assistant", _rest(passage))]
-        messages.append(Message("user", _question(last)))
+        messages.append(Message("user", file + _question(last)))
         prompt = self._model.plan(GenerateRequest(tuple(messages), INSTRUCTIONS)).prompt_ids
         return prompt + self._ids(_rest(last)) if answered else prompt
 

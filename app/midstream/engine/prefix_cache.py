@@ -142,15 +142,16 @@ class PrefixCache:
                     furthest = found[-1].target + found[-1].length
         if not runs or not self._can_turn(prompt[0]):
             return 0
+        copy = None
+        if best is not None:
+            # Held, because saving the live rows may throw it away.
+            copy = self._saved[best]
+            self._saved.move_to_end(best)
         if self._worth_saving(live):
             self._save()
-        if best is not None:
-            # Saving may have thrown it away.
-            if best not in self._saved:
-                return 0
-            self._saved.move_to_end(best)
-            self._decoder.load_rows(self._saved[best].rows, len(best))
-            self.sound = self._saved[best].sound
+        if best is not None and copy is not None:
+            self._decoder.load_rows(copy.rows, len(best))
+            self.sound = copy.sound
         prefix, last = runs[0].target, prompt[furthest - PROVING_ROWS : furthest]
         assert self._rotation is not None
         self._moves = self._decoder.move_rows(runs, self._rotation, last)
