@@ -182,6 +182,19 @@ async def test_stored_responses_continue_anywhere_and_others_nowhere() -> None:
             assert error["error"]["code"] == "previous_response_not_found"
 
 
+async def test_only_text_that_is_drawn_anew_each_time_counts_as_prose() -> None:
+    seen: list[GenerateRequest] = []
+
+    def script(request: GenerateRequest) -> str:
+        seen.append(request)
+        return "answer"
+
+    async with running(ReplayModel(script, facts={"prompt": "chat"})) as port, client(port) as http:
+        for how in ({}, {"temperature": 0.3}, {"temperature": 0.3, "seed": 5}, {"temperature": 0}):
+            assert (await http.post("/v1/responses", json={"input": "a", **how})).is_success
+    assert [request.prose for request in seen] == [False, True, False, False]
+
+
 async def test_the_sdk_creates_streamed_and_not() -> None:
     async with (
         running("alpha beta") as port,

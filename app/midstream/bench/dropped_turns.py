@@ -116,8 +116,9 @@ def dropped_turns(model: OnnxModel, texts: Path, progress: Progress) -> dict[str
     conversations = list(bench.conversations(texts))
     if not conversations:
         raise UserError(f"{texts} has no Markdown file of {TURNS} passages; name another folder.")
-    step = max(1, len(conversations) // CONVERSATIONS)
-    conversations = conversations[::step][:CONVERSATIONS]
+    step = max(1.0, len(conversations) / CONVERSATIONS)
+    count = min(len(conversations), CONVERSATIONS)
+    conversations = [conversations[int(step * number)] for number in range(count)]
     found: dict[str, DroppedTurns] = {}
     with progress.stoppable():
         for name, case in CASES.items():
@@ -133,6 +134,8 @@ class _Bench:
         self._model = model
         self._decoder, self._cache = model.decoder, model.cache
         self._tokenizer: Tokenizer = load_tokenizer(model.folder)
+        # Several cases have the same prompt.
+        self._seen: dict[tuple[int, ...], _Seen] = {}
 
     def conversations(self, texts: Path) -> Iterator[list[str]]:
         """Yield passages of one file, as many as there are turns."""
@@ -144,7 +147,7 @@ class _Bench:
                 if len(ids) >= LEAST:
                     passages.append(str(self._tokenizer.decode(ids[:MOST])))
                     text = ""
-            for begin in range(0, len(passages) - TURNS + 1, TURNS // 2):
+            for begin in range(0, len(passages) - TURNS + 1, TURNS // 4):
                 yield passages[begin : begin + TURNS]
 
     def dropped(self, drop: int, keep: int, passages: list[str]) -> _Case:
@@ -168,8 +171,10 @@ class _Bench:
         """Answer behind the three prompts."""
         found: dict[str, _Seen] = {}
         for kind, prompt in (("fresh", case.prompt), ("whole", case.whole)):
-            self._cache.clear()
-            found[kind] = self._follow(prompt, case.last)
+            if (seen := self._seen.get(tuple(prompt))) is None:
+                self._cache.clear()
+                seen = self._seen[tuple(prompt)] = self._follow(prompt, case.last)
+            found[kind] = seen
         self._cache.clear()
         for prompt in case.earlier:
             self._read(prompt, moved=True)

@@ -165,6 +165,9 @@ class ServedResponse:
                 top_p=1.0 if request.top_p is None else request.top_p,
                 seed=request.seed,
                 generate=request.generate,
+                # Text that is drawn anew each time is promised to nobody; edits are not drawn, or
+                # by a seed.
+                prose=model.is_chat and bool(request.temperature) and request.seed is None,
                 correction=request.correction,
             ),
             owner=emit,
