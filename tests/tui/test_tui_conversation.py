@@ -12,6 +12,7 @@ from rich.text import Text
 from textual.widgets import Markdown, Static
 
 from midstream.agents.catalogue import KnownAgent
+from midstream.tui.conversation import pane
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.widgets.status_row import StatusRow
@@ -395,3 +396,32 @@ async def test_the_models_page_starts_an_agent_and_goes_back_to_a_model(
         await stage.session.agent.end()
         await stage.until(lambda: "Instruct" in stage.title, "the model again")
         assert stage.screen.panes.conversation is None
+
+
+async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane, "MOST_LINES", 40)
+    steps: list[dict[str, Any]] = []
+    for number in range(30):
+        steps.append(said("agent_message_chunk", f"say{number:02}\n\nmore\n\n"))
+        tool = {"toolCallId": f"t{number}", "title": f"use{number:02} ", "status": "completed"}
+        steps.append({"update": {"sessionUpdate": "tool_call", **tool}})
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [*steps, END])
+        await type_text(stage, "go")
+        await stage.until(lambda: "use29" in shown(stage), "the end")
+        await stage.until(lambda: "say00" not in shown(stage), "the beginning dropped")
+        assert "earlier messages: scroll up" in shown(stage)
+        said_now = stage.screen.panes.conversation
+        assert said_now is not None
+
+        def reached() -> bool:
+            said_now.scroll(-1000)
+            return "say00" in shown(stage)
+
+        await stage.until(reached, "the beginning")
+        text = shown(stage)
+        places = [text.index(words) for n in range(30) for words in (f"say{n:02}", f"use{n:02}")]
+        assert places == sorted(places)
+        assert "earlier messages" not in text

@@ -27,6 +27,9 @@ FILES: Final = tuple(f"part_{letter}.py" for letter in "abcd")
 TURNS: Final = 200
 _WARM: Final = 10
 """Turns in which everything is loaded that a session needs."""
+_READS_EVERY: Final = 5
+"""Exchanges after which the user reads for a while."""
+_READS_S: Final = 8.0
 _SIZE: Final = (160, 48)
 _FUNCTIONS: Final = 100
 _ADDRESS: Final = re.compile(r"ws://\S+")
@@ -81,6 +84,8 @@ def memory(bytecode: Path, turns: int) -> list[Figure]:
             program.write("AA")
             program.settle(0.1)
             program.write("i")
+            if number % _READS_EVERY == 0:  # Garbage is collected when nobody types.
+                program.drain(_READS_S)
         after = resident_bytes(program.pid)
         kept = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
     return [

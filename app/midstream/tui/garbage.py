@@ -13,7 +13,7 @@ from typing import Final
 
 _YOUNG: Final = (2_000, 10, 1_000_000)
 """Thresholds: the last keeps full collections from happening."""
-_DUE: Final = 1_000_000
+_DUE: Final = 300_000
 """New objects that call for a full collection."""
 _MIDDLE: Final = _YOUNG[0] * _YOUNG[1]
 """New objects for each collection of the middle generation."""

@@ -1,14 +1,15 @@
 """The pane that shows a conversation: messages as Markdown, tools by the line, what is asked.
 
 It shows what a ``ShownConversation`` has and decides nothing.  Entries only grow at their end, so a
-look at them costs what is new.
+look at them costs what is new.  Only the newest have widgets, as an answer may need hundreds; older
+ones get theirs when the user scrolls up to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -20,6 +21,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
+from midstream.counting import counted
 from midstream.pairing.agent_edits import changed_lines, files_of
 from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
 from midstream.tui.conversation.links import parser, place_of
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 MOST_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
+MOST_LINES: Final = 800
+"""Lines of the newest entries that have widgets, unless the user has scrolled up."""
 MOST_OUTPUT_LINES: Final = 200
 """Lines of a tool's output that are shown when it is unfolded."""
 _STATUS_MARKS: Final = {
@@ -157,6 +161,7 @@ class ConversationPane(Widget, can_focus=True):
         padding: 0 1; background: $ms-panel; text-wrap: nowrap; text-overflow: ellipsis;
     }
     ConversationPane #about { height: 1; }
+    ConversationPane #earlier { padding: 0 1; height: 1; color: $ms-muted; display: none; }
     ConversationPane #plan { height: auto; max-height: 8; }
     ConversationPane .user {
         height: auto; margin: 1 0 0 0; padding: 0 1; background: $ms-raised;
@@ -177,9 +182,12 @@ class ConversationPane(Widget, can_focus=True):
         self._palette = palette
         self._glyphs = glyphs
         self._about = Static(id="about")
+        self._earlier = Static(id="earlier")
         self._said = VerticalScroll(id="said", can_focus=False)
         self._plan = Static(id="plan")
         self._shown: ShownConversation | None = None
+        self._first = 0
+        """The first entry that has a widget; all after it have one."""
         self._widgets: list[Static | Markdown] = []
         self._cursor: ToolLine | None = None
         self._lengths: list[int] = []
@@ -187,6 +195,7 @@ class ConversationPane(Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self.watch(self._said, "virtual_size", self._keep_end)
+        self.watch(self._said, "scroll_y", self._scrolled, init=False)
 
     def _keep_end(self) -> None:
         """Stay at the end from now on, until the user scrolls away from it."""
@@ -196,6 +205,7 @@ class ConversationPane(Widget, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield self._about
+        yield self._earlier
         yield self._said
         yield self._plan
 
@@ -203,8 +213,8 @@ class ConversationPane(Widget, can_focus=True):
         """Draw with other colours."""
         self._palette = palette
         if self._shown is not None:
-            for entry, widget in zip(self._shown.entries, self._widgets, strict=False):
-                if isinstance(entry, ToolUse) and isinstance(widget, ToolLine):
+            for widget in self._widgets:
+                if isinstance(widget, ToolLine):
                     widget.update(self._tool_text(widget))
 
     def place(self, *, below: bool) -> None:
@@ -228,15 +238,22 @@ class ConversationPane(Widget, can_focus=True):
             self._plan.display = False
             return
         entries = list(conversation.entries)
-        for number, entry in enumerate(entries[: len(self._widgets)]):
-            await self._update(number, entry)
-        if new := entries[len(self._widgets) :]:
+        shown = self._first + len(self._widgets)
+        for number in range(self._first, min(shown, len(entries))):
+            await self._update(number, entries[number])
+        if new := entries[shown:]:
             await self._add(new)
         self._show_plan(conversation)
 
     def scroll(self, rows: int) -> None:
-        """Move what is shown by so many rows."""
+        """Move what is shown by so many rows; at the beginning, show what was said before."""
+        if rows < 0 and self._said.scroll_y <= 0:
+            self._scrolled(0)
         self._said.scroll_relative(y=rows, animate=False)
+
+    def _scrolled(self, y: float) -> None:
+        if self._first and y <= 0 and self._said.virtual_size.height > self._said.size.height:
+            self.call_later(self._show_earlier)
 
     @property
     def cursor(self) -> ToolLine | None:
@@ -250,6 +267,8 @@ class ConversationPane(Widget, can_focus=True):
             self.scroll(step)
             return
         here = tools.index(self._cursor) if self._cursor in tools else len(tools) - 1
+        if here + step < 0:
+            self.scroll(step)
         self._aim(tools[min(max(here + step, 0), len(tools) - 1)])
 
     def choose(self) -> None:
@@ -282,19 +301,24 @@ class ConversationPane(Widget, can_focus=True):
         self._cursor = None
         await self._end_stream()
         await self._said.remove_children()
+        self._first = 0
         self._widgets.clear()
         self._lengths.clear()
+        self._tell_earlier()
 
     async def _update(self, number: int, entry: Entry) -> None:
         """Bring what is shown of an entry up to date."""
-        widget = self._widgets[number]
+        at = number - self._first
+        if at < 0:  # it has lost its widget meanwhile
+            return
+        widget = self._widgets[at]
         if isinstance(widget, ToolLine):
             self._update_tool(widget)
-        elif isinstance(entry, Speech) and len(entry.text) > (length := self._lengths[number]):
-            self._lengths[number] = len(entry.text)
+        elif isinstance(entry, Speech) and len(entry.text) > (length := self._lengths[at]):
+            self._lengths[at] = len(entry.text)
             if not isinstance(widget, Markdown):
                 widget.update(_words(entry))
-            elif self._stream is not None and number == len(self._widgets) - 1:
+            elif self._stream is not None and at == len(self._widgets) - 1:
                 await self._stream.write(_inert(entry.text[length:]))
             else:
                 await widget.append(_inert(entry.text[length:]))
@@ -308,21 +332,65 @@ class ConversationPane(Widget, can_focus=True):
     async def _add(self, entries: Sequence[Entry]) -> None:
         """Show further entries, all at once: each mount lays the whole conversation out."""
         await self._end_stream()
-        first, added = len(self._widgets), [self._widget(entry) for entry in entries]
+        at_end = self._said.is_vertical_scroll_end
+        if not self._widgets:
+            self._first = len(entries) - _newest(entries)
+            entries = entries[self._first :]
+        first = self._first + len(self._widgets)
+        added = [self._widget(entry) for entry in entries]
         self._widgets += added
-        self._lengths += (len(e.text) if isinstance(e, Speech) else 0 for e in entries)
+        self._lengths += map(_length, entries)
         await self._said.mount_all(added)
         for number, entry in enumerate(entries, first):
             await self._update(number, entry)
         if isinstance(last := added[-1], Markdown):
             self._stream = Markdown.get_stream(last)
+        if at_end:
+            await self._drop_earlier()
+        self._tell_earlier()
+
+    async def _drop_earlier(self) -> None:
+        """Take the widgets of the oldest entries away, as long as there are too many lines."""
+        if self._shown is None:
+            return
+        shown = self._shown.entries[self._first : self._first + len(self._widgets)]
+        if gone := len(shown) - _newest(shown):
+            dropped, self._widgets = self._widgets[:gone], self._widgets[gone:]
+            del self._lengths[:gone]
+            self._first += gone
+            if self._cursor in dropped:
+                self._cursor = None
+            await self._said.remove_children(dropped)
+
+    async def _show_earlier(self) -> None:
+        """Give the entries before the first that is shown their widgets, as many as fit at once."""
+        if self._shown is None or not self._first or not self._widgets:
+            return
+        earlier = self._shown.entries[: self._first]
+        entries = earlier[len(earlier) - _newest(earlier) :]
+        former, added = self._widgets[0], [self._widget(entry) for entry in entries]
+        self._first -= len(added)
+        self._widgets[:0] = added
+        self._lengths[:0] = map(_length, entries)
+        await self._said.mount_all(added, before=former)
+        for widget in added:
+            if isinstance(widget, ToolLine):
+                self._update_tool(widget)
+        self._tell_earlier()
+        self._said.scroll_to_widget(former, animate=False, top=True)
+
+    def _tell_earlier(self) -> None:
+        self._earlier.display = self._first > 0
+        told = f"{counted(self._first, 'earlier message')}: scroll up"
+        self._earlier.update(told if self._first else "")
 
     def _widget(self, entry: Entry) -> Static | Markdown:
         """What an entry is shown by."""
         if isinstance(entry, ToolUse):
             return ToolLine(entry)
         if entry.role == "agent":
-            make = partial(parser, self._is_file)
+            # One for each widget: it is asked for with each piece of an answer, and parses in a thread.
+            make = cache(partial(parser, self._is_file))
             return Markdown(_inert(entry.text), open_links=False, parser_factory=make)
         return Static(_words(entry), classes=entry.role, markup=False)
 
@@ -427,6 +495,20 @@ class ConversationPane(Widget, can_focus=True):
         if not call.diffs and call.text:
             text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
         return text
+
+
+def _newest(entries: Sequence[Entry]) -> int:
+    """How many of the newest entries have widgets: as many as fit, and one at least."""
+    lines = 0
+    for count, entry in enumerate(reversed(entries)):
+        lines += entry.text.count("\n") + 1 if isinstance(entry, Speech) else 1
+        if lines > MOST_LINES:
+            return max(count, 1)
+    return len(entries)
+
+
+def _length(entry: Entry) -> int:
+    return len(entry.text) if isinstance(entry, Speech) else 0
 
 
 def _words(speech: Speech) -> str:
