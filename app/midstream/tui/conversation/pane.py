@@ -389,7 +389,7 @@ class ConversationPane(Widget, can_focus=True):
         if isinstance(entry, ToolUse):
             return ToolLine(entry)
         if entry.role == "agent":
-            # One for each widget: it is asked for with each piece of an answer, and parses in a thread.
+            # One for each widget: it is asked for with each piece, and parses in a thread.
             make = cache(partial(parser, self._is_file))
             return Markdown(_inert(entry.text), open_links=False, parser_factory=make)
         return Static(_words(entry), classes=entry.role, markup=False)
