@@ -175,6 +175,31 @@ def test_a_later_request_that_is_exact_gets_what_is_read(tmp_path: Path) -> None
     assert read(decoder, cache, [*prompt, 3], moved=True) == len(prompt)
 
 
+def test_whatever_was_moved_an_exact_request_gets_what_is_read(tmp_path: Path) -> None:
+    graph = build(DEEP, random_weights(DEEP), 4)
+    (tmp_path / "other").mkdir()
+    decoder = decoder_of(tmp_path, graph, DEEP)
+    fresh = decoder_of(tmp_path / "other", graph, DEEP)
+    cache = PrefixCache(decoder, budget=500 * decoder.io.row_bytes)
+    rng = np.random.default_rng(11)
+    parts = [FIRST, SECOND, THIRD, LAST, SECOND[:130]]
+    moved = 0
+    for _ in range(80):
+        chosen = [parts[i] for i in rng.permutation(len(parts))[: rng.integers(1, 4)]]
+        prompt = SYSTEM + [token for part in chosen for token in part]
+        if rng.random() < 0.6:
+            before = cache.sound
+            read(decoder, cache, prompt, moved=True)
+            moved += cache.sound < len(prompt) and before > 0
+            continue
+        read(decoder, cache, prompt)
+        fresh.fill(prompt, 0, exact=True)
+        np.testing.assert_array_equal(
+            logits_after(decoder, len(prompt)), logits_after(fresh, len(prompt))
+        )
+    assert moved > 10
+
+
 @pytest.mark.parametrize("rows", [250, 10_000])
 def test_rows_come_from_copies_too(tmp_path: Path, rows: int) -> None:
     """Also from one that has to make room for another."""
