@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -20,12 +20,11 @@ from midstream.errors import UsageError, UserError
 from midstream.pairing.conversation import (
     Entry,
     Herald,
-    QuestionState,
     Speech,
-    ToolUse,
     exchanges,
     packed,
 )
+from midstream.pairing.looking import Looking, LookPermission, ToolQuestion
 from midstream.pairing.request.builder import Question, RequestBuilder
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
@@ -40,8 +39,7 @@ from midstream.pairing.status import (
     QuestionAnswered,
     SessionState,
 )
-from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, Looked, ReadOnlyTools
-from midstream.responses.conversation import ToolCall, ToolOutput
+from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
 
 if TYPE_CHECKING:
     from midstream.pairing.journal import SessionJournal
@@ -60,8 +58,6 @@ LONGEST_ANSWER: Final = 60_000
 MOST_REPEATED: Final = 8
 """Times that an answer of a model of our own server may have the same line outside of code, numbers
 aside, before it is stopped: small models count up in circles."""
-LONGEST_TITLE: Final = 200
-"""Characters of a tool call as it is shown."""
 SHORTEST_LINE: Final = 24
 """Characters of a line that counts for this."""
 TEMPERATURE: Final = 0.3
@@ -72,27 +68,6 @@ MOST_TOLD: Final = 6_000
 _DIGITS: Final = re.compile(r"\d+")
 
 
-class ToolQuestion:
-    """Whether the model may look at files; answered once.
-
-    Attributes:
-        use: The call that it is asked for.
-        allowed: The answer.
-        answered: Set once there is one.
-    """
-
-    def __init__(self, use: ToolUse) -> None:
-        self.use = use
-        self.allowed = False
-        self.answered = asyncio.Event()
-
-    def answer(self, *, allowed: bool) -> None:
-        """Answer it."""
-        if not self.answered.is_set():
-            self.allowed = allowed
-            self.answered.set()
-
-
 @dataclass(slots=True, eq=False)
 class _Reply:
     """An answer that is being written.
@@ -101,13 +76,11 @@ class _Reply:
         begin: Entries of the conversation before its question.
         live: Whether its text still counts.
         stream: The response, once the request was sent.
-        looking: The call of a tool that is being carried out.
     """
 
     begin: int
     live: bool = True
     stream: Stream | None = None
-    looking: asyncio.Task[Looked] | None = None
 
 
 class Chat:
@@ -117,7 +90,7 @@ class Chat:
         entries: What was said, in order.
         forgotten: Exchanges that the model was not sent with the last question, for want of room.
         context: What was sent along with the last question.
-        question: Whether the model may look at files, while the user is asked that.
+        permission: Whether the model may look at files.
     """
 
     plan: None = None
@@ -133,14 +106,15 @@ class Chat:
         journal: SessionJournal,
         spawn: Spawn,
         earlier: Sequence[Entry] = (),
+        *,
+        offers_tools: bool = True,
     ) -> None:
         self.entries: list[Entry] = list(earlier)
         self.forgotten = 0
         self.context = Context()
-        self.question: ToolQuestion | None = None
-        self._allowed = self._refused = False
+        self.permission = LookPermission()
+        self._offers = offers_tools
         self._room = 0
-        self._tools = ReadOnlyTools(workspace, lambda: frozenset(builder.allowed))
         self._builder = builder
         self._server = server
         self._effort = effort
@@ -148,6 +122,7 @@ class Chat:
         self._journal = journal
         self._spawn = spawn
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
+        self._looking = self.looking(ReadOnlyTools(workspace, lambda: frozenset(builder.allowed)))
         self._reply: _Reply | None = None
         self._asking = asyncio.Lock()
         self._idle = asyncio.Event()
@@ -163,6 +138,15 @@ class Chat:
     def busy(self) -> bool:
         """Whether an answer is awaited or being written."""
         return self._reply is not None
+
+    @property
+    def question(self) -> ToolQuestion | None:
+        """Whether the model may look at files, while the user is asked that."""
+        return self.permission.question
+
+    def looking(self, tools: ReadOnlyTools) -> Looking:
+        """What carries out calls of tools; they stand in this conversation."""
+        return Looking(tools, self.permission, self.entries, self._herald.heard)
 
     @property
     def asking(self) -> bool:
@@ -248,10 +232,7 @@ class Chat:
         if reply is None:
             return
         reply.live = False
-        if self.question is not None:
-            self.question.answer(allowed=False)
-        if reply.looking is not None:
-            reply.looking.cancel()
+        self._looking.stop()
         if reply.stream is not None:
             await reply.stream.interrupt()
         await self._idle.wait()
@@ -345,11 +326,12 @@ class Chat:
         client = await self._server.ready_beside()
         self._status.disclose(self._server.disclosure())
         self._status.meter.start_turn()
-        self._tools.begin(self._room)
-        while reply.live:
-            offered = client.takes_tools and not self._refused and not self._tools.spent
+        self._looking.begin(self._room)
+
+        async def ask(told: list[Message]) -> Sequence[Message]:
+            offered = self._offers and client.takes_tools and self._looking.offered
             stream = await client.create(
-                messages=messages,
+                messages=told,
                 instructions=QUESTION_INSTRUCTIONS + (TOOL_INSTRUCTIONS if offered else ""),
                 effort=self._effort.passed_on(),
                 temperature=TEMPERATURE if self._server.own else None,
@@ -359,57 +341,13 @@ class Chat:
             reply.stream = stream
             if not reply.live:
                 await stream.interrupt()
-            output = await self._read(reply, stream)
-            calls = [entry for entry in output if isinstance(entry, ToolCall)]
-            if not calls or not reply.live:
-                return
-            messages += output
-            for call in calls:
-                messages.append(ToolOutput(call.call_id, await self._look(reply, call)))
+            return await self._read(reply, stream)
 
-    async def _look(self, reply: _Reply, call: ToolCall) -> str:
-        """Carry a call out if the user allows it; what the model is told."""
-        from midstream.agents.messages import ToolCall as ShownCall
-
-        title = f"{call.name} {' '.join(call.input.split())}".strip()[:LONGEST_TITLE]
-        use = ToolUse(ShownCall(call.call_id, title, status="pending"))
-        self.entries.append(use)
-        if not self._allowed and not self._refused:
-            await self._ask_user(reply, use)
-        if not self._allowed or not reply.live:
-            use.call = replace(use.call, status="failed")
-            self._herald.heard()
-            return "The user does not want you to look at files; answer with what you know."
-        self._herald.heard()
-        reply.looking = asyncio.create_task(self._tools.run(call))
-        await asyncio.wait({reply.looking})
-        if reply.looking.cancelled():
-            use.call = replace(use.call, status="failed")
-            return "Stopped."
-        looked = reply.looking.result()
-        paths = (looked.path,) if looked.path else ()
-        status = "failed" if looked.refused else "completed"
-        use.call = replace(use.call, title=looked.title, status=status, paths=paths)
-        self._herald.heard()
-        return looked.text
-
-    async def _ask_user(self, reply: _Reply, use: ToolUse) -> None:
-        """Wait for the user's answer to whether the model may look at files in this session."""
-        use.question = QuestionState.OPEN
-        self.question = question = ToolQuestion(use)
-        self._herald.heard()
-        await question.answered.wait()
-        self.question = None
-        use.question = QuestionState.CANCELLED
-        if reply.live:
-            use.question = QuestionState.ALLOWED if question.allowed else QuestionState.REJECTED
-        self._herald.heard()
+        await self._looking.converse(messages, lambda: reply.live, ask)
 
     def allow(self, *, on: bool) -> None:
         """Let the model look at files of the folder for the rest of the session, or not."""
-        self._allowed, self._refused = on, not on
-        if self.question is not None:
-            self.question.answer(allowed=on)
+        self.permission.decide(on=on)
 
     async def _read(self, reply: _Reply, stream: Stream) -> tuple[Message, ...]:
         """Take what a response says as it comes; its output.

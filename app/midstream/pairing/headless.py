@@ -162,6 +162,7 @@ async def run_job(
         elif event.notice.passing:
             sink.waiting(event.notice.text)
 
+    session.chat.allow(on=False)  # Nobody is there to be asked.
     session.status.subscribe(hear)
     async with session:
         turn = await session.turns.instruct(

@@ -97,9 +97,17 @@ class ReadOnlyTools:
     Args:
         workspace: The folder.
         confirmed: Ignored files that the user has allowed to be sent.
+        what: What they are called for: a question, or an instruction.
     """
 
-    def __init__(self, workspace: Workspace, confirmed: Callable[[], frozenset[str]]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        confirmed: Callable[[], frozenset[str]],
+        *,
+        what: str = "question",
+    ) -> None:
+        self._what = what
         self._workspace = workspace
         self._confirmed = confirmed
         self._calls = 0
@@ -130,7 +138,9 @@ class ReadOnlyTools:
         title = f"{call.name} {' '.join(given.split())}".strip()[:LONGEST_LINE]
         if self.spent:
             return Looked(
-                title, "No more calls for this question; answer with what you know.", refused=True
+                title,
+                f"No more calls for this {self._what}; answer with what you know.",
+                refused=True,
             )
         self._calls += 1
         tool = self._tools.get(call.name)

@@ -22,6 +22,7 @@ from midstream.pairing.request.builder import (
 )
 from midstream.pairing.request.context import Context
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
+from midstream.pairing.tools import ReadOnlyTools
 from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.effort import AnswerWriter, Effort
 from midstream.pairing.turn.factory import AnswerFactory
@@ -84,11 +85,24 @@ class Turns(Sequence[Turn]):
             related_code=settings.related_code,
         )
         self.chat = Chat(
-            files.workspace, self._builder, server, self._effort, status, journal, spawn, said
+            files.workspace,
+            self._builder,
+            server,
+            self._effort,
+            status,
+            journal,
+            spawn,
+            said,
+            offers_tools=settings.tools != "off",
         )
         self._builder.conversation = lambda: self.chat.recent
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
-        responses = ResponseReader(server, log, guard)
+        looking = None
+        if settings.tools == "always":
+            allowed = self._builder.allowed
+            tools = ReadOnlyTools(files.workspace, lambda: frozenset(allowed), what="instruction")
+            looking = self.chat.looking(tools)
+        responses = ResponseReader(server, log, guard, looking)
         writer = AnswerWriter(
             self._effort, responses, log, DryRunFiles(files), settings.check_command
         )

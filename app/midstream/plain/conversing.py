@@ -10,8 +10,8 @@ from midstream.errors import UsageError
 from midstream.pairing.conversation import ToolUse, last_answer
 
 if TYPE_CHECKING:
-    from midstream.pairing.chat import ToolQuestion
     from midstream.pairing.code_blocks import CodeBlock
+    from midstream.pairing.looking import ToolQuestion
     from midstream.pairing.session import PairingSession
 
 RELATED_S: Final = 2.0

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import importlib
 import random
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +200,7 @@ class Client:
         seed: int | None = None,
         correction: CorrectionRequest | None = None,
         prose: bool = False,
+        silent: Collection[str] = (),
     ) -> Stream:
         """Ask for a response.
 
@@ -219,6 +220,7 @@ class Client:
             seed: Makes sampling repeatable; only Midstream's own server takes one.
             correction: What the last message asks for, if the guard wrote it; likewise.
             prose: Deliver only text of messages; calls of tools are in the ``output`` of the end.
+            silent: Tools of which the same holds for their calls alone.
 
         Returns:
             The stream; it yields `Started` first, or `Failed`.
@@ -242,7 +244,7 @@ class Client:
         if self._dialect.midstream:
             options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
         frame |= {name: value for name, value in options.items() if value is not None}
-        turn = PendingResponse(Stream(self, prose=prose), frame)
+        turn = PendingResponse(Stream(self, prose=prose, silent=silent), frame)
         await self.connect()
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id

@@ -7,7 +7,7 @@ fields the client uses, unknown types and fields ignored); `Started`, `Progress`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -224,11 +224,14 @@ class WireResponse(msgspec.Struct, frozen=True):
                 text += apart(text) + item.text
         return text
 
-    @property
-    def prose(self) -> str:
-        """The text of the messages among them."""
-        messages = [item for item in self.output or () if item.type != "custom_tool_call"]
-        return msgspec.structs.replace(self, output=messages).text
+    def told(self, delivers: Callable[[str], bool]) -> str:
+        """The text of the messages among them, and of the calls of some tools."""
+        told = [
+            item
+            for item in self.output or ()
+            if item.type != "custom_tool_call" or delivers(item.name or "")
+        ]
+        return msgspec.structs.replace(self, output=told).text
 
     @property
     def entries(self) -> tuple[Entry, ...]:

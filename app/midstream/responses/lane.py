@@ -50,7 +50,7 @@ class PendingResponse:
         full_frame: The same request without reference to an earlier response, if `frame` has one
             that the client put there.
         stop: Interrupt mode, as soon as the consumer stopped the stream.
-        items: Ids of the response's items.
+        items: Ids of the response's items, with the names of the tools that they call.
         last_number: Sequence number of the last text event.
         last_item: The item that its text belonged to.
         whole: The items that have ended, by id, for servers whose last event leaves them out.
@@ -64,7 +64,7 @@ class PendingResponse:
     messages: Messages | None = None
     full_frame: dict[str, Any] | None = None
     stop: str | None = None
-    items: set[str] = field(default_factory=set[str])
+    items: dict[str, str] = field(default_factory=dict[str, str])
     last_number: int = 0
     attempts: int = 0
     successors: list[PendingResponse] = field(default_factory=list["PendingResponse"])
@@ -109,7 +109,7 @@ class Lane:
                 self.running.stream.reasons = True
         elif kind == "response.output_item.added":
             if self.running is not None and event.item is not None and event.item.id:
-                self.running.items.add(event.item.id)
+                self.running.items[event.item.id] = event.item.name or ""
         elif kind == "response.output_item.done":
             turn, item = self.running, event.item
             if turn is not None and item is not None and item.id and item.id in turn.items:
@@ -177,7 +177,7 @@ class Lane:
                 self.dropped += 1  # the same event once more
                 return
             turn.last_number = number
-        if turn.stream.prose and event.type == TOOL_DELTA:
+        if event.type == TOOL_DELTA and not turn.stream.delivers(turn.items[event.item_id]):
             return
         if isinstance(event.delta, str):
             if turn.last_item not in (None, event.item_id):
@@ -234,7 +234,7 @@ class Lane:
 
     def _complete(self, turn: PendingResponse, response: WireResponse) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""
-        whole = response.prose if turn.stream.prose else response.text
+        whole = response.told(turn.stream.delivers)
         arrived = turn.stream.arrived
         if not whole or whole == arrived:
             return True

@@ -9,6 +9,7 @@ made with.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
@@ -40,10 +41,14 @@ class Stream:
         queue_ahead: Responses that the server serves before this one; 0 once it is being served.
         reasons: Whether the model has begun to reason.
         prose: Whether only text of messages is delivered; calls of tools come with the end.
+        silent: Tools of which the same holds for their calls alone.
     """
 
-    def __init__(self, control: Control, *, prose: bool = False) -> None:
+    def __init__(
+        self, control: Control, *, prose: bool = False, silent: Collection[str] = ()
+    ) -> None:
         self.prose = prose
+        self.silent = frozenset(silent)
         self.id = ""
         self.queue_ahead = 0
         self.reasons = False
@@ -58,6 +63,10 @@ class Stream:
         self._terminal: Finished | Failed | None = None
         self._interrupted = False
         self._exhausted = False
+
+    def delivers(self, tool: str) -> bool:
+        """Whether the input of a tool is delivered as text."""
+        return not self.prose and tool not in self.silent
 
     @property
     def interrupted(self) -> bool:

@@ -265,6 +265,11 @@ class Settings:
         True, BOOLEAN, Section.ANSWERS,
         "Send definitions that the place uses, and the places that use it, along to chat models.",
     )
+    tools: str = setting(
+        "always", one_of(("off", "questions", "always")), Section.ANSWERS,
+        "When a hosted model may look at files, searches, definitions and git before it answers, "
+        "once you have allowed it in the session: never, for questions only, or always.",
+    )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Carry out comments that begin or end with AI! when a file with one is saved.",

@@ -8,7 +8,8 @@ counted and dropped.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.writing import ReplyObserver
@@ -80,7 +81,8 @@ class Answer:
         files: Opens the files that it names.
         history: The follow-ups that led to it, oldest first; empty for a first answer.
         rewrites: In the order in which they began.
-        live: Whether its text still counts.
+        calls: The output of a response that waits for what its calls of tools bring.
+        on_end: Is called when its text does not count any more.
         reported: Whether its end was announced.
         started: When the request was made, on the monotonic clock.
         announced: Hunks whose settling was announced.
@@ -110,7 +112,9 @@ class Answer:
         self.history = history
         self.given = given
         self.rewrites: list[Rewrite] = []
-        self.live = True
+        self.calls: tuple[Entry, ...] = ()
+        self.on_end: Callable[[], None] | None = None
+        self._live = True
         self.reported = False
         self.started = time.monotonic()
         self.announced: set[int] = set()
@@ -120,10 +124,23 @@ class Answer:
         self.confidence: dict[str, Confidence] = {}
         self.output: tuple[Entry, ...] = ()
         self._text: list[str] = []
+        self._carried = 0
         observer.answer = self
         self.reply = mode.reply(files.lookup, observer)
         if (segment := mode.segment) is not None:
             self.rewrites.append(Rewrite(self, mode.proposal, segment))
+
+    @property
+    def live(self) -> bool:
+        """Whether its text still counts; once it does not, it never does again."""
+        return self._live
+
+    @live.setter
+    def live(self, live: bool) -> None:
+        ends = self._live and not live
+        self._live = live
+        if ends and self.on_end is not None:
+            self.on_end()
 
     @property
     def text(self) -> str:
@@ -158,7 +175,7 @@ class Answer:
     @property
     def exchange(self) -> Exchange:
         """What a follow-up continues from."""
-        written = Written(self.text, self.output, tuple(self.hunk_ids))
+        written = Written(self.text[self._carried :], self.output, tuple(self.hunk_ids))
         return Exchange(self.conversation, written, self.history)
 
     def attempts(self, kind: FollowUpKind) -> int:
@@ -173,6 +190,11 @@ class Answer:
             self.begun.set_result(self.turn)
         else:
             self.begun.set_exception(error)
+
+    def carry(self, messages: Sequence[Entry]) -> None:
+        """The answer goes on from a conversation that holds what was written so far."""
+        self.conversation = replace(self.conversation, messages=messages)
+        self._carried = len(self.text)
 
     def add_text(self, text: str) -> None:
         """Note text that is taken."""

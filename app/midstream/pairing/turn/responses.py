@@ -7,14 +7,18 @@ response is read to its end for its token counts only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.edits.events import FileOp, FileSectionClosed, FileSectionOpened
 from midstream.errors import UnavailableError, UserError
+from midstream.pairing.looking import TOOL_NAMES, Looking
+from midstream.pairing.request.context import CHARACTERS_PER_TOKEN, estimate, limit_of
 from midstream.pairing.status import SessionState, TurnStatus
+from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS
+from midstream.responses.conversation import Entry, ToolCall
 
 if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
@@ -52,9 +56,19 @@ class AnswerEnd:
 
 
 class ResponseReader:
-    """Sends requests and reads responses."""
+    """Sends requests and reads responses.
 
-    def __init__(self, server: ServerLink, log: TurnLog, guard: Guard) -> None:
+    Args:
+        server: The server.
+        log: Hears what comes.
+        guard: Looks at it.
+        looking: Carries out calls of tools that only look; ``None`` to offer none.
+    """
+
+    def __init__(
+        self, server: ServerLink, log: TurnLog, guard: Guard, looking: Looking | None = None
+    ) -> None:
+        self._looking = looking
         self._server = server
         self._log = log
         self._guard = guard
@@ -68,17 +82,60 @@ class ResponseReader:
         """
         waiting = asyncio.get_running_loop().call_later(WAITING_S, self._say_waiting, answer)
         try:
-            stream = await self._send(answer, effort=effort)
-            if stream is None:
-                return AnswerEnd()
-            answer.resolve()
-            return AnswerEnd(await self._read(answer, stream, waiting))
+            if self._looking is None:
+                return AnswerEnd(await self._ask(answer, effort, waiting, offered=False))
+            return AnswerEnd(await self._converse(answer, effort, waiting, self._looking))
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
             return AnswerEnd(isinstance(error, UnavailableError), error)
         finally:
             waiting.cancel()
+
+    async def _ask(
+        self, answer: Answer, effort: str | None, waiting: asyncio.TimerHandle, *, offered: bool
+    ) -> bool:
+        """Send the request of an answer and read its response; whether the server was lost."""
+        stream = await self._send(answer, effort=effort, offered=offered)
+        if stream is None:
+            return False
+        answer.resolve()
+        return await self._read(answer, stream, waiting)
+
+    async def _converse(
+        self,
+        answer: Answer,
+        effort: str | None,
+        waiting: asyncio.TimerHandle,
+        looking: Looking,
+    ) -> bool:
+        """The same for a model that may look at files first."""
+        client = await self._server.ready()
+        if not answer.history:
+            looking.begin(self._room_beside(answer))
+        offline = False
+
+        async def ask(messages: list[Entry]) -> Sequence[Entry]:
+            nonlocal offline
+            if len(messages) > len(answer.conversation.messages):
+                answer.carry(messages)
+                if answer.text and not answer.text.endswith("\n"):
+                    await self._show(answer, "\n")
+                    answer.carry(messages)
+            # What the user did not ask for asks the user for nothing.
+            offered = client.takes_tools and looking.offered and not answer.turn.background
+            offline = await self._ask(answer, effort, waiting, offered=offered)
+            return answer.calls
+
+        answer.on_end = looking.stop
+        await looking.converse(answer.conversation.messages, lambda: answer.live, ask)
+        return offline
+
+    def _room_beside(self, answer: Answer) -> int:
+        """Characters that there is room for beside the request of an answer."""
+        said = "".join(each[1] for each in answer.conversation.messages if isinstance(each, tuple))
+        room = limit_of(self._server.model_info.context_length) - estimate(said)
+        return int(room * CHARACTERS_PER_TOKEN)
 
     def _say_waiting(self, answer: Answer) -> None:
         if not answer.live or answer.turn.background:
@@ -100,16 +157,20 @@ class ResponseReader:
         effort: str | None = None,
         temperature: float | None = None,
         seed: int | None = None,
+        *,
+        offered: bool = False,
     ) -> Stream | None:
         client = await self._server.ready()
         self._log.status.disclose(self._server.disclosure())
         if not answer.live:
             return None
+        answer.calls = ()
         stream = await client.create(
             messages=answer.conversation.messages,
-            instructions=answer.conversation.system,
+            instructions=answer.conversation.system + (TOOL_INSTRUCTIONS if offered else ""),
             correction=answer.conversation.correction,
-            tools=answer.mode.tools,
+            tools=(*answer.mode.tools, *(DECLARATIONS if offered else ())),
+            silent=TOOL_NAMES if offered else (),
             effort=effort,
             temperature=temperature,
             seed=seed,
@@ -152,6 +213,10 @@ class ResponseReader:
                         await stream.interrupt()
                 case Finished():
                     self._log.count(answer, event, self._server.price)
+                    if self._looking is not None and _only_looks(event):
+                        # Its calls are answered first; what it wrote is kept as text until then.
+                        answer.calls = event.output
+                        continue
                     answer.output = event.output
                     if answer.live and not self._ended_early(answer, event):
                         await self.complete(answer)
@@ -294,3 +359,10 @@ class ResponseReader:
             )
         else:
             status.fail(failed.message)
+
+
+def _only_looks(finished: Finished) -> bool:
+    """Whether a response has ended with calls of tools that only look, which wait for answers."""
+    calls = [entry for entry in finished.output if isinstance(entry, ToolCall)]
+    looks = bool(calls) and all(call.name in TOOL_NAMES for call in calls)
+    return looks and finished.status == "completed"

@@ -1,0 +1,196 @@
+"""The tool loop: a model looks at files, if the user lets it, before it answers.
+
+A question and an instruction go the same way: what is sent and how the response is read is up to
+them, what is called is carried out here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from midstream.errors import UserError
+from midstream.pairing.conversation import Entry, QuestionState, ToolUse
+from midstream.pairing.tools import DECLARATIONS, Looked, ReadOnlyTools
+from midstream.responses.conversation import ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from midstream.responses.conversation import Entry as Message
+
+LONGEST_TITLE: Final = 200
+"""Characters of a tool call as it is shown."""
+MOST_IN_VAIN: Final = 3
+"""Answers with calls that are refused, after which the answer is ended."""
+TOOL_NAMES: Final = frozenset(str(tool["name"]) for tool in DECLARATIONS)
+"""The tools that only look."""
+_NOT_WANTED: Final = "The user does not want you to look at files; answer with what you know."
+
+
+class ToolQuestion:
+    """Whether the model may look at files; answered once.
+
+    Attributes:
+        use: The call that it is asked for.
+        allowed: The answer.
+        answered: Set once there is one.
+    """
+
+    def __init__(self, use: ToolUse) -> None:
+        self.use = use
+        self.allowed = False
+        self.answered = asyncio.Event()
+
+    def answer(self, *, allowed: bool) -> None:
+        """Answer it."""
+        if not self.answered.is_set():
+            self.allowed = allowed
+            self.answered.set()
+
+
+class LookPermission:
+    """Whether the model of a session may look at files; the user is asked once.
+
+    Attributes:
+        question: The question, while the user is asked.
+        allowed: Whether the user has said yes.
+        refused: Whether the user has said no.
+    """
+
+    def __init__(self) -> None:
+        self.question: ToolQuestion | None = None
+        self.allowed = self.refused = False
+
+    def decide(self, *, on: bool) -> None:
+        """Let the model look at files of the folder for the rest of the session, or not."""
+        self.allowed, self.refused = on, not on
+        if self.question is not None:
+            self.question.answer(allowed=on)
+
+
+class Looking:
+    """Carries out what a model calls, for one question or instruction at a time.
+
+    Args:
+        tools: The tools, with what one question may read.
+        permission: The user's answer, which all of a session share.
+        entries: The conversation, in which each call stands.
+        heard: Is called when that has changed.
+    """
+
+    def __init__(
+        self,
+        tools: ReadOnlyTools,
+        permission: LookPermission,
+        entries: list[Entry],
+        heard: Callable[[], None],
+    ) -> None:
+        self._tools = tools
+        self._permission = permission
+        self._entries = entries
+        self._heard = heard
+        self._asked: ToolQuestion | None = None
+        self._running: asyncio.Task[Looked] | None = None
+        self._stopped = asyncio.Event()
+
+    def begin(self, room: int) -> None:
+        """Something is asked; what it has looked at may take so many characters."""
+        self._tools.begin(room)
+
+    @property
+    def offered(self) -> bool:
+        """Whether the model may call a tool, or have the user asked."""
+        return not self._permission.refused and not self._tools.spent
+
+    def stop(self) -> None:
+        """End the call that is being carried out, and withdraw the question about it."""
+        if self._asked is not None:
+            self._asked.answer(allowed=False)
+        if self._running is not None:
+            self._running.cancel()
+        self._stopped.set()  # Wakes who waits now.
+        self._stopped.clear()
+
+    async def converse(
+        self,
+        messages: Sequence[Message],
+        live: Callable[[], bool],
+        ask: Callable[[list[Message]], Awaitable[Sequence[Message]]],
+    ) -> None:
+        """Ask until the model calls no tool any more.
+
+        Args:
+            messages: The conversation.
+            live: Whether the answer still counts; ``stop`` is called when it does not any more.
+            ask: Sends a conversation and takes the answer; its output, if calls in it are to be
+                answered here.
+
+        Raises:
+            UserError: A response failed, or the model calls on and on.
+        """
+        told = list(messages)
+        in_vain = 0
+        while live():
+            output = await ask(told)
+            calls = [entry for entry in output if isinstance(entry, ToolCall)]
+            if not calls or not live():
+                return
+            in_vain += not self.offered
+            if in_vain > MOST_IN_VAIN:
+                raise UserError("The model only calls tools, which it may not call any more.")
+            told = [*told, *output]
+            for call in calls:
+                told.append(ToolOutput(call.call_id, await self._look(call, live)))
+
+    async def _look(self, call: ToolCall, live: Callable[[], bool]) -> str:
+        """Carry a call out if the user allows it; what the model is told."""
+        from midstream.agents.messages import ToolCall as ShownCall
+
+        permission = self._permission
+        title = f"{call.name} {' '.join(call.input.split())}".strip()[:LONGEST_TITLE]
+        use = ToolUse(ShownCall(call.call_id, title, status="pending"))
+        self._entries.append(use)
+        if live() and not permission.allowed and not permission.refused:
+            await self._ask_user(use, live)
+        if not permission.allowed or not live():
+            use.call = replace(use.call, status="failed")
+            self._heard()
+            return _NOT_WANTED
+        self._heard()
+        self._running = running = asyncio.create_task(self._tools.run(call))
+        await asyncio.wait({running})
+        if self._running is running:
+            self._running = None
+        if running.cancelled():
+            use.call = replace(use.call, status="failed")
+            return "Stopped."
+        looked = running.result()
+        paths = (looked.path,) if looked.path else ()
+        status = "failed" if looked.refused else "completed"
+        use.call = replace(use.call, title=looked.title, status=status, paths=paths)
+        self._heard()
+        return looked.text
+
+    async def _ask_user(self, use: ToolUse, live: Callable[[], bool]) -> None:
+        """Wait for the user's answer to whether the model may look at files in this session."""
+        permission = self._permission
+        while live() and (other := permission.question) is not None:
+            # A question and an instruction may want to look at the same time.
+            waits = [asyncio.ensure_future(each.wait()) for each in (other.answered, self._stopped)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for each in waits:
+                each.cancel()
+        if permission.allowed or permission.refused or not live():
+            return
+        use.question = QuestionState.OPEN
+        permission.question = self._asked = question = ToolQuestion(use)
+        self._heard()
+        await question.answered.wait()
+        permission.question = None
+        if self._asked is question:
+            self._asked = None
+        use.question = QuestionState.CANCELLED
+        if live():
+            use.question = QuestionState.ALLOWED if question.allowed else QuestionState.REJECTED
+        self._heard()
