@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from midstream.pairing.looking import TOOL_NAMES
 from tests.helpers.scripted_endpoint import expected
 
 Said = list[tuple[str, str]]
@@ -43,6 +44,14 @@ class HttpFaults:
     @classmethod
     def all(cls, probability: float) -> HttpFaults:
         return cls(*[probability] * 8)
+
+
+def _writing(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tools of a request, without those that only look at files: one of them is called."""
+    tools: list[dict[str, Any]] = request.get("tools") or []
+    return [
+        tool for tool in tools if tool.get(tool.get("type", ""), tool)["name"] not in TOOL_NAMES
+    ]
 
 
 class DroppedError(Exception):
@@ -283,7 +292,7 @@ def _chat(request: dict[str, Any], words: list[str], reasoning: str) -> Iterator
             yield chunk({"content": piece})
     elif reasoning:
         yield chunk({reasoning: "Let me see"})
-    if tools := request.get("tools"):
+    if tools := _writing(request):
         name = tools[0][tools[0]["type"]]["name"]
         yield from (chunk({"tool_calls": [call]}) for call in _calls(tools[0]["type"], name, words))
         yield chunk({}, "tool_calls")
@@ -333,7 +342,7 @@ def _messages(request: dict[str, Any], words: list[str], reasoning: str) -> Iter
         opened = {"type": "thinking", "thinking": "", "signature": ""}
         yield from block(0, opened, iter((thought, signed)))
         index = 1
-    if tools := request.get("tools"):
+    if tools := _writing(request):
         text = json.dumps({"input": "".join(words)})
         pieces = (text[start : start + 3] for start in range(0, len(text), 3))
         opened = {"type": "tool_use", "id": "toolu_1", "name": tools[0]["name"], "input": {}}

@@ -190,7 +190,7 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         hosted.call(first)
         turn = await session.turns.instruct("rename two", path="run.py")
         await witness.until(lambda: bool(hosted.creates))
-        (tool,) = hosted.creates[0]["tools"]
+        tool, *_ = hosted.creates[0]["tools"]
         assert (tool["type"], tool["name"]) == ("custom", "apply_patch")
         assert tool["format"]["syntax"] == "lark"
         await witness.decidable(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,14 +12,17 @@ import pytest
 from rich.text import Text
 from textual.widgets import Markdown, Static
 
+from midstream.pairing import related
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sheet import ReadingScreen
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 from tests.helpers.stage import Stage, on_stage
 from tests.helpers.stepped import SteppedModel
 
+LOOK = related.RelatedCode.look
 SHOP = """\
 def total(rows):
     return sum(rows)
@@ -201,6 +205,49 @@ async def test_looking_at_files_is_allowed_once(root: Path) -> None:
         await stage.until(lambda: "In pkg/cart.py." in shown(stage), "an answer")
         await stage.until(lambda: not stage.session.chat.busy, "the end")
         assert "wants to look" not in stage.notice
+
+
+async def test_looking_at_files_before_an_edit_is_asked_for_beside_the_code(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("return zero for no rows")
+        await stage.press("enter")
+        hosted.call("pkg/cart.py", "read_file")
+        hosted.end()
+        await stage.until(lambda: "wants to look at files" in stage.notice, "a question")
+        await stage.press("1")
+        await stage.until(lambda: len(hosted.creates) == 2, "the next request")
+        hosted.say("shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n    return 0\n")
+        hosted.say(">>>>>>> REPLACE\n")
+        hosted.end()
+        await stage.until(lambda: len(stage.session.hunks) == 1, "a hunk")
+        await stage.until(lambda: stage.session.status.state == "ready", "the end")
+        assert "wants to look" not in stage.notice
+        assert (root / "shop.py").read_text() == SHOP
+
+
+async def test_related_code_is_named_above_the_text_once_it_is_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = asyncio.Event()
+
+    async def find(_: object, place: related.Place, seconds: float) -> related.Related:
+        await found.wait()
+        uses = (related.Excerpt("pkg/cart.py", 0, "rows", "rows = []\n"),)
+        return related.Related(place.symbol, uses=uses)
+
+    monkeypatch.setattr(related, "find_related", find)
+    monkeypatch.setattr(related.RelatedCode, "look", LOOK)
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await stage.type("return zero")
+        await stage.until(lambda: "without related code" in stage.title, "what is missing")
+        found.set()
+        await stage.until(lambda: "tokens: shop.py, 1 use (" in stage.title, "what was found")
+        await stage.press("f3")
+        page = stage.app.screen
+        assert isinstance(page, ReadingScreen)
+        assert "tokens: of total in pkg/cart.py:1" in str(page.paragraphs)
 
 
 async def test_an_edit_model_says_what_answers_instead(root: Path) -> None:
