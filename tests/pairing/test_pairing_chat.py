@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from midstream.errors import UserError
+from midstream.pairing import chat
 from midstream.pairing.chat import MEMORY_SHARE, MOST_REPEATED
 from midstream.pairing.conversation import Exchange, Speech, exchanges, packed, unpacked
 from midstream.pairing.journal import earlier_sessions, summarize
@@ -118,6 +119,95 @@ async def test_what_does_not_fit_is_forgotten_visibly(
     (fact,) = session.chat.facts
     assert "forgotten" in fact
     assert len(exchanges(session.chat.entries)) == 6, "all can still be read"
+
+
+@asynccontextmanager
+async def crowded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Hosted, PairingSession]]:
+    """A session with a hosted model in which three exchanges fit, and there were three."""
+    monkeypatch.setattr(chat, "MEMORY_SHARE", 420 / 24_000)
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, settings=hosted.settings(url)) as session:
+        for number in range(3):
+            hosted.say(f"answer {number} " + "word " * 90)
+            hosted.end()
+            await session.chat.ask(f"question {number}")
+            await session.chat.finished()
+        assert len(hosted.creates) == 3
+        assert not session.chat.facts
+        yield hosted, session
+
+
+async def test_what_does_not_fit_is_summed_up_by_a_hosted_model(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crowded(root, monkeypatch) as (hosted, session):
+        hosted.say("answer 3 " + "word " * 90)
+        hosted.end()
+        await session.chat.ask("question 3")
+        await session.chat.finished()
+        for text in ("They talked of 0 to 2.", "answer 4"):
+            hosted.say(text)
+            hosted.end()
+        await session.chat.ask("question 4")
+        await session.chat.finished()
+        summary, last = hosted.creates[-2:]
+        assert "Sum it\nup" in summary["instructions"]
+        assert "Asked: question 0\nAnswered: answer 0 word" in str(
+            summary["input"][0]["content"][0]["text"]
+        )
+        assert not summary.get("tools")
+        assert "Sum it" not in last["instructions"]
+        said = [text for _, text in hosted.messages]
+        assert said[0].endswith("They talked of 0 to 2.")
+        assert said[1] == "Understood."
+        assert said[2] == "question 3"
+        assert said[-1].endswith("question 4")
+        assert session.chat.facts == ["the first 3 questions summarised"]
+        assert Speech("thought", "3 earlier exchanges summarised.") in session.chat.entries
+        assert len(exchanges(session.chat.entries)) == 5, "all can still be read"
+        await session.chat.clear()
+        assert not session.chat.facts
+        hosted.say("fresh")
+        hosted.end()
+        await session.chat.ask("anew")
+        await session.chat.finished()
+        assert hosted.messages[0][1].endswith("anew")
+
+
+async def test_without_a_summary_it_is_forgotten(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crowded(root, monkeypatch) as (hosted, session):
+        hosted.say("answer 3 " + "word " * 90)
+        hosted.end()
+        await session.chat.ask("question 3")
+        await session.chat.finished()
+        for text in (" ", "answer 4"):
+            hosted.say(text)
+            hosted.end()
+        await session.chat.ask("question 4")
+        await session.chat.finished()
+        assert session.chat.facts == ["the first 1 question forgotten"]
+        assert session.chat.summarised == 0
+        assert exchanges(session.chat.entries)[-1].answered == "answer 4"
+
+
+async def test_a_stop_while_it_sums_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowded(root, monkeypatch) as (hosted, session):
+        hosted.say("answer 3 " + "word " * 90)
+        hosted.end()
+        await session.chat.ask("question 3")
+        await session.chat.finished()
+        hosted.say("They talked")
+        before = len(hosted.creates)
+        await session.chat.ask("question 4")
+        await Witness(session).until(lambda: len(hosted.creates) > before)
+        await session.chat.stop()
+        assert not session.chat.busy
+        assert len(hosted.creates) == before + 1, "the question itself was not sent"
+        assert session.chat.summarised == 0
 
 
 async def test_a_stop_takes_effect_at_the_token(

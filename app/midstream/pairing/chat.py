@@ -1,8 +1,8 @@
 """A conversation with the session's model: questions are answered in words and change nothing.
 
 What was said is what the model remembers: a question goes out with as many of the earlier exchanges
-as there is room for.  Files are read anew for every question, so that no answer is about an old
-text.
+as there is room for, and to a hosted model with its summary of the others.  Files are read anew for
+every question, so that no answer is about an old text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.conversation import (
     Entry,
+    Exchange,
     Herald,
     Speech,
     exchanges,
@@ -32,7 +33,11 @@ from midstream.pairing.request.context import (
     estimate,
     limit_of,
 )
-from midstream.pairing.request.prompts import QUESTION_INSTRUCTIONS, question_message
+from midstream.pairing.request.prompts import (
+    QUESTION_INSTRUCTIONS,
+    SUMMARY_INSTRUCTIONS,
+    question_message,
+)
 from midstream.pairing.status import (
     ConversationHeard,
     Cost,
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
     from midstream.responses.stream import Stream
     from midstream.workspace.files import Workspace
 
+_BEFORE: Final = "What was asked and answered before, summed up:"
 MEMORY_SHARE: Final = 0.5
 """Of what may be sent along that earlier exchanges may take."""
 LONGEST_ANSWER: Final = 60_000
@@ -64,6 +70,15 @@ TEMPERATURE: Final = 0.3
 """Of answers in words by our own server: small models that are greedy turn in circles."""
 MOST_TOLD: Final = 6_000
 """Characters of the last exchanges that an instruction is sent with."""
+
+KEPT_SHARE: Final = 0.5
+"""Of that what is kept in full when the rest is summed up, so that this is not due again soon."""
+MOST_SUMMARY: Final = 800
+"""Tokens of a summary; a longer one is cut."""
+SUMMARY_SHARE: Final = 1 / 8
+"""Of what may be sent along that a summary may take."""
+LONGEST_SUMMARISED: Final = 4_000
+"""Characters of a question or an answer that are summarised."""
 
 _DIGITS: Final = re.compile(r"\d+")
 
@@ -89,6 +104,7 @@ class Chat:
     Attributes:
         entries: What was said, in order.
         forgotten: Exchanges that the model was not sent with the last question, for want of room.
+        summarised: Exchanges of which it was sent a summary.
         context: What was sent along with the last question.
         permission: Whether the model may look at files.
     """
@@ -110,8 +126,9 @@ class Chat:
         offers_tools: bool = True,
     ) -> None:
         self.entries: list[Entry] = list(earlier)
-        self.forgotten = 0
+        self.forgotten = self.summarised = 0
         self.context = Context()
+        self._summary = ""
         self.permission = LookPermission()
         self._offers = offers_tools
         self._room = 0
@@ -160,10 +177,14 @@ class Chat:
 
     @property
     def facts(self) -> Sequence[str]:
-        """What the model does not remember any more, in words."""
-        if not self.forgotten:
-            return ()
-        return (f"the first {counted(self.forgotten, 'question')} forgotten",)
+        """What the model does not remember any more, or not in full, in words."""
+        told: list[str] = []
+        if self.summarised:
+            told.append(f"the first {counted(self.summarised, 'question')} summarised")
+        if self.forgotten:
+            which = "next" if self.summarised else "first"
+            told.append(f"the {which} {counted(self.forgotten, 'question')} forgotten")
+        return told
 
     @property
     def recent(self) -> str:
@@ -249,7 +270,8 @@ class Chat:
         if not self.entries:
             return
         self.entries.clear()
-        self.forgotten = 0
+        self.forgotten = self.summarised = 0
+        self._summary = ""
         with suppress(UserError, OSError):
             self._journal.add(ChatEntry([], fresh=True))
         self._herald.heard()
@@ -274,10 +296,8 @@ class Chat:
             self._status.enter(SessionState.READY)
 
     def _begin(self, question: Question, context: Context) -> None:
-        remembered, room = self._remembered()
-        self._room = int((room - context.tokens) * CHARACTERS_PER_TOKEN)
+        self._room = int((self._remembered()[1] - context.tokens) * CHARACTERS_PER_TOKEN)
         text, path, cursor = question.text, question.path, question.cursor
-        self.forgotten = len(exchanges(self.entries)) - len(remembered) // 2
         self.context = context
         where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
         asked = question_message(text, context, where)
@@ -285,26 +305,80 @@ class Chat:
         self._idle.clear()
         self.entries.append(Speech("user", text))
         self._herald.heard()
-        self._spawn(self._answer(reply, [*remembered, ("user", asked)]))
+        self._spawn(self._answer(reply, asked))
 
     def _remembered(self) -> tuple[list[Message], int]:
         """The newest exchanges that there is room for as messages, and the tokens that are left."""
         limit = limit_of(self._server.model_info.context_length)
-        room = int(limit * MEMORY_SHARE)
         messages: list[Message] = []
-        spent = 0
-        for each in reversed(exchanges(self.entries)):
-            spent += estimate(each.asked) + estimate(each.answered)
-            if spent > room:
-                break
-            messages[:0] = [("user", each.asked), ("assistant", each.answered)]
+        older, newer = self._split(MEMORY_SHARE)
+        for each in newer:
+            messages += [("user", each.asked), ("assistant", each.answered)]
             limit -= estimate(each.asked) + estimate(each.answered)
+        if self._summary:
+            messages[:0] = [("user", f"{_BEFORE}\n{self._summary}"), ("assistant", "Understood.")]
+        if self._summary or (older and not self._server.own):
+            limit -= self._summary_room
         return messages, limit
 
-    async def _answer(self, reply: _Reply, messages: list[Message]) -> None:
+    @property
+    def _summary_room(self) -> int:
+        """Tokens that a summary may take."""
+        limit = limit_of(self._server.model_info.context_length)
+        return min(MOST_SUMMARY, int(limit * SUMMARY_SHARE))
+
+    def _split(self, share: float) -> tuple[list[Exchange], list[Exchange]]:
+        """The exchanges after the summary that do not fit a share of the budget, and the newer."""
+        said = exchanges(self.entries)[self.summarised :]
+        room = int(limit_of(self._server.model_info.context_length) * share)
+        first = len(said)
+        while first and room >= 0:
+            room -= estimate(said[first - 1].asked) + estimate(said[first - 1].answered)
+            first -= room >= 0
+        return said[:first], said[first:]
+
+    async def _summarise(self, reply: _Reply) -> None:
+        """Have the model sum up what does not fit any more; without a summary it is left out."""
+        from midstream.responses.events import Finished
+
+        if self._server.own or not self._split(MEMORY_SHARE)[0]:
+            return
+        older, _ = self._split(MEMORY_SHARE * KEPT_SHARE)
+        told = [f"Earlier:\n{self._summary}"] if self._summary else []
+        for each in older:
+            asked, answered = each.asked[:LONGEST_SUMMARISED], each.answered[:LONGEST_SUMMARISED]
+            told.append(f"Asked: {asked}\nAnswered: {answered}")
+        most = int(limit_of(self._server.model_info.context_length) * CHARACTERS_PER_TOKEN)
+        client = await self._server.ready_beside()
+        self._status.disclose(self._server.disclosure())
+        stream = await client.create(
+            messages=[("user", "\n\n".join(told)[-most:])],
+            instructions=SUMMARY_INSTRUCTIONS,
+            effort=self._effort.passed_on(),
+            prose=True,
+        )
+        reply.stream = stream
+        if not reply.live:
+            await stream.interrupt()
+        complete = False
+        async for event in stream:
+            if isinstance(event, Finished):
+                self._count(event)
+                complete = event.status == "completed"
+        if not complete or not stream.text.strip() or not reply.live:
+            return
+        self._summary = stream.text.strip()[: int(self._summary_room * CHARACTERS_PER_TOKEN)]
+        self.summarised += len(older)
+        self._remark(f"{counted(len(older), 'earlier exchange')} summarised.")
+
+    async def _answer(self, reply: _Reply, asked: str) -> None:
         """Have a question answered, to the end."""
         try:
-            await self._converse(reply, messages)
+            self._status.meter.start_turn()
+            with suppress(UserError):  # The question itself says what is wrong.
+                await self._summarise(reply)
+            self.forgotten = len(self._split(MEMORY_SHARE)[0])
+            await self._converse(reply, [*self._remembered()[0], ("user", asked)])
         except UserError as error:
             if reply.live:
                 self._remark(f"No answer: {error}")
@@ -325,7 +399,6 @@ class Chat:
         """
         client = await self._server.ready_beside()
         self._status.disclose(self._server.disclosure())
-        self._status.meter.start_turn()
         self._looking.begin(self._room)
 
         async def ask(told: list[Message]) -> Sequence[Message]:
