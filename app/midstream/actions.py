@@ -163,6 +163,8 @@ ACTIONS: Final = (
     Action("conversation.new", "alt+n", "converse.renew", "new conversation", "Begin a new conversation with the model or the coding agent", _W, _A),
     Action("conversation.propose", "I", "converse.propose", "take code", "Make hunks of code in the last answer of the conversation", _W),
     Action("conversation.places", "O", "converse.places", "places", "Open a place that the last answer of the conversation names", _W),
+    Action("plan.next", "full_stop", "steer.next_step", "next step", "Carry out the next step of the plan", _W),
+    Action("plan.edit", "alt+p", "steer.edit_plan", "edit plan", "Edit the plan: reorder, change, drop and add steps", _W, _A),
     Action("conversation.up", "ctrl+pageup", "converse.scroll_up", "said before", "Scroll the conversation up", _W, _A),
     Action("conversation.down", "ctrl+pagedown", "converse.scroll_down", "said after", "Scroll the conversation down", _W, _A),
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from midstream.edits.hunks import HunkState, Quarantine
-from midstream.pairing.journal import KINDS, Replay
+from midstream.pairing.journal import Replay
+from midstream.pairing.journal_entries import KINDS
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings

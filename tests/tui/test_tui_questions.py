@@ -311,3 +311,54 @@ def test_places_are_links(text: str, hrefs: list[str]) -> None:
 )
 def test_where_a_link_leads(href: str, place: str) -> None:
     assert str(place_of(href)) == place
+
+
+PLAN = "1. total: skip None\n2. names: sort them\n"
+TOTAL = (
+    "shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n"
+    "    return sum(row or 0 for row in rows)\n>>>>>>> REPLACE\n"
+)
+
+
+async def test_a_plan_is_made_edited_and_carried_out_by_keys(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("plan: make it robust")
+        await stage.until(lambda: "Plan" in stage.title, "its title")
+        await stage.press("enter")
+        hosted.say(PLAN)
+        hosted.end()
+        await stage.until(lambda: "A plan of 2 steps" in stage.notice, "a plan")
+        await stage.until(lambda: "· 1. total: skip None" in shown(stage), "its steps")
+        assert (root / "shop.py").read_text() == SHOP
+
+        await stage.press("escape", "alt+p")
+        await stage.until(lambda: stage.composer.text == f"plan:\n{PLAN}".strip(), "to be edited")
+        stage.composer.put("plan:\n1. total: skip None\n2. names: leave out")
+        await stage.press("enter")
+        await stage.until(lambda: "· 2. names: leave out" in shown(stage), "the edited plan")
+        assert len(hosted.creates) == 1, "the model was not needed"
+
+        hosted.say(TOTAL)
+        hosted.end()
+        await stage.press("full_stop")
+        await stage.until(lambda: "› 1. total: skip None" in shown(stage), "begun")
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        await stage.until(lambda: stage.session.status.state == "ready", "the end")
+        await stage.press("a")
+        await stage.until(lambda: "✓ 1. total: skip None" in shown(stage), "ticked off")
+        await stage.until(lambda: "Step 1 of the plan is done" in stage.notice, "told")
+        await stage.press("u")
+        await stage.until(lambda: "› 1. total: skip None" in shown(stage), "open again")
+        await stage.press("alt+n")
+        await stage.until(lambda: stage.session.chat.plan is None, "no plan any more")
+
+
+async def test_without_a_plan_its_keys_say_how_to_make_one(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await stage.press("escape", "full_stop")
+        await stage.until(lambda: "plan:" in stage.notice, "a hint")
+        await stage.press("alt+p")
+        await stage.until(lambda: "There is no plan" in stage.notice, "a hint")
+        assert not stage.composer.text

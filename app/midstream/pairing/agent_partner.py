@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from midstream.pairing.agent_conversation import AgentConversation
     from midstream.pairing.external import ExternalReview
     from midstream.pairing.feedback import Feedback
-    from midstream.pairing.journal import AgentEntry, SessionJournal
+    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.journal_entries import AgentEntry
     from midstream.pairing.put_backs import RecentWrites
     from midstream.pairing.status import SessionStatus, Spawn
 
@@ -295,7 +296,7 @@ class AgentPartner:
 
 def _entry(conversation: AgentConversation, begin: int = 0) -> AgentEntry:
     """What continues a conversation later, with what was said from an entry on."""
-    from midstream.pairing.journal import AgentEntry
+    from midstream.pairing.journal_entries import AgentEntry
 
     said = packed(conversation.entries[begin:])
     return AgentEntry(conversation.agent.key, conversation.session_id, said)

@@ -26,6 +26,7 @@ from midstream.pairing.conversation import (
     packed,
 )
 from midstream.pairing.looking import Looking, LookPermission, ToolQuestion
+from midstream.pairing.plan import steps_of
 from midstream.pairing.request.builder import Question, RequestBuilder
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
@@ -34,6 +35,7 @@ from midstream.pairing.request.context import (
     limit_of,
 )
 from midstream.pairing.request.prompts import (
+    PLAN_INSTRUCTIONS,
     QUESTION_INSTRUCTIONS,
     SUMMARY_INSTRUCTIONS,
     question_message,
@@ -47,7 +49,9 @@ from midstream.pairing.status import (
 from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
 
 if TYPE_CHECKING:
+    from midstream.agents.messages import AgentPlan
     from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.plan import Plan
     from midstream.pairing.server import ServerLink
     from midstream.pairing.status import SessionStatus, Spawn
     from midstream.pairing.turn.effort import Effort
@@ -89,11 +93,13 @@ class _Reply:
 
     Attributes:
         begin: Entries of the conversation before its question.
+        plans: Whether it is to be a plan.
         live: Whether its text still counts.
         stream: The response, once the request was sent.
     """
 
     begin: int
+    plans: bool = False
     live: bool = True
     stream: Stream | None = None
 
@@ -103,13 +109,13 @@ class Chat:
 
     Attributes:
         entries: What was said, in order.
+        steps: The plan that was made, or written, in it.
         forgotten: Exchanges that the model was not sent with the last question, for want of room.
         summarised: Exchanges of which it was sent a summary.
         context: What was sent along with the last question.
         permission: Whether the model may look at files.
     """
 
-    plan: None = None
     version = ""
 
     def __init__(
@@ -121,12 +127,14 @@ class Chat:
         status: SessionStatus,
         journal: SessionJournal,
         spawn: Spawn,
+        plan: Plan,
         earlier: Sequence[Entry] = (),
         *,
         offers_tools: bool = True,
     ) -> None:
         self.entries: list[Entry] = list(earlier)
         self.forgotten = self.summarised = 0
+        self.steps = plan
         self.context = Context()
         self._summary = ""
         self.permission = LookPermission()
@@ -148,8 +156,13 @@ class Chat:
 
     @property
     def on(self) -> bool:
-        """Whether anything was said."""
-        return bool(self.entries)
+        """Whether anything was said or planned."""
+        return bool(self.entries or self.steps)
+
+    @property
+    def plan(self) -> AgentPlan | None:
+        """The plan, if there is one, and how far its steps have come."""
+        return self.steps.shown
 
     @property
     def busy(self) -> bool:
@@ -188,15 +201,15 @@ class Chat:
 
     @property
     def recent(self) -> str:
-        """The last exchanges as text, for an instruction that refers to them; ``""`` for none."""
-        said: list[str] = []
-        room = MOST_TOLD
+        """The plan and the last exchanges as text, for an instruction that refers to them."""
+        said = [self.steps.told] if self.steps else []
+        room = MOST_TOLD - len(self.steps.told)
         for each in reversed(exchanges(self.entries)):
             text = f"Asked: {each.asked}\nAnswered: {each.answered}\n"
             room -= len(text)
             if room < 0:
                 break
-            said.insert(0, text)
+            said.insert(bool(self.steps), text)
         return "\n".join(said)
 
     async def preview(
@@ -219,6 +232,7 @@ class Chat:
         path: str | None = None,
         cursor: int | None = None,
         selection: tuple[int, int] | None = None,
+        plan: bool = False,
     ) -> None:
         """Ask; returns when the answer is on its way.  An answer that is being written ends first.
 
@@ -227,6 +241,7 @@ class Chat:
             path: The file that the user looks at, ``None`` for none.
             cursor: 0-based line of the cursor in it.
             selection: 0-based half-open range of lines that the user marked in it.
+            plan: Whether the answer is to be a plan for what ``text`` asks for.
 
         Raises:
             NotAnEditError: The model answers no questions.
@@ -245,7 +260,7 @@ class Chat:
             context = await self._builder.question_context(question, self._remembered()[1])
             await self.stop()
             if not self._closed:
-                self._begin(question, context)
+                self._begin(question, context, plan=plan)
 
     async def stop(self) -> None:
         """End the answer that is being written; what was said of it stays and is remembered."""
@@ -264,14 +279,15 @@ class Chat:
 
     async def clear(self) -> None:
         """Begin a new conversation; the journal keeps the old one."""
-        from midstream.pairing.journal import ChatEntry
+        from midstream.pairing.journal_entries import ChatEntry
 
         await self.stop()
-        if not self.entries:
+        if not self.on:
             return
         self.entries.clear()
         self.forgotten = self.summarised = 0
         self._summary = ""
+        self.steps.clear()
         with suppress(UserError, OSError):
             self._journal.add(ChatEntry([], fresh=True))
         self._herald.heard()
@@ -295,15 +311,15 @@ class Chat:
         if self._status.state in (SessionState.STARTING, SessionState.OFFLINE):
             self._status.enter(SessionState.READY)
 
-    def _begin(self, question: Question, context: Context) -> None:
+    def _begin(self, question: Question, context: Context, *, plan: bool) -> None:
         self._room = int((self._remembered()[1] - context.tokens) * CHARACTERS_PER_TOKEN)
         text, path, cursor = question.text, question.path, question.cursor
         self.context = context
         where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
         asked = question_message(text, context, where)
-        reply = self._reply = _Reply(len(self.entries))
+        reply = self._reply = _Reply(len(self.entries), plan)
         self._idle.clear()
-        self.entries.append(Speech("user", text))
+        self.entries.append(Speech("user", f"plan: {text}" if plan else text))
         self._herald.heard()
         self._spawn(self._answer(reply, asked))
 
@@ -379,6 +395,8 @@ class Chat:
                 await self._summarise(reply)
             self.forgotten = len(self._split(MEMORY_SHARE)[0])
             await self._converse(reply, [*self._remembered()[0], ("user", asked)])
+            if reply.plans and reply.live:
+                self._take_plan(reply)
         except UserError as error:
             if reply.live:
                 self._remark(f"No answer: {error}")
@@ -390,6 +408,15 @@ class Chat:
             self._idle.set()
             self._herald.heard()
             self._status.emit(QuestionAnswered())
+
+    def _take_plan(self, reply: _Reply) -> None:
+        said = (entry for entry in self.entries[reply.begin :] if isinstance(entry, Speech))
+        steps = steps_of("\n\n".join(entry.text for entry in said if entry.role == "agent"))
+        if steps:
+            self.steps.replace(steps)
+            self._status.inform(f"A plan of {counted(len(steps), 'step')}", "plan.next")
+        else:
+            self._remark("The answer has no numbered steps, so there is no plan.")
 
     async def _converse(self, reply: _Reply, messages: list[Message]) -> None:
         """Ask until the model calls no tool any more.
@@ -405,7 +432,8 @@ class Chat:
             offered = self._offers and client.takes_tools and self._looking.offered
             stream = await client.create(
                 messages=told,
-                instructions=QUESTION_INSTRUCTIONS + (TOOL_INSTRUCTIONS if offered else ""),
+                instructions=(PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS)
+                + (TOOL_INSTRUCTIONS if offered else ""),
                 effort=self._effort.passed_on(),
                 temperature=TEMPERATURE if self._server.own else None,
                 tools=DECLARATIONS if offered else (),
@@ -485,7 +513,7 @@ class Chat:
 
     def _note(self, begin: int) -> None:
         """Journal what was said from an entry on."""
-        from midstream.pairing.journal import ChatEntry
+        from midstream.pairing.journal_entries import ChatEntry
 
         with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
             self._journal.make()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.pairing.journal import BaselineEntry
+from midstream.pairing.journal_entries import BaselineEntry
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FilesTouched,

@@ -27,7 +27,8 @@ from midstream.pairing.contents import (
     reviewed_texts,
     text_now,
 )
-from midstream.pairing.journal import (
+from midstream.pairing.journal import SessionJournal, is_empty_file
+from midstream.pairing.journal_entries import (
     AbsentEntry,
     AnswerEntry,
     BaseEntry,
@@ -39,12 +40,10 @@ from midstream.pairing.journal import (
     RedoEntry,
     ReviewedEntry,
     SessionEntry,
-    SessionJournal,
     SplitEntry,
     UndoEntry,
     WritingEntry,
     WroteEntry,
-    is_empty_file,
 )
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.put_backs import PutBackQueue

@@ -21,7 +21,7 @@ from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
-from midstream.pairing.journal import QuarantineEntry, ReleaseEntry
+from midstream.pairing.journal_entries import QuarantineEntry, ReleaseEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:

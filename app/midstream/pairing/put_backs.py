@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from midstream.counting import counted
 from midstream.edits.external import waiting_hunks
-from midstream.pairing.journal import PostponeEntry
+from midstream.pairing.journal_entries import PostponeEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from midstream.pairing.feedback import Feedback
 from midstream.pairing.files import OpenFiles
 from midstream.pairing.gate import EditGate
 from midstream.pairing.guard import Guard
-from midstream.pairing.journal import AgentEntry, Replay, ResumeError, SessionJournal
+from midstream.pairing.journal import Replay, ResumeError, SessionJournal
+from midstream.pairing.journal_entries import AgentEntry
 from midstream.pairing.project_check import ProjectCheck
 from midstream.pairing.put_backs import RecentWrites
 from midstream.pairing.server import ServerLink
@@ -128,6 +129,7 @@ class PairingSession:
             settings,
             resumed.turns,
             unpacked(resumed.chat),
+            resumed.plan,
             files,
             self.server,
             self.status,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
 from midstream.pairing.chat import Chat
+from midstream.pairing.plan import Plan
 from midstream.pairing.request.builder import (
     Conversation,
     Question,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.guard import Guard, GuardStop
     from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.journal_entries import PlanEntry
     from midstream.pairing.server import ServerLink
     from midstream.pairing.status import SessionStatus, Spawn
     from midstream.pairing.turn.answer import Answer
@@ -60,6 +62,7 @@ class Turns(Sequence[Turn]):
         settings: Settings,
         turns: list[Turn],
         said: Sequence[Entry],
+        plan: PlanEntry | None,
         files: OpenFiles,
         server: ServerLink,
         status: SessionStatus,
@@ -92,6 +95,7 @@ class Turns(Sequence[Turn]):
             status,
             journal,
             spawn,
+            Plan.of(plan, turns, files.hunks, status, journal),
             said,
             offers_tools=settings.tools != "off",
         )

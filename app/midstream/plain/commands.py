@@ -91,6 +91,8 @@ class PlainCommands:
             "new": conversing.renew,
             "look": conversing.look,
             "take": self._take,
+            "plan": self._plan,
+            "next": self._next,
         }
 
     def is_file(self, name: str) -> bool:
@@ -393,6 +395,18 @@ class PlainCommands:
             await self.conversing.ask(question, self._path, self._lines)
         else:
             await self._instruct(rest, self._lines)
+
+    async def _plan(self, rest: str) -> None:
+        if wish := await self.conversing.plan(rest):
+            await self.conversing.ask(wish, self._path, self._lines, plan=True)
+
+    async def _next(self, _: str) -> None:
+        step = self._session.chat.steps.next
+        if not step:
+            raise UsageError("There is no step of a plan that has not begun; plan TEXT makes one.")
+        self._say(f"Next: {step}")
+        self._asked = step
+        await self._instruct(step, self._lines)
 
     async def _take(self, rest: str) -> None:
         await self.conversing.take(rest, self._path)

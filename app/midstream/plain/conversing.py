@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.editor import edit_text, editor_command
 from midstream.errors import UsageError
 from midstream.pairing.conversation import ToolUse, last_answer
+from midstream.pairing.plan import StepState, written_steps
 
 if TYPE_CHECKING:
     from midstream.pairing.code_blocks import CodeBlock
     from midstream.pairing.looking import ToolQuestion
     from midstream.pairing.session import PairingSession
 
+_STEP_BEGINS: Final = re.compile(r"\s+(?=\d{1,3}[.)]\s)")
+_STEP_STATES: Final = {
+    StepState.OPEN: "",
+    StepState.BEGUN: " (begun)",
+    StepState.DONE: " (done)",
+    StepState.NOTHING: " (left out)",
+}
 RELATED_S: Final = 2.0
 """Seconds that a text waits for related code: nothing is known of it before it is entered."""
 
@@ -39,14 +50,21 @@ class Conversing:
         self._printed = 0
         """Characters of it that are printed."""
 
-    async def ask(self, text: str, path: str | None, selection: tuple[int, int] | None) -> None:
+    async def ask(
+        self,
+        text: str,
+        path: str | None,
+        selection: tuple[int, int] | None,
+        *,
+        plan: bool = False,
+    ) -> None:
         """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
         chat, server = self._session.chat, self._session.server
         told = server.model_name and server.model_info.is_chat
         if told:
             turns = self._session.turns
             await turns.look_around(text, path=path, selection=selection, seconds=RELATED_S)
-        await chat.ask(text, path=path, selection=selection)
+        await chat.ask(text, path=path, selection=selection, plan=plan)
         if told:
             self._say(f"Sending {chat.context.budget}.")
 
@@ -89,6 +107,33 @@ class Conversing:
         """Let the model look at files of the folder, or not."""
         self._session.chat.allow(on=rest == "yes")
         self._say(f"The model {'may' if rest == 'yes' else 'may not'} look at files from now on.")
+
+    async def plan(self, rest: str) -> str:
+        """Show, edit or set the plan; what the model is to plan, ``""`` if nothing is asked of it.
+
+        Raises:
+            UsageError: There is no plan.
+        """
+        steps = self._session.chat.steps
+        if rest and rest != "edit":
+            # One line holds all of them.
+            listed = _STEP_BEGINS.sub("\n", rest) if rest[0].isdecimal() else rest
+            written = written_steps(listed)
+            if not written:
+                return rest
+            steps.replace(written)
+        if not steps:
+            raise UsageError("There is no plan; plan TEXT has one made.")
+        if rest == "edit":
+            command = editor_command() if self._terminal else None
+            if command is None:
+                raise UsageError("EDITOR names no editor; plan 1. TEXT 2. TEXT sets the steps.")
+            edited = await asyncio.to_thread(edit_text, command, f"{steps.text}\n", "plan.md")
+            if written := written_steps(edited or ""):
+                steps.replace(written)
+        for step, state in zip(steps.text.splitlines(), steps.states(), strict=True):
+            self._say(f"{step}{_STEP_STATES[state]}")
+        return ""
 
     async def take(self, rest: str, path: str | None) -> None:
         """Make hunks of code in the last answer; ``path`` is the file it is for if it names none.

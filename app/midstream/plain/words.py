@@ -109,6 +109,13 @@ WORDS: Final = (
     ),
     Word("mend", "mend 2", "ask the model to fix what failed at a place", r"\d+"),
     Word("take", "take, take 2", "make hunks of code in the last answer", r"\d*"),
+    Word(
+        "plan",
+        "plan, plan TEXT, plan edit, plan 1. A 2. B",
+        "the plan; have one made, change it in $EDITOR, or write it",
+        ".*",
+    ),
+    Word("next", "next", "carry out the next step of the plan"),
     Word("look", "look yes, look no", "whether the model may look at files", "yes|no", True),
     Word("new", "new", "begin a new conversation; nothing said before is sent any more"),
     Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),

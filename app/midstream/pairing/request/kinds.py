@@ -21,6 +21,8 @@ _LAST: Final = r"(?:(?:the|that|this|your|my|last|latest|previous|whole|all|thes
 _EDIT: Final = r"(?:changes?|edits?|decisions?|hunks?|answers?|it|that|this|everything)"
 _END: Final = r"(?:\s+(?:again|please|now))*\s*[.!]*\s*$"
 
+_PLAN: Final = re.compile(r"\s*plan:(?P<wish>.*)", re.IGNORECASE | re.DOTALL)
+
 
 class NotAnEditError(UserError):
     """A sentence asks for something that is not an edit.
@@ -137,6 +139,12 @@ def question_of(text: str) -> str:
     if text.startswith("?"):
         return text.lstrip("? ")
     return text if _QUESTION.match(text) else ""
+
+
+def wish_of(text: str) -> str:
+    """What a text that begins with ``plan:`` wants a plan for; ``""`` for any other text."""
+    match = _PLAN.fullmatch(text)
+    return match["wish"].strip() if match else ""
 
 
 def asks_beyond_edits(text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.writing import ReplyObserver
-from midstream.pairing.journal import (
+from midstream.pairing.journal_entries import (
     AbandonEntry,
     FinishEntry,
     FreezeEntry,

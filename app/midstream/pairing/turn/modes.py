@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from midstream.pairing.journal import AskEntry, BeginEntry, RedirectEntry
+from midstream.pairing.journal_entries import AskEntry, BeginEntry, RedirectEntry
 from midstream.pairing.renaming import renamed_again
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
 from midstream.pairing.status import FollowUpKind, Turn

@@ -46,8 +46,9 @@ _STATUS_MARKS: Final = {
     "in_progress": ("›", "accent"),
     "completed": ("✓", "success"),
     "failed": ("!", "error"),
+    "nothing": ("–", "muted"),
 }
-_ASCII_MARKS: Final = {"·": ".", "›": ">", "✓": "+", "!": "!"}
+_ASCII_MARKS: Final = {"·": ".", "›": ">", "✓": "+", "!": "!", "–": "-"}
 _ANSWERS: Final = {
     QuestionState.ALLOWED: ("allowed", "success"),
     QuestionState.REJECTED: ("rejected", "warning"),

@@ -14,12 +14,7 @@ from rich.text import Text
 from midstream.actions import Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.pairing.journal import (
-    SessionSummary,
-    delete_session,
-    earlier_sessions,
-    summarize,
-)
+from midstream.pairing.journal import SessionSummary, delete_session, earlier_sessions, summarize
 from midstream.resources import tilde
 from midstream.tui.clock import span, when
 from midstream.tui.keymap import page_bindings

@@ -154,10 +154,10 @@ class Aim(Controller):
     @property
     def asks(self) -> bool:
         """Whether the text so far is a question, which is answered in words."""
-        from midstream.pairing.request.kinds import question_of
+        from midstream.pairing.request.kinds import question_of, wish_of
 
         text = self._composer.text.strip()
-        return bool(text) and (text.startswith("?") or bool(question_of(text)))
+        return text.startswith("?") or bool(question_of(text) or wish_of(text))
 
     # showing
 
@@ -188,14 +188,16 @@ class Aim(Controller):
             pane.repaint()
             return
         if active and self.asks:
+            from midstream.pairing.request.kinds import wish_of
+
             pane.strips.scope = None
             key = self._services.key_for("models")
             how = "answered in words, nothing is changed"
             if session is not None and session.server.model_info.is_edit_model:
                 how = f"this model answers no questions; {key} chooses another"
-            title.show(
-                "Ask", "" if session is None else session.server.model_name, how, active=True
-            )
+            verb = "Plan" if wish_of(self._composer.text) else "Ask"
+            model = "" if session is None else session.server.model_name
+            title.show(verb, model, how, active=True)
             pane.repaint()
             return
         # A background turn gives way to an instruction; it is not redirected.

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from midstream.agents.messages import PermissionQuestion, ToolDiff
     from midstream.pairing.agent_conversation import AgentConversation
     from midstream.pairing.agent_partner import AgentPartner
-    from midstream.pairing.chat import Chat, ToolQuestion
+    from midstream.pairing.chat import Chat
     from midstream.pairing.code_blocks import CodeBlock
     from midstream.pairing.conversation import ToolUse
+    from midstream.pairing.looking import ToolQuestion
 
 BESIDE_FROM: Final = 110
 """Columns from which the conversation stands beside the code, not below it."""

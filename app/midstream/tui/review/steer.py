@@ -32,6 +32,7 @@ QUIT_WITHIN_S: Final = 2.0
 """A second Ctrl+C within this time quits."""
 LATE_S: Final = 1.0
 """Ctrl+C within this time after an answer has ended was meant to stop it."""
+_NO_PLAN: Final = "There is no plan; a text that begins with plan: makes one."
 _OWN_EFFORT: Final = {
     "auto": "same as low: one pass",
     "low": "one pass",
@@ -140,18 +141,24 @@ class Steer(Controller):
 
     def _deliver(self, text: str, selection: tuple[int, int] | None = None) -> None:
         """Send a text: a question to the conversation, everything else as an instruction."""
-        from midstream.pairing.request.kinds import question_of
+        from midstream.pairing.plan import written_steps
+        from midstream.pairing.request.kinds import question_of, wish_of
 
-        if question_of(text):
+        session, wish = self._state.session, wish_of(text)
+        if session is not None and (steps := written_steps(wish)):
+            session.chat.steps.replace(steps)
+            self._converse.reveal()
+            self._panes.focus(self._pane)
+        elif wish or question_of(text):
             self._ask(text, selection)
         else:
             self.instruct(text, selection)
 
     def _ask(self, text: str, selection: tuple[int, int] | None) -> None:
         """Have a question about what is on screen answered in words."""
-        from midstream.pairing.request.kinds import question_of
+        from midstream.pairing.request.kinds import question_of, wish_of
 
-        state, session = self._state, self._state.session
+        state, session, wish = self._state, self._state.session, wish_of(text)
         if session is None:
             return
         self._notices.clear()
@@ -162,7 +169,11 @@ class Steer(Controller):
         async def work() -> None:
             try:
                 await session.chat.ask(
-                    question_of(text), path=path, cursor=cursor, selection=marked
+                    wish or question_of(text),
+                    path=path,
+                    cursor=cursor,
+                    selection=marked,
+                    plan=bool(wish),
                 )
             except UserError as error:
                 self._composer.give_back(text)
@@ -171,6 +182,28 @@ class Steer(Controller):
             self._pane.mark = None
 
         self._work.run(work)
+
+    def next_step(self) -> None:
+        """Carry out the next step of the plan, as an instruction in its words."""
+        session = self._state.session
+        step = session.chat.steps.next if session is not None else ""
+        if step:
+            self.instruct(step)
+        elif session is not None and session.chat.steps:
+            self._notices.say("info", "Every step of the plan has begun.")
+        else:
+            self._notices.say("info", _NO_PLAN)
+
+    def edit_plan(self) -> None:
+        """Put the plan into the composer, to be sent again as it should be."""
+        session = self._state.session
+        if session is None or not session.chat.steps:
+            self._notices.say("info", _NO_PLAN)
+        elif self._composer.text.strip():
+            self._notices.say("info", "Send or clear what is written first.")
+        else:
+            self._composer.put(f"plan:\n{session.chat.steps.text}")
+            self._panes.focus_composer()
 
     def instruct(self, text: str, selection: tuple[int, int] | None = None) -> None:
         """Send an instruction for the lines in scope, or for ``selection``."""

@@ -1,0 +1,660 @@
+"""Every kind of entry of a session's journal: what is written, and what replaying it does.
+
+To journal another action, add a :class:`SessionEntry` to this file, and pass it to
+``SessionJournal.add`` where the action happens.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+
+from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import HunkState, HunkStore
+    from midstream.edits.proposal import FileProposal
+    from midstream.workspace.baseline import BaselineRecord
+
+
+KINDS: Final[dict[str, type[SessionEntry]]] = {}
+"""The entries of a journal by kind; every entry class registers itself."""
+MOST_RECORDED: Final = 4_000_000
+"""More bytes of a file that is no text are not recorded."""
+
+
+class EntryWriter(Protocol):
+    """What entries are written to."""
+
+    def append(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Hand the data of an entry to the file."""
+        ...
+
+    def write_unfinished_line(self, path: str) -> None:
+        """Write the rest of the text of a file."""
+        ...
+
+    def drop_unfinished_line(self, path: str) -> None:
+        """Forget the rest of the text of a file."""
+        ...
+
+    def flush(self) -> None:
+        """Return when every entry is on disk; OSError when the disk is full or gone."""
+        ...
+
+
+class Replayed:
+    """The state that a journal leads to.
+
+    Attributes:
+        hunks: All hunks and decisions.
+        files: Proposals by path.
+        digests: What each file had on disk when last read or written.
+        absent: Files for which an empty text means that there is no such file.
+        modes: Permissions of files that a decision has deleted.
+        turns: All turns, oldest first.
+        released: Hunks that the guard held back and the user released.
+        baseline: What files held before the last review, if it was kept.
+        agent: The last coding agent with all of its conversation, if there was one.
+        chat: What was said in the last conversation with the model, packed.
+        plan: Its plan, if there is one.
+        open_step: Kind of the last step if nothing says that its files were written, else ``""``.
+    """
+
+    def __init__(self) -> None:
+        from midstream.edits.hunks import HunkStore
+
+        self.hunks: HunkStore = HunkStore()
+        self.files: dict[str, FileProposal] = {}
+        self.digests: dict[str, str | None] = {}
+        self.absent: set[str] = set()
+        self.modes: dict[str, int] = {}
+        self.turns: list[Turn] = []
+        self.released: set[int] = set()
+        self.baseline: BaselineRecord | None = None
+        self.agent: AgentEntry | None = None
+        self.chat: list[dict[str, str]] = []
+        self.plan: PlanEntry | None = None
+        self.open_step = ""
+
+
+@dataclass(eq=False, repr=False)
+class SessionEntry(ABC):
+    """One entry of the journal: its fields are what is written.
+
+    ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
+    so that older journals can still be replayed.  Entries are plain dataclasses, neither frozen nor
+    comparable, because two dozen of those would cost several milliseconds at startup.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if cls.kind:
+            KINDS[cls.kind] = cls
+
+    def write(self, journal: EntryWriter) -> None:
+        """Append this entry to a journal."""
+        journal.append(self.kind, vars(self))
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """Inverse of ``write``; TypeError for missing or unknown fields."""
+        return cls(**data)
+
+    @abstractmethod
+    def replay(self, state: Replayed) -> None:
+        """Do to ``state`` what happened when this entry was written."""
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+
+
+def _unpacked(text: str) -> bytes:
+    """Inverse of ``_packed``; ValueError for anything else."""
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+
+
+@dataclass(eq=False, repr=False)
+class BaseEntry(SessionEntry):
+    """A file was opened, or its base replaced by what is on disk; no digest means no file.
+
+    Attributes:
+        path: The file.
+        data: Its bytes; none if they are too many to be recorded.
+        digest: Their digest.
+        review: Whether what another program changed waits for a decision.
+        whole: The line that stands for a file which is decided as a whole.
+        recorded: Whether ``data`` is what the file held.
+    """
+
+    kind = "base"
+    path: str
+    data: bytes
+    digest: str | None
+    review: bool = False
+    whole: str = ""
+    recorded: bool = True
+
+    @classmethod
+    def of(
+        cls, path: str, text: SourceText, data: bytes, digest: str | None, *, review: bool = False
+    ) -> Self:
+        """The entry of a text that was read, or stands for what was read."""
+        from midstream.edits.stand_ins import StandIn
+
+        if digest is None or not isinstance(text, StandIn):
+            return cls(path, data, digest, review)
+        recorded = len(data) <= MOST_RECORDED
+        return cls(path, data if recorded else b"", digest, review, text.lines[0], recorded)
+
+    def write(self, journal: EntryWriter) -> None:
+        fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
+        fields |= {"review": True} if self.review else {}
+        fields |= {"whole": self.whole, "recorded": self.recorded} if self.whole else {}
+        journal.append(self.kind, fields)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        entry = cls(**data)
+        entry.data = _unpacked(data["data"])
+        return entry
+
+    def replay(self, state: Replayed) -> None:
+        from midstream.edits.documents import SourceText
+        from midstream.edits.proposal import FileProposal
+        from midstream.edits.stand_ins import StandIn
+
+        proposal = state.files.get(self.path)
+        if self.whole:
+            former = () if proposal is None else proposal.known_texts()
+            text = StandIn.named(self.whole, self.data if self.recorded else None, former)
+        else:
+            text = SourceText.from_bytes(self.data)
+        if proposal is not None:
+            gone = self.digest is None and not self.data
+            text = proposal.without_lines() if gone else text
+            proposal.advance(text, review=self.review)
+        else:
+            state.files[self.path] = FileProposal(self.path, text, state.hunks)
+        state.digests[self.path] = self.digest
+
+
+@dataclass(eq=False, repr=False)
+class AbsentEntry(SessionEntry):
+    """From now on an empty text of this file means that there is no such file."""
+
+    kind = "absent"
+    path: str
+
+    def replay(self, state: Replayed) -> None:
+        state.absent.add(self.path)
+
+
+@dataclass(eq=False, repr=False)
+class BaselineEntry(SessionEntry):
+    """What files held before a review; replaces an earlier one.  See ``BaselineRecord``."""
+
+    kind = "baseline"
+    head: str
+    log: int
+    kept: Mapping[str, bytes | None]
+
+    def write(self, journal: EntryWriter) -> None:
+        kept = {path: None if data is None else _packed(data) for path, data in self.kept.items()}
+        journal.append(self.kind, {"head": self.head, "log": self.log, "kept": kept})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        kept = {
+            path: None if text is None else _unpacked(text) for path, text in data["kept"].items()
+        }
+        return cls(data["head"], data["log"], kept)
+
+    def replay(self, state: Replayed) -> None:
+        from midstream.workspace.baseline import BaselineRecord
+
+        state.baseline = BaselineRecord(self.head, self.log, self.kept)
+
+
+@dataclass(eq=False, repr=False)
+class ReviewedEntry(SessionEntry):
+    """What other programs wrote to a file needs no decision any more: a commit contains it."""
+
+    kind = "reviewed"
+    path: str
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].drop_external()
+
+
+@dataclass(eq=False, repr=False)
+class _TurnEntry(SessionEntry):
+    turn: Turn
+
+    def write(self, journal: EntryWriter) -> None:
+        journal.append(self.kind, {**vars(self), "turn": asdict(self.turn)})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        return super().read({**data, "turn": _read_turn(data["turn"])})
+
+    def replay(self, state: Replayed) -> None:
+        state.turns.append(self.turn)
+
+
+@dataclass(eq=False, repr=False)
+class BeginEntry(_TurnEntry):
+    """A turn opened a segment over the current base; ``repair``: its indentation is corrected."""
+
+    kind = "begin"
+    repair: bool = False
+
+    def replay(self, state: Replayed) -> None:
+        turn = self.turn
+        state.files[turn.path].begin(turn.start, turn.stop, repair_indentation=self.repair)
+        super().replay(state)
+
+
+class AskEntry(_TurnEntry):
+    """A turn began in which the model names the places itself."""
+
+    kind = "ask"
+
+
+class RedirectEntry(_TurnEntry):
+    """The frozen segment continues under another turn."""
+
+    kind = "redirect"
+
+
+class EndEntry(_TurnEntry):
+    """A turn ended."""
+
+    kind = "end"
+
+    def replay(self, state: Replayed) -> None:
+        state.turns = [self.turn if known.id == self.turn.id else known for known in state.turns]
+
+
+@dataclass(eq=False, repr=False)
+class SegmentEntry(SessionEntry):
+    """An answer that names its places itself opened a segment."""
+
+    kind = "segment"
+    path: str
+    start: int
+    stop: int
+    level: int
+    tight: bool
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].begin(
+            self.start, self.stop, match_level=self.level, tight=self.tight
+        )
+
+
+@dataclass(eq=False, repr=False)
+class WithdrawEntry(SessionEntry):
+    """A segment was taken back."""
+
+    kind = "withdraw"
+    path: str
+    serial: int
+
+    def write(self, journal: EntryWriter) -> None:
+        journal.drop_unfinished_line(self.path)
+        super().write(journal)
+
+    def replay(self, state: Replayed) -> None:
+        proposal = state.files[self.path]
+        for segment in [s for s in proposal.segments if s.serial == self.serial]:
+            proposal.withdraw(segment)
+
+
+@dataclass(eq=False, repr=False)
+class TextEntry(SessionEntry):
+    """Whole lines of a segment; written by ``SessionJournal.text``."""
+
+    kind = "text"
+    path: str
+    text: str
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].feed(self.text)
+
+
+@dataclass(eq=False, repr=False)
+class _SegmentStep(SessionEntry):
+    path: str
+
+    def write(self, journal: EntryWriter) -> None:
+        journal.write_unfinished_line(self.path)
+        super().write(journal)
+
+    def replay(self, state: Replayed) -> None:
+        getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
+
+
+@dataclass(eq=False, repr=False)
+class FreezeEntry(_SegmentStep):
+    """A segment was frozen.
+
+    Attributes:
+        keep_tail: See ``FileProposal.freeze``; journals without it kept all complete lines.
+    """
+
+    kind = "freeze"
+    keep_tail: bool = True
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].freeze(keep_tail=self.keep_tail)
+
+
+class ResumeEntry(_SegmentStep):
+    """A frozen segment goes on."""
+
+    kind = "resume"
+
+
+class FinishEntry(_SegmentStep):
+    """The text of a segment is complete."""
+
+    kind = "finish"
+
+
+@dataclass(eq=False, repr=False)
+class AbandonEntry(_SegmentStep):
+    """A segment ended before its text did.
+
+    Attributes:
+        settle_tail: See ``FileProposal.abandon``; journals without it settled every tail.
+    """
+
+    kind = "abandon"
+    settle_tail: bool = True
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].abandon(settle_tail=self.settle_tail)
+
+
+@dataclass(eq=False, repr=False)
+class DecideEntry(SessionEntry):
+    """Hunks were decided in one step."""
+
+    kind = "decide"
+    ids: list[int]
+    state: HunkState
+    note: str
+
+    def replay(self, state: Replayed) -> None:
+        from midstream.edits.hunks import HunkState
+
+        state.hunks.decide(self.ids, HunkState(self.state), self.note)
+        state.open_step = self.kind
+
+
+@dataclass(eq=False, repr=False)
+class PostponeEntry(SessionEntry):
+    """External hunks will be put back when nobody writes any more; ``None``: they will not."""
+
+    kind = "postpone"
+    ids: list[int]
+    note: str | None
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.postpone(self.ids, self.note)
+
+
+@dataclass(eq=False, repr=False)
+class AgentEntry(SessionEntry):
+    """A turn of a coding agent has ended.
+
+    Attributes:
+        agent: Its name in the catalogue, or its command.
+        session_id: What it calls the conversation.
+        said: What was said and used in the turn, as ``conversation.packed`` has it.
+    """
+
+    kind = "agent"
+    agent: str
+    session_id: str
+    said: list[dict[str, str]]
+
+    def write(self, journal: EntryWriter) -> None:
+        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
+
+    def replay(self, state: Replayed) -> None:
+        before = state.agent
+        again = before is not None and before.session_id == self.session_id
+        earlier = before.said if before is not None and again else []
+        state.agent = AgentEntry(self.agent, self.session_id, [*earlier, *self.said])
+
+
+@dataclass(eq=False, repr=False)
+class ChatEntry(SessionEntry):
+    """A question to the model was answered, or a new conversation begins.
+
+    Attributes:
+        said: What was said, as ``conversation.packed`` has it.
+        fresh: Whether what was said before is no part of the conversation any more.
+    """
+
+    kind = "chat"
+    said: list[dict[str, str]]
+    fresh: bool
+
+    def write(self, journal: EntryWriter) -> None:
+        journal.append(self.kind, {**vars(self), "said": _masked(self.said)})
+
+    def replay(self, state: Replayed) -> None:
+        state.chat = [*([] if self.fresh else state.chat), *self.said]
+
+
+@dataclass(eq=False, repr=False)
+class PlanEntry(SessionEntry):
+    """The plan has these steps from now on; none: there is no plan.
+
+    Attributes:
+        texts: What each step asks for.
+        turns: The turn that carries each out, 0 for none.
+    """
+
+    kind = "plan"
+    texts: list[str]
+    turns: list[int]
+
+    def write(self, journal: EntryWriter) -> None:
+        from midstream.guard.secrets import mask
+
+        journal.append(self.kind, {**vars(self), "texts": [mask(text) for text in self.texts]})
+
+    def replay(self, state: Replayed) -> None:
+        state.plan = self
+
+
+def _masked(said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """What was said, without credentials."""
+    from midstream.guard.secrets import mask
+
+    def masked(text: str) -> str:
+        return "\n".join(map(mask, text.split("\n")))
+
+    return [{name: masked(text) for name, text in entry.items()} for entry in said]
+
+
+@dataclass(eq=False, repr=False)
+class ProposeEntry(SessionEntry):
+    """A call of an agent's tool that waits for decisions would leave a file like this."""
+
+    kind = "propose"
+    path: str
+    call: int
+    after: list[str]
+
+    def replay(self, state: Replayed) -> None:
+        state.files[self.path].propose(self.after, self.call)
+
+
+@dataclass(eq=False, repr=False)
+class AnswerEntry(SessionEntry):
+    """The call was answered."""
+
+    kind = "answer"
+    call: int
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.answer(self.call)
+
+
+@dataclass(eq=False, repr=False)
+class DropCallEntry(SessionEntry):
+    """What is left of the call will not be written."""
+
+    kind = "drop_call"
+    call: int
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.drop_call(self.call)
+
+
+@dataclass(eq=False, repr=False)
+class DecideLinesEntry(SessionEntry):
+    """Some lines of a hunk were decided in one step."""
+
+    kind = "decide_lines"
+    id: int
+    start: int
+    stop: int
+    state: HunkState
+    note: str
+
+    def replay(self, state: Replayed) -> None:
+        from midstream.edits.hunks import HunkState
+
+        decision = HunkState(self.state)
+        state.hunks.decide_lines(self.id, self.start, self.stop, decision, self.note)
+        state.open_step = self.kind
+
+
+@dataclass(eq=False, repr=False)
+class SplitEntry(SessionEntry):
+    """A hunk was split."""
+
+    kind = "split"
+    id: int
+    cuts: list[tuple[int, int]]
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.split(self.id, [(old, new) for old, new in self.cuts])
+
+
+@dataclass(eq=False, repr=False)
+class EditEntry(SessionEntry):
+    """The user wrote the new lines of a hunk."""
+
+    kind = "edit"
+    id: int
+    new: list[str]
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.edit(self.id, self.new)
+
+
+@dataclass(eq=False, repr=False)
+class QuarantineEntry(SessionEntry):
+    """The guard holds a hunk back; earlier versions wrote the reason as ``note``."""
+
+    kind = "quarantine"
+    id: int
+    rule: str = ""
+    message: str = ""
+    note: str = ""
+
+    def replay(self, state: Replayed) -> None:
+        from midstream.edits.hunks import Quarantine
+
+        rule, message = self.rule, self.message
+        if self.note:  # "rule: message"; the rule tells that a line is kept masked.
+            rule, _, message = self.note.partition(": ")
+        state.hunks.quarantine(self.id, Quarantine(rule, message))
+
+
+@dataclass(eq=False, repr=False)
+class ReleaseEntry(SessionEntry):
+    """The user released a quarantined hunk."""
+
+    kind = "release"
+    id: int
+    note: str
+
+    def replay(self, state: Replayed) -> None:
+        state.hunks.release(self.id, self.note)
+        state.released.add(self.id)
+
+
+class UndoEntry(SessionEntry):
+    """The last step was undone."""
+
+    kind = "undo"
+
+    def replay(self, state: Replayed) -> None:
+        getattr(state.hunks, self.kind)()  # The kind is the method's name.
+        state.open_step = self.kind
+
+
+class RedoEntry(UndoEntry):
+    """The last undone step was redone."""
+
+    kind = "redo"
+
+
+@dataclass(eq=False, repr=False)
+class WritingEntry(SessionEntry):
+    """Files are about to be written so that they have these digests; on disk when this returns.
+
+    Replay writes nothing: whether it happened is seen from the disk (``Replay.finish``).
+    """
+
+    kind = "writing"
+    digests: dict[str, str | None]
+    modes: Mapping[str, int] | None = None
+
+    def write(self, journal: EntryWriter) -> None:
+        """Raises OSError when the journal's disk is full or gone."""
+        super().write(journal)
+        journal.flush()
+
+    def replay(self, state: Replayed) -> None:
+        state.modes |= self.modes or {}
+
+
+@dataclass(eq=False, repr=False)
+class WroteEntry(SessionEntry):
+    """Those files were written."""
+
+    kind = "wrote"
+    digests: dict[str, str | None]
+
+    def replay(self, state: Replayed) -> None:
+        state.digests.update(self.digests)
+        state.open_step = ""
+
+
+def _read_turn(data: Mapping[str, Any]) -> Turn:
+    known = {field.name for field in fields(Turn)}
+    turn = Turn(**{name: value for name, value in data.items() if name in known})
+    turn.status = TurnStatus(turn.status)
+    turn.follows = None if turn.follows is None else FollowUpKind(turn.follows)
+    return turn
