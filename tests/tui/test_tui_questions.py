@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -108,6 +108,30 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
         await stage.until(lambda: stage.screen.panes.conversation is None, "hidden")
         await stage.press("D")
         await stage.until(lambda: "adds" in shown(stage), "shown again")
+
+
+@pytest.mark.parametrize(
+    "pieces", [("1. one\n2. tw", "o\n3. three\n"), ("1. one", "\n2. two\n", "3. three")]
+)
+async def test_lists_keep_their_items_however_they_are_streamed(
+    root: Path, pieces: Sequence[str]
+) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("? what is there")
+        await stage.press("enter")
+        for written in range(len(pieces)):
+            hosted.say(pieces[written])
+            so_far = "".join(pieces[: written + 1])
+            await stage.until(lambda said=so_far: said in shown(stage), "a piece")
+        hosted.end()
+        pane = stage.screen.panes.conversation
+        assert pane is not None
+
+        def items() -> list[str]:
+            return [str(item.render()) for item in pane.query("MarkdownParagraph").results(Static)]
+
+        await stage.until(lambda: items() == ["one", "two", "three"], "all items")
 
 
 async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:

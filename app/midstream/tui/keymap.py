@@ -164,6 +164,7 @@ _SHOWN: Final = {
     "question_mark": "?",
     "slash": "/",
     "exclamation_mark": "!",
+    "full_stop": ".",
     "colon": ":",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

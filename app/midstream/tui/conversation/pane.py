@@ -322,7 +322,7 @@ class ConversationPane(Widget, can_focus=True):
             elif self._stream is not None and at == len(self._widgets) - 1:
                 await self._stream.write(_inert(entry.text[length:]))
             else:
-                await widget.append(_inert(entry.text[length:]))
+                await widget.update(_inert(entry.text))
 
     def _update_tool(self, line: ToolLine) -> None:
         if line.changed():
@@ -338,14 +338,16 @@ class ConversationPane(Widget, can_focus=True):
             self._first = len(entries) - _newest(entries)
             entries = entries[self._first :]
         first = self._first + len(self._widgets)
-        added = [self._widget(entry) for entry in entries]
+        *former, newest = entries
+        last = self._widget(newest, streamed=True)
+        added = [*map(self._widget, former), last]
         self._widgets += added
-        self._lengths += map(_length, entries)
+        self._lengths += [*map(_length, former), 0]
         await self._said.mount_all(added)
+        if isinstance(last, Markdown):
+            self._stream = Markdown.get_stream(last)
         for number, entry in enumerate(entries, first):
             await self._update(number, entry)
-        if isinstance(last := added[-1], Markdown):
-            self._stream = Markdown.get_stream(last)
         if at_end:
             await self._drop_earlier()
         self._tell_earlier()
@@ -385,14 +387,17 @@ class ConversationPane(Widget, can_focus=True):
         told = f"{counted(self._first, 'earlier message')}: scroll up"
         self._earlier.update(told if self._first else "")
 
-    def _widget(self, entry: Entry) -> Static | Markdown:
-        """What an entry is shown by."""
+    def _widget(self, entry: Entry, *, streamed: bool = False) -> Static | Markdown:
+        """What an entry is shown by; of a streamed message, the text is still to be written."""
         if isinstance(entry, ToolUse):
             return ToolLine(entry)
         if entry.role == "agent":
             # One for each widget: it is asked for with each piece, and parses in a thread.
             make = cache(partial(parser, self._is_file))
-            return Markdown(_inert(entry.text), open_links=False, parser_factory=make)
+            # A stream begins with no text: Textual 8.2 appends to the last line of what a widget
+            # was made with, not to its last block, and the earlier items of a list would go.
+            text = "" if streamed else _inert(entry.text)
+            return Markdown(text, open_links=False, parser_factory=make)
         return Static(_words(entry), classes=entry.role, markup=False)
 
     def _is_file(self, path: str) -> bool:
