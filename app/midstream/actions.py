@@ -253,6 +253,7 @@ PAGE_ACTIONS: Final = (
     Action("checks.open", "enter", "open", "open", "Go to this place in the code", place=_CH),
     Action("checks.mend", "f", "mend", "ask to fix", "Ask the model to fix what failed at this place", place=_CH),
     Action("checks.run", "r,ctrl+r", "run", "run again", "Run the test command again, or stop it", place=_CH),
+    Action("checks.proposed", "p", "run_proposed", "with what is proposed", "Run it in a copy that has the undecided hunks, or stop it", place=_CH),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
     Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),

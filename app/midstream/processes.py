@@ -1,4 +1,4 @@
-"""Child processes: the memory that one takes, and an end that leaves nothing open."""
+"""Processes: whether one runs, the memory it takes, and an end that leaves nothing open."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ def resident_bytes(pid: int | str = "self") -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs, ours or another user's."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 async def uninterrupted(work: Callable[[], Awaitable[object]]) -> None:

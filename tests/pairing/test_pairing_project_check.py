@@ -24,9 +24,13 @@ from midstream.pairing.project_check import (
     UnconfirmedCommandError,
     suggested_command,
 )
+from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkDecided, SessionStatus
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
 from midstream.workspace.files import Workspace
-from tests.helpers.stepped import TIMEOUT_S
+from tests.helpers.pairing import make_repo
+from tests.helpers.stepped import TIMEOUT_S, SteppedModel
 
 
 def python(code: str) -> str:
@@ -36,7 +40,10 @@ def python(code: str) -> str:
 
 @asynccontextmanager
 async def checking(
-    root: Path, command: str | None = None, *, after_accepts: bool = False
+    root: Path,
+    command: str | None = None,
+    *,
+    after_accepts: bool = False,
 ) -> AsyncIterator[tuple[ProjectCheck, SessionStatus]]:
     """A check on a folder; what it spawned is cancelled at the end, as a session does."""
     tasks: list[asyncio.Task[None]] = []
@@ -50,6 +57,7 @@ async def checking(
         HunkStore(),
         status,
         spawn,
+        dict,
         configured=command,
         after_accepts=after_accepts,
     )
@@ -289,3 +297,114 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Makefile")
     os.mkfifo(tmp_path / "package.json")
     assert suggested_command(tmp_path) is None
+
+
+SHOP = "def total(rows):\n    return sum(rows)\n"
+TESTED = """\
+from shop import total
+
+
+def test_total():
+    assert total([1, 2]) == 4
+"""
+
+
+@asynccontextmanager
+async def proposing(
+    tmp_path: Path, endpoint: Endpoint, model: SteppedModel, command: str
+) -> AsyncIterator[PairingSession]:
+    """A session in which a hunk waits that makes the test pass."""
+    root = make_repo(tmp_path / "work", {"shop.py": SHOP, "test_shop.py": TESTED})
+    async with await PairingSession.open(
+        root, settings=Settings(check_command=command), endpoint=endpoint, watch=False
+    ) as session:
+        await session.turns.instruct("add one", path="shop.py", cursor=0)
+        for text in ("def total(rows):\n", "    return sum(rows) + 1\n", None):
+            model.give(text)
+        await session.turns.finished()
+        assert session.hunks.undecided()
+        yield session
+
+
+def copies_in(folder: Path) -> list[Path]:
+    return list(folder.glob("midstream-copy-*"))
+
+
+PYTEST = shlex.join([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"])
+
+
+async def test_it_runs_with_the_hunks_that_wait(
+    tmp_path: Path, endpoint: Endpoint, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with proposing(tmp_path, endpoint, model, PYTEST) as session:
+        check, root = session.check, session.workspace.root
+        await check.start()
+        await finished(check)
+        assert check.state is CheckState.FAILED
+        assert [finding.place for finding in check.findings] == ["test_shop.py:5"]
+        await check.start(proposed=True)
+        await finished(check)
+        assert check.state is CheckState.PASSED, list(check.output)
+        assert check.title.endswith(" with 1 undecided hunk")
+        assert "with 1 undecided hunk: passed" in session.status.notices[-1].text
+        assert (root / "shop.py").read_text() == SHOP
+        assert not copies_in(tmp_path)
+        for hunk in session.hunks.undecided():
+            await session.files.reject(hunk.id)
+        with pytest.raises(UserError, match="No hunk waits for a decision"):
+            await check.start(proposed=True)
+        assert check.state is CheckState.PASSED
+
+
+async def test_places_in_the_copy_are_places_of_the_folder(
+    tmp_path: Path, endpoint: Endpoint, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = (
+        "import os, sys; print(os.path.abspath('shop.py') + ':2: error: wrong')\n"
+        "open('shop.py', 'w').close(); sys.exit(1)"
+    )
+    async with proposing(tmp_path, endpoint, model, python(code)) as session:
+        check, root = session.check, session.workspace.root
+        await check.start(proposed=True)
+        await finished(check)
+        assert [finding.place for finding in check.findings] == ["shop.py:2"]
+        assert list(check.output) == [f"{root / 'shop.py'}:2: error: wrong"]
+        assert (root / "shop.py").read_text() == SHOP
+        assert "` with 1 undecided hunk failed with exit code 1" in check.failure()
+
+
+async def test_stopping_and_closing_leave_no_copy(
+    tmp_path: Path, endpoint: Endpoint, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = "import time; print('begun', flush=True); time.sleep(600)"
+    async with proposing(tmp_path, endpoint, model, python(code)) as session:
+        check = session.check
+        await check.start(proposed=True)
+        await check.stop()  # while the copy is made, or when it was
+        await finished(check)
+        assert check.state is CheckState.STOPPED
+        await check.start(proposed=True)
+        await until(lambda: check.output)
+        await check.stop()
+        await finished(check)
+        assert check.state is CheckState.STOPPED
+        assert not copies_in(tmp_path)
+        await check.start(proposed=True)
+        await until(lambda: check.output)
+    assert not copies_in(tmp_path)
+
+
+async def test_a_command_that_cannot_be_started_in_a_copy_is_a_notice(
+    tmp_path: Path, endpoint: Endpoint, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with proposing(tmp_path, endpoint, model, "no-such-program -q") as session:
+        await session.check.start(proposed=True)
+        await finished(session.check)
+        assert session.check.state is CheckState.BROKEN
+        assert "cannot be started" in session.status.notices[-1].text
+    assert not copies_in(tmp_path)

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.pairing import journal as journals
-from midstream.pairing import put_backs
+from midstream.pairing import journal_entries, put_backs
 from midstream.pairing.contents import LONGEST_TEXT, NotTextFileError
 from midstream.pairing.journal import Replay
 from midstream.pairing.session import PairingSession
@@ -190,7 +189,7 @@ async def test_a_put_back_is_undone_after_a_resume(
     recorded: bool,
 ) -> None:
     if not recorded:
-        monkeypatch.setattr(journals, "MOST_RECORDED", 100)
+        monkeypatch.setattr(journal_entries, "MOST_RECORDED", 100)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:

@@ -79,6 +79,30 @@ async def test_the_model_is_asked_to_fix_a_place(project: Path) -> None:
         await stage.until(lambda: not turn.running, "end")
 
 
+async def test_what_is_proposed_is_run_in_a_copy(project: Path) -> None:
+    code = "print(open('pkg/things.py').read().count('counted'))"
+    async with on_stage(project, settings=settings(code)) as stage:
+        screen = await checks(stage)
+        await ended(stage, CheckState.PASSED)
+        assert list(stage.session.check.output) == ["0"]
+        assert "p with what is proposed" in hints(screen)
+        await stage.press("p")
+        await stage.until(lambda: "No hunk waits for a decision" in screen.notice.text, "why not")
+        await stage.press("escape")
+        stage.pane.focus()
+        turn = await stage.session.turns.instruct("count", path="pkg/things.py", cursor=7)
+        for text in ("def count(rows):\n", "    return counted(rows)\n", None):
+            stage.model.give(text)
+        await stage.until(lambda: not turn.running, "end")
+        screen = await page(stage, "ctrl+r", ChecksScreen)
+        await stage.press("p")
+        await stage.until(lambda: list(stage.session.check.output) == ["1"], "the copy's text")
+        await stage.until(
+            lambda: "with 1 undecided hunk" in screen.title_row.render().plain, "its title"
+        )
+        assert "counted" not in (project / "pkg/things.py").read_text()
+
+
 async def test_a_run_is_stopped_and_begun_again(project: Path) -> None:
     code = "import time; print('begun', flush=True); time.sleep(600)"
     async with on_stage(project, settings=settings(code)) as stage:

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from midstream import processes
 from midstream.agents.hook_client import (
     HOOK_TIMEOUT_S,
     is_private,
@@ -257,11 +258,10 @@ class HookEndpoint:
 def _remove_stale(folder: Path) -> None:
     """Remove what sessions left that were killed."""
     for address in folder.iterdir():
-        with contextlib.suppress(ValueError, OSError):
-            os.kill(int(address.name.rpartition("-")[2]), 0)
-            continue
-        with contextlib.suppress(OSError):
-            address.unlink()
+        pid = address.name.rpartition("-")[2]
+        if not (pid.isdecimal() and processes.runs(int(pid))):
+            with contextlib.suppress(OSError):
+                address.unlink()
 
 
 def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 The command is the user's setting, or one that the folder's files suggest. A folder may come from
 anywhere, so what it suggests runs only after it was confirmed, once per folder and command. It runs
-on the files as they are on disk: hunks that were accepted are in them, others are not.
+on the files as they are on disk, where hunks that were accepted are in them and others are not, or
+in a throw-away copy of the folder that also has the hunks that wait for a decision.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -34,7 +35,12 @@ from midstream.workspace.paths import root_key, shown
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
+    from midstream.pairing.files import OpenFiles
+    from midstream.workspace.copies import FolderCopy
     from midstream.workspace.files import Workspace
+
+Proposed = Callable[[], Mapping[str, bytes | None]]
+"""What files would have if all hunks were accepted that wait; ``None``: no such file."""
 
 MOST_LINES: Final = 5_000
 """Lines of output that are kept, the last ones."""
@@ -101,6 +107,7 @@ class ProjectCheck:
         output: The last lines of its output, without escape sequences.
         dropped: How many lines before these were dropped.
         seconds: How long the last run took, or has taken so far.
+        waiting: How many hunks that wait for a decision the last run had; 0: it ran on the disk.
     """
 
     def __init__(
@@ -109,6 +116,7 @@ class ProjectCheck:
         hunks: HunkStore,
         status: SessionStatus,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        proposed: Proposed,
         *,
         configured: str | None,
         after_accepts: bool,
@@ -117,8 +125,10 @@ class ProjectCheck:
         self.command: CheckCommand | None = None
         self.exit_code: int | None = None
         self.output: deque[str] = deque(maxlen=MOST_LINES)
-        self.dropped = 0
+        self.dropped = self.waiting = 0
         self._workspace = workspace
+        self._folder = workspace.root
+        self._proposed = proposed
         self._hunks = hunks
         self._status = status
         self._spawn = spawn
@@ -147,6 +157,17 @@ class ProjectCheck:
         return (time.monotonic() if self.running else self._ended) - self._begun
 
     @property
+    def on_top(self) -> str:
+        """What the last run had besides the files on disk, for people; "" for nothing."""
+        return f"with {counted(self.waiting, 'undecided hunk')}" if self.waiting else ""
+
+    @property
+    def title(self) -> str:
+        """The command and what it runs on, for people; "" before the first run."""
+        command = shown(self.command.text) if self.command else ""
+        return " ".join(filter(None, (command, self.on_top)))
+
+    @property
     def summary(self) -> str:
         """How it stands, in a few words."""
         found = counted(len(self.findings), "place") if self.findings else ""
@@ -164,15 +185,17 @@ class ProjectCheck:
             return CheckCommand(self._configured, "your settings", own=True)
         return await asyncio.to_thread(suggested_command, self._workspace.root)
 
-    async def start(self, *, confirmed: bool = False) -> None:
-        """Run the command; returns when it is running.
+    async def start(self, *, confirmed: bool = False, proposed: bool = False) -> None:
+        """Run the command; returns when it is running, or its copy is being made.
 
         Args:
             confirmed: The user has just confirmed it for this folder.
+            proposed: Whether to run it in a copy of the folder that has the hunks that wait for a
+                decision. What is wrong with the copy is told by a notice.
 
         Raises:
             UnconfirmedCommandError: It has to be confirmed first.
-            UserError: There is no command, it runs already, or it cannot be started.
+            UserError: There is no command, it runs already, no hunk waits, or it cannot be started.
         """
         if self.running:
             raise UserError(
@@ -185,20 +208,27 @@ class ProjectCheck:
                 "Nothing in this folder says how it is tested",
                 'set check_command in the settings, such as check_command = "pytest -q"',
             )
+        changes = self._proposed() if proposed else None
+        if changes is not None and not changes:
+            raise UserError(
+                "No hunk waits for a decision", "run the tests on the files as they are"
+            )
         fact = f"check {root_key(self._workspace.root)} {command.text}"
         if not command.own:
             if confirmed:
                 await asyncio.to_thread(note_told, fact)
             elif not await asyncio.to_thread(was_told, fact):
                 raise UnconfirmedCommandError(command)
-        await self._start(command)
+        await self._start(command, changes)
 
     async def stop(self) -> None:
         """End the command and everything that it has started in its process group."""
         process = self._process
-        if process is None or not self.running:
+        if not self.running:
             return
         self._stopped = True
+        if process is None:  # Its copy is being made.
+            return
         _signal(process, signal.SIGTERM)
         try:
             async with asyncio.timeout(END_S):
@@ -221,7 +251,8 @@ class ProjectCheck:
             return ""
         places = [f"{each.place}: {each.message}" for each in self.findings[:MOST_TOLD]]
         end = list(self.output)[-2 * AROUND :]
-        head = f"`{self.command.text}` {self.summary}"
+        command = " ".join(filter(None, (f"`{self.command.text}`", self.on_top)))
+        head = f"{command} {self.summary}"
         return "".join(f"{line}\n" for line in (head, *places, "", "Its output ends with:", *end))
 
     def instruction(self, finding: Finding, *, with_output: bool) -> str:
@@ -240,41 +271,99 @@ class ProjectCheck:
 
     # running
 
-    async def _start(self, command: CheckCommand) -> None:
+    async def _start(
+        self, command: CheckCommand, changes: Mapping[str, bytes | None] | None
+    ) -> None:
         self.command, self.exit_code, self._stopped = command, None, False
         self.output.clear()
-        self.dropped = 0
+        self.dropped = self.waiting = 0
+        self._folder = self._workspace.root
         self._reader = FindingReader(self._inside)
         # Set before anything is awaited: a second key must not start a second run.
         self.state, self._begun = CheckState.RUNNING, time.monotonic()
+        self._done.clear()
+        if changes is not None:
+            self.waiting = sum(hunk.path in changes for hunk in self._hunks.undecided())
+            self._spawn(self._run_in_copy(command, changes))
+            self._status.touch()
+            return
         try:
-            words = shlex.split(command.text)
-            process = await processes.start(
-                *words,
-                cwd=self._workspace.root,
-                env=_environment(),
+            process = await self._launch(command)
+        except BaseException as error:
+            self._end(CheckState.BROKEN if isinstance(error, UserError) else CheckState.STOPPED)
+            raise
+        self._spawn(self._run(process))
+        self._status.touch()
+
+    async def _run(self, process: Process) -> None:
+        state = CheckState.STOPPED
+        try:
+            state = await self._follow(process)
+        finally:
+            self._end(state)
+        self._tell()
+
+    async def _run_in_copy(
+        self, command: CheckCommand, changes: Mapping[str, bytes | None]
+    ) -> None:
+        copy, state = None, CheckState.STOPPED
+        try:
+            copy = await self._copied(changes)
+            if not self._stopped:
+                self._folder = copy.root
+                state = await self._follow(await self._launch(command, copy.python_path))
+        except UserError as error:
+            if not self._stopped:
+                state = CheckState.BROKEN
+                self._status.warn(str(error))
+        finally:
+            if copy is not None:
+                await asyncio.to_thread(copy.remove)
+            self._end(state)
+        self._tell()
+
+    async def _copied(self, changes: Mapping[str, bytes | None]) -> FolderCopy:
+        """The copy; if it is stopped or cancelled meanwhile, none is left."""
+        from midstream.workspace.copies import make_copy
+
+        root, unwanted = self._workspace.root, lambda: self._stopped
+        making = asyncio.create_task(asyncio.to_thread(make_copy, root, changes, unwanted))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self._stopped = True
+            await asyncio.wait({making})
+            if making.exception() is None:
+                await asyncio.to_thread(making.result().remove)
+            raise
+
+    async def _launch(self, command: CheckCommand, python_path: Iterable[Path] = ()) -> Process:
+        """Start the command in the folder of this run."""
+        # Colours are for terminals, and output is wanted as it comes.
+        environment = {**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+        if first := [str(path) for path in python_path]:
+            then = os.environ.get("PYTHONPATH")
+            environment["PYTHONPATH"] = os.pathsep.join([*first, *([then] if then else ())])
+        try:
+            self._process = await processes.start(
+                *shlex.split(command.text),
+                cwd=self._folder,
+                env=environment,
                 stdin=DEVNULL,
                 stdout=PIPE,
                 stderr=STDOUT,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            self._end(CheckState.BROKEN)
             why = error.strerror if isinstance(error, OSError) else error
             raise UserError(
                 f"{shown(command.text)} cannot be started ({why})",
                 "check_command in the settings names another one",
             ) from error
-        except BaseException:
-            self._end(CheckState.STOPPED)
-            raise
-        self._process = process
-        self._done.clear()
-        self._spawn(self._follow(process))
-        self._status.touch()
+        return self._process
 
-    async def _follow(self, process: Process) -> None:
-        """Read the output to its end."""
+    async def _follow(self, process: Process) -> CheckState:
+        """Read the output to its end; returns how it ended."""
         held = True
         try:
             held = await self._read_all(process)
@@ -284,9 +373,9 @@ class ProjectCheck:
             if held:
                 _signal(process, SIGKILL)
             await processes.end(process)
-            state = CheckState.PASSED if self.exit_code == 0 else CheckState.FAILED
-            self._end(CheckState.STOPPED if self._stopped or self.exit_code is None else state)
-        self._tell()
+        if self._stopped:
+            return CheckState.STOPPED
+        return CheckState.PASSED if self.exit_code == 0 else CheckState.FAILED
 
     async def _read_all(self, process: Process) -> bool:
         """Take the output; returns whether something holds it open beyond the command's end."""
@@ -319,6 +408,7 @@ class ProjectCheck:
             self.dropped += 1
         # A progress line is overwritten in place; what it ended as counts.
         line = line.rstrip("\r").rpartition("\r")[2]
+        line = line.replace(str(self._folder), str(self._workspace.root))
         self.output.append(plain(line))
         self._reader.read(line)
 
@@ -328,9 +418,9 @@ class ProjectCheck:
         self._status.touch()
 
     def _tell(self) -> None:
-        if self.command is None or self._stopped:
+        if self.state not in (CheckState.PASSED, CheckState.FAILED):
             return
-        words = f"{shown(self.command.text)}: {self.summary}."
+        words = f"{self.title}: {self.summary}."
         if self.state is CheckState.FAILED:
             self._status.warn(words, "checks")
         else:
@@ -340,7 +430,7 @@ class ProjectCheck:
         """The name of a file in the folder, as `Workspace.relative` spells it."""
         try:
             name = self._workspace.relative(path)
-            return name if (self._workspace.root / name).is_file() else None
+            return name if (self._folder / name).is_file() else None
         except (UserError, OSError, ValueError):
             return None
 
@@ -370,9 +460,26 @@ class ProjectCheck:
             self._status.warn(str(error))
 
 
-def _environment() -> dict[str, str]:
-    # Colours are for terminals, and output is wanted as it comes.
-    return {**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
+    """What files would have if all hunks were accepted that wait; ``None``: no such file.
+
+    Only of files with such hunks. Hunks that stream, conflict or are quarantined are left out, as
+    are files whose encoding lacks a character of theirs.
+    """
+    from midstream.edits.documents import UnencodableError
+    from midstream.edits.proposal import Overlay
+
+    found: dict[str, bytes | None] = {}
+    for path, proposal in files.items():
+        overlay = Overlay(proposal)
+        if not overlay.undecided:
+            continue
+        if not overlay.source.lines and path in files.absent:
+            found[path] = None
+        else:
+            with contextlib.suppress(UnencodableError):
+                found[path] = overlay.source.to_bytes()
+    return found
 
 
 SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)

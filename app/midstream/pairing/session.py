@@ -29,7 +29,7 @@ from midstream.pairing.gate import EditGate
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal import Replay, ResumeError, SessionJournal
 from midstream.pairing.journal_entries import AgentEntry
-from midstream.pairing.project_check import ProjectCheck
+from midstream.pairing.project_check import ProjectCheck, proposed_bytes
 from midstream.pairing.put_backs import RecentWrites
 from midstream.pairing.server import ServerLink
 from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
@@ -166,6 +166,7 @@ class PairingSession:
             self.hunks,
             self.status,
             spawn,
+            lambda: proposed_bytes(files),
             configured=settings.check_command,
             after_accepts=settings.check_after_accepts,
         )

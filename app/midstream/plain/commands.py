@@ -443,19 +443,19 @@ class PlainCommands:
 
     async def _check(self, rest: str) -> None:
         """Run the project's tests, or stop them."""
-        check = self._session.check
+        check, words = self._session.check, rest.split()
         if rest == "stop":
             if not check.running:
                 raise UsageError("No test command is running.")
             await check.stop()
             return
         try:
-            await check.start(confirmed=rest == "yes")
+            await check.start(confirmed="yes" in words, proposed="proposed" in words)
         except UnconfirmedCommandError as error:
-            raise UsageError(f"{error.problem}; check yes runs it here.") from None
-        command = check.command
-        if command is not None and check.running:
-            self._say(f"{command.text} is running; check stop ends it.")
+            confirming = " ".join(["check", *words, "yes"])
+            raise UsageError(f"{error.problem}; {confirming} runs it here.") from None
+        if check.running:
+            self._say(f"{check.title} is running; check stop ends it.")
 
     async def _places(self, rest: str) -> None:
         """List the places that the tests found, or show what was printed about one."""
@@ -465,7 +465,7 @@ class PlainCommands:
             for line in (finding.place, finding.message, *check.around(finding)):
                 self._say(line)
             return
-        self._say(f"The tests: {check.summary}.")
+        self._say(f"{check.title or 'The tests'}: {check.summary}.")
         for number, finding in enumerate(check.findings, 1):
             self._say(f"{number}  {finding.place}: {finding.message}")
 

@@ -100,7 +100,13 @@ WORDS: Final = (
     ),
     Word("putback", "putback", "put back now what waits until another program has stopped writing"),
     Word("tell", "tell", "tell the agent what was put back, and why"),
-    Word("check", "check, check stop", "run the project's tests", "(?:yes|stop)?", True),
+    Word(
+        "check",
+        "check, check proposed, check stop",
+        "run the project's tests; proposed: in a copy with the undecided hunks",
+        "(?:(?:proposed )?yes|proposed|stop)?",
+        True,
+    ),
     Word(
         "places",
         "places, places 2",

@@ -93,7 +93,11 @@ class ChecksScreen(PageScreen):
         check = self.check
         command = check.command or self._suggested
         role = _ROLES.get(check.state, "muted")
-        self.title_row.show((check.summary, role), (command.text if command else "", "foreground"))
+        self.title_row.show(
+            (check.summary, role),
+            *(((check.on_top, "foreground"),) if check.on_top else ()),
+            (command.text if command else "", "foreground"),
+        )
         rows = [ListRow(_OUTPUT, ((" output", "foreground"),), ((self._printed(), "muted"),))]
         rows += [
             ListRow(
@@ -123,7 +127,8 @@ class ChecksScreen(PageScreen):
         elif check.state is CheckState.NEVER:
             text.append(
                 "The test command of this project runs on the files as they are on disk: accepted "
-                "hunks are in them, others are not.",
+                "hunks are in them, others are not. With what is proposed, it runs in a copy that "
+                "has the undecided hunks, too.",
                 muted,
             )
             lines = []
@@ -139,9 +144,8 @@ class ChecksScreen(PageScreen):
             self.detail.scroll_end(animate=False)
 
     def hidden_hints(self) -> frozenset[str]:
-        if self.finding is None:
-            return frozenset({"checks.open", "checks.mend"})
-        return frozenset()
+        hidden = {"checks.open", "checks.mend"} if self.finding is None else set[str]()
+        return frozenset(hidden | ({"checks.proposed"} if self.check.running else set()))
 
     def hint_words(self) -> dict[str, str]:
         return {"checks.run": "stop" if self.check.running else "run again"}
@@ -150,20 +154,24 @@ class ChecksScreen(PageScreen):
 
     def action_run(self) -> None:
         """Run the command, or stop it."""
-        self._begin(confirmed=False)
+        self._begin()
 
-    def _begin(self, *, confirmed: bool) -> None:
+    def action_run_proposed(self) -> None:
+        """Run the command in a copy that has the undecided hunks, or stop it."""
+        self._begin(proposed=True)
+
+    def _begin(self, *, confirmed: bool = False, proposed: bool = False) -> None:
         async def work() -> None:
             if self.check.running:
                 await self.check.stop()
                 return
             try:
-                await self.check.start(confirmed=confirmed)
+                await self.check.start(confirmed=confirmed, proposed=proposed)
             except UnconfirmedCommandError as error:
                 self._suggested = error.command
                 self.notices.ask(
                     f"{error.problem}. Run it here, now and whenever you ask for it?",
-                    ("run it", lambda: self._begin(confirmed=True)),
+                    ("run it", lambda: self._begin(confirmed=True, proposed=proposed)),
                     ("not now", self.notices.clear),
                 )
             self.show_all()
