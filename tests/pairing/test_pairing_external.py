@@ -589,3 +589,30 @@ async def test_undo_brings_a_file_back_with_its_permissions(
     ) as session:
         assert await session.files.undo()
         assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("data", "told", "hunks"),
+    [
+        (b"one\r\ntwo\r\n", "line endings (LF to CRLF)", 0),
+        (b"one\r\n2\r\n", "line endings (LF to CRLF)", 1),
+        (b"\xef\xbb\xbfone\ntwo\n", "byte order mark (added)", 0),
+        (b"one\ntwo", "final newline (removed)", 0),
+        (b"one\n2\n", "", 1),
+    ],
+)
+async def test_what_no_hunk_shows_is_told(
+    root: Path, settings: Settings, endpoint: Endpoint, data: bytes, told: str, hunks: int
+) -> None:
+    (root / "few.txt").write_bytes(b"one\ntwo\n")
+    git(root, "add", "few.txt")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "few.txt").write_bytes(data)
+        await session.review.changed({"few.txt"})
+        said = [notice.text for notice in session.status.notices if "no hunk shows" in notice.text]
+        wanted = f"few.txt: another program changed the {told}; no hunk shows that."
+        assert said == ([wanted] if told else [])
+        assert len(session.hunks.undecided("few.txt")) == hunks

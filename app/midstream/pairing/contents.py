@@ -125,3 +125,23 @@ def encode(path: str, text: SourceText) -> tuple[bytes, str]:
         hint = "keep it, or change it by hand" if is_whole(text) else "convert the file first"
         raise UserError(f"{path} was not written: {error}", hint) from None
     return data, content_digest(data)
+
+
+def unseen_change(before: SourceText, after: SourceText) -> str:
+    """What differs between two texts and is in no line, in words; "" if nothing does."""
+    if is_whole(before) or is_whole(after) or not (before.lines and after.lines):
+        return ""
+    changes: list[str] = []
+    if before.newline != after.newline:
+        ends = (_LINE_ENDS[text.newline] for text in (before, after))
+        changes.append(f"line endings ({' to '.join(ends)})")
+    if before.encoding != after.encoding:
+        changes.append(f"encoding ({before.encoding} to {after.encoding})")
+    if before.bom != after.bom:
+        changes.append(f"byte order mark ({'added' if after.bom else 'removed'})")
+    if before.lines == after.lines and before.final_newline != after.final_newline:
+        changes.append(f"final newline ({'added' if after.final_newline else 'removed'})")
+    return ", ".join(changes)
+
+
+_LINE_ENDS: Final = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}

@@ -26,6 +26,7 @@ from midstream.pairing.contents import (
     read_text,
     reviewed_texts,
     text_now,
+    unseen_change,
 )
 from midstream.pairing.journal import SessionJournal, is_empty_file
 from midstream.pairing.journal_entries import (
@@ -358,6 +359,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         if review:
             self._make_journal()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
+        unseen = unseen_change(proposal.base, text) if review and text is not None else ""
         added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
         self.digests[proposal.path] = digest
         self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, review=review))
@@ -366,6 +368,9 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             if before.get(hunk.id) not in (None, hunk.state):
                 self._status.emit(HunkDecided(proposal.path, hunk.id))
                 lost += hunk.state == "conflict"
+        if unseen:
+            what = f"another program changed the {unseen}; no hunk shows that."
+            self._status.inform(f"{proposal.path}: {what}")
         if lost:
             what, they = ("A hunk is", "it") if lost == 1 else (f"{lost} hunks are", "they")
             self._status.warn(
