@@ -414,7 +414,8 @@ class Chat:
         steps = steps_of("\n\n".join(entry.text for entry in said if entry.role == "agent"))
         if steps:
             self.steps.replace(steps)
-            self._status.inform(f"A plan of {counted(len(steps), 'step')}; begin the first", "plan.next")
+            words = f"A plan of {counted(len(steps), 'step')}; begin the first"
+            self._status.inform(words, "plan.next")
         else:
             self._remark("The answer has no numbered steps, so there is no plan.")
 
