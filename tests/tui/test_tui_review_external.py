@@ -78,3 +78,25 @@ async def test_a_put_back_waits_for_the_writer_or_for_a_key(
         await stage.press("P")
         await stage.until(lambda: "1 hunk put back" in stage.notice, "said")
         assert bill.read_text() == AFTER.replace("price + 2", "cost + 2")
+
+
+@pytest.mark.parametrize("begun", ["", "why"])
+async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: str) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project, review=True) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        if begun:
+            await stage.press(*begun)
+        bill.write_text(AFTER)
+        store = stage.session.hunks
+        await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "the first is shown")
+        if begun:
+            await stage.press("a")
+            assert stage.composer.text == "whya", "a text goes on"
+            assert len(store.undecided()) == 2
+        else:
+            await stage.press("a")
+            await stage.until(lambda: len(store.undecided()) == 1, "kept by a key")

@@ -117,7 +117,7 @@ class MidstreamApp(App[None]):
         self._terminal = asyncio.Lock()
         """Held while an editor has the terminal."""
         self._resume = resume
-        self._begin_review = review
+        self.begins_review = review
         self._agent = agent
         self._open_file = open_file
         self._endpoint = endpoint
@@ -214,7 +214,7 @@ class MidstreamApp(App[None]):
             endpoint=self._endpoint,
             replay=self._replay,
             resume=journal,
-            review=self._begin_review,
+            review=self.begins_review,
             agent=self._agent,
             introduce=self.demo is None and self._agent is None,
         )

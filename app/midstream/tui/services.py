@@ -46,6 +46,8 @@ class AppServices(Protocol):
     flags: Mapping[str, object]
     """Settings given on the command line, by field."""
     demo: DemoInfo | None
+    begins_review: bool
+    """Whether it was started to review what other programs write."""
     keys: dict[str, str]
     """Keys by action id."""
     glyphs: Glyphs

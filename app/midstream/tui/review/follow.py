@@ -83,7 +83,11 @@ class Follow(Controller):
             return
 
         async def work() -> None:
-            if not self._state.path and await self._navigate.open_path(path, focus=False):
+            if self._state.path:
+                return
+            # Who has begun a review is here to decide, unless a text was begun meanwhile.
+            decides = self._services.begins_review and not self._panes.composer.text
+            if await self._navigate.open_path(path, focus=decides):
                 self._panes.screen.call_after_refresh(
                     self._navigate.to_hunk, forward=True, undecided=True
                 )
