@@ -299,7 +299,7 @@ async def test_a_session_of_an_earlier_version_comes_back(
         assert json.loads(json.dumps([hunks, turns, files])) == [
             expected[what] for what in ("hunks", "turns", "files")
         ]
-        assert session.files.digests == expected["digests"]
+        assert session.files.disk.digests == expected["digests"]
         assert (root / "run.py").read_text() == expected["disk"]
         assert await session.files.undo() == (9,)
         assert "first_14" not in (root / "run.py").read_text()

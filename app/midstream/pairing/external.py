@@ -95,7 +95,7 @@ class ExternalReview:
             Baseline, self._files.workspace, since_commit=since_commit, record=record
         )
         self._files.reviewing = True
-        self._files.was_executable = baseline.executable
+        self._files.disk.was_executable = baseline.executable
         self._status.emit(ReviewSwitched(True))
         if not self._record(baseline):
             self._status.warn(

@@ -28,9 +28,9 @@ from midstream.pairing.contents import (
     text_now,
     unseen_change,
 )
-from midstream.pairing.journal import SessionJournal, is_empty_file
+from midstream.pairing.disk import FilesOnDisk
+from midstream.pairing.journal import SessionJournal
 from midstream.pairing.journal_entries import (
-    AbsentEntry,
     AnswerEntry,
     BaseEntry,
     DecideEntry,
@@ -43,8 +43,6 @@ from midstream.pairing.journal_entries import (
     SessionEntry,
     SplitEntry,
     UndoEntry,
-    WritingEntry,
-    WroteEntry,
 )
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.put_backs import PutBackQueue
@@ -52,7 +50,6 @@ from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
     FileOpened,
-    FileWritten,
     HunkDecided,
     HunkSettled,
     SessionStatus,
@@ -82,10 +79,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     Attributes:
         workspace: The folder.
         hunks: Every hunk of the session and its decision.
-        digests: What is on disk for each file, as last read or written; ``None``: no such file.
-        absent: Files that a decision creates or deletes: an empty text means no file.
-        modes: Permissions of files that a decision has deleted.
-        was_executable: Whether a file that was deleted was a program (may block).
+        disk: What the files have on disk.
         lock: Held while a proposal is compared with the disk.
         reviewing: Whether what other programs change waits for decisions.
         put_backs: Rejected external hunks whose lines go back later.
@@ -102,11 +96,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         writers: Writers,
         spawn: Spawn,
     ) -> None:
-        self.digests = resumed.digests
-        self.absent = resumed.absent
-        self.modes = resumed.modes
+        self.disk = FilesOnDisk(workspace, resumed, status, journal)
         self.lock = asyncio.Lock()
-        self.was_executable: Callable[[str], bool] = lambda path: False
         self.reviewing = False
         self._proposals = resumed.files
         self.hunks = resumed.hunks
@@ -189,8 +180,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         data, digest = await asyncio.to_thread(read_bytes, self.workspace, path)
         review = self.reviewing and not reviewed
         text = await text_now(proposal, data, digest, review=review)
-        if digest != self.digests[path] or text != proposal.base:
-            changed_outside = digest != self.digests[path]
+        if digest != self.disk.digests[path] or text != proposal.base:
+            changed_outside = digest != self.disk.digests[path]
             added = self._rebase(proposal, text, data, digest, review=review)
             if added:
                 self._announce_external(path, added)
@@ -203,9 +194,9 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.edits.proposal import FileProposal
 
         if digest is None:
-            self.may_vanish(path)  # first, so that no journal has the file without it
+            self.disk.may_vanish(path)  # first, so that no journal has the file without it
         proposal = self._proposals[path] = FileProposal(path, text, self.hunks)
-        self.digests[path] = digest
+        self.disk.digests[path] = digest
         self._journal.add(BaseEntry.of(path, text, data, digest))
         self._status.emit(FileOpened(path))
         return proposal
@@ -224,14 +215,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 return await self.refreshed(rel, follow=False)
             except MissingFileError:
                 path = await asyncio.to_thread(self.workspace.relative, rel)
-                self.may_vanish(path)
+                self.disk.may_vanish(path)
                 return self.adopt(path, SourceText((), ()), b"", None)
-
-    def may_vanish(self, path: str) -> None:
-        """From now on an empty text of this file means that there is no such file."""
-        if path not in self.absent:
-            self.absent.add(path)
-            self._journal.add(AbsentEntry(path))
 
     # Following the disk
 
@@ -271,10 +256,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     ) -> tuple[Hunk, ...]:
         """Make hunks of what differs on disk; arguments as for ``_rebase``."""
         path = proposal.path
-        if digest == self.digests[path]:
+        if digest == self.disk.digests[path]:
             return ()
         if digest is None:
-            self.may_vanish(path)
+            self.disk.may_vanish(path)
         added = self._rebase(proposal, text, data, digest, review=True)
         self._announce_external(path, added)
         return added
@@ -313,7 +298,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return self.adopt(path, before, old, content_digest(old))
         before = SourceText((), ()) if after is None else replace(after, lines=(), ends=())
         proposal = self.adopt(path, before, b"", None)
-        self.may_vanish(path)
+        self.disk.may_vanish(path)
         return proposal
 
     async def changed(self, paths: Iterable[str]) -> None:
@@ -332,8 +317,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         except UserError as error:
             if self.reviewing and not reviewed and isinstance(error, MissingFileError):
                 self._review(self[path], None, b"", None)
-            elif self.digests[path] is not None:
-                self.digests[path] = None
+            elif self.disk.digests[path] is not None:
+                self.disk.digests[path] = None
                 self._status.emit(FileChangedOnDisk(path))
                 kept = "its hunks are kept, but cannot be written until it is back"
                 self._status.warn(f"{error.problem.rstrip('.')}; {kept}.")
@@ -361,7 +346,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         unseen = unseen_change(proposal.base, text) if review and text is not None else ""
         added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
-        self.digests[proposal.path] = digest
+        self.disk.digests[proposal.path] = digest
         self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, review=review))
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):
@@ -396,7 +381,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
         data, _ = encode(proposal.path, proposal.base)
-        digest = self.digests[proposal.path]
+        digest = self.disk.digests[proposal.path]
         self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest))
 
     def change_message(self, path: str) -> str:
@@ -669,7 +654,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             self._announce(hunks)
             files = len({hunk.path for hunk in hunks})
             where = hunks[0].path if files == 1 else f"{files} files"
-            error = await self._sync(hunks, f"{what} in {where}")
+            texts = {path: self[path].composed() for path in {hunk.path for hunk in hunks}}
+            error = await self.disk.write(texts, f"{what} in {where}")
             if error is None:
                 return hunks
             self._announce(take_back())
@@ -819,78 +805,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def _announce(self, hunks: Iterable[Hunk]) -> None:
         for hunk in hunks:
             self._status.emit(HunkDecided(hunk.path, hunk.id))
-
-    # Writing
-
-    async def _sync(self, hunks: Sequence[Hunk], label: str) -> UserError | None:
-        """Write what the decisions ask for where the disk differs; the error if that failed."""
-        batch: dict[str, bytes | None] = {}
-        digests: dict[str, str | None] = {}
-        try:
-            for path in {hunk.path for hunk in hunks}:
-                text = self[path].composed()
-                data: bytes | None = None
-                digest: str | None = None
-                may_vanish = path in self.absent and not is_empty_file(self.digests[path])
-                if text.lines or not may_vanish:
-                    data, digest = await asyncio.to_thread(encode, path, text)
-                if digest != self.digests[path]:
-                    batch[path], digests[path] = data, digest
-            if not batch:
-                return None
-            for path in batch:
-                if self.digests[path] is None and path not in self.absent:
-                    raise UserError(f"{path} cannot be written because it is gone or unreadable.")
-            back = [
-                path for path in batch if self.digests[path] is None and batch[path] is not None
-            ]
-            gone = [path for path, data in batch.items() if data is None]
-            await asyncio.to_thread(self._note_modes, gone)
-            await self._write(batch, digests, label)
-            await asyncio.to_thread(self._restore_modes, [p for p in back if p not in self.modes])
-        except UserError as error:
-            return error
-        except OSError as error:
-            return UserError(f"The journal cannot be written ({error.strerror})", "free some space")
-        for path in batch:
-            self._status.emit(FileWritten(path))
-        return None
-
-    def _note_modes(self, paths: Iterable[str]) -> None:
-        """Note the permissions of files that are about to be deleted, for an undo."""
-        for path in paths:
-            if (mode := self.workspace.mode(path)) is not None:
-                self.modes[path] = mode
-
-    def _restore_modes(self, paths: Iterable[str]) -> None:
-        """Make programs that came back executable again; their bytes alone are not the file."""
-        for path in paths:
-            with contextlib.suppress(UserError):  # The system refuses; the text is back.
-                if self.was_executable(path):
-                    self.workspace.set_executable(path, True)
-
-    async def _write(
-        self, batch: dict[str, bytes | None], digests: dict[str, str | None], label: str
-    ) -> None:
-        expected = {path: self.digests[path] for path in batch}
-        modes = {path: self.modes[path] for path in batch if path in self.modes}
-        self._journal.add(WritingEntry(digests, modes))
-        writing = asyncio.create_task(
-            asyncio.to_thread(self.workspace.write_all, batch, expected, label, modes=modes)
-        )
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            # The thread goes on; what it has done must be known before the lock is released.
-            await asyncio.wait({writing})
-            if writing.exception() is None:
-                self._written(digests)
-            raise
-        self._written(digests)
-
-    def _written(self, digests: dict[str, str | None]) -> None:
-        self.digests.update(digests)
-        self._journal.add(WroteEntry(digests))
 
 
 def _stale(error: UserError) -> bool:

@@ -209,7 +209,7 @@ class EditGate:
             held: list[_Held] = []
             for file, proposal in opened:
                 if file.after is None:
-                    self._files.may_vanish(proposal.path)
+                    self._files.disk.may_vanish(proposal.path)
                 added = self._files.propose(proposal, file.after or (), call)
                 held.append(_Held(file, bool(added)))
             return held
@@ -244,12 +244,12 @@ class EditGate:
         try:
             proposal = await self._files.refreshed(path)
         except MissingFileError:
-            self._files.may_vanish(path)
+            self._files.disk.may_vanish(path)
             proposal = self._files.get(path)
             if proposal is None:
                 proposal = self._files.adopt(path, SourceText((), ()), b"", None)
         self._files.fold(proposal, 0, 0)
-        exists = self._files.digests[path] is not None
+        exists = self._files.disk.digests[path] is not None
         if exists is (file.before is None) or (not exists and proposal.base.lines):
             raise UnplacedError(f"{file.path} was created or deleted meanwhile; look again.")
         return proposal
