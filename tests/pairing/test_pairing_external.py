@@ -592,19 +592,25 @@ async def test_undo_brings_a_file_back_with_its_permissions(
 
 
 @pytest.mark.parametrize(
-    ("data", "told", "hunks"),
+    ("data", "told"),
     [
-        (b"one\r\ntwo\r\n", "line endings (LF to CRLF)", 0),
-        (b"one\r\n2\r\n", "line endings (LF to CRLF)", 1),
-        (b"\xef\xbb\xbfone\ntwo\n", "byte order mark (added)", 0),
-        (b"one\ntwo", "final newline (removed)", 0),
-        (b"one\n2\n", "", 1),
+        (b"one\r\n2\r\n", "line endings (LF to CRLF)"),
+        (b"\xef\xbb\xbfone\n2\n", "byte order mark (added)"),
+        (b"one\n2", "final newline (removed)"),
+        (b"one\n2\n", ""),
     ],
 )
-async def test_what_no_hunk_shows_is_told(
-    root: Path, settings: Settings, endpoint: Endpoint, data: bytes, told: str, hunks: int
+async def test_what_no_hunk_shows_is_told_and_goes_back_with_the_last_one(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    data: bytes,
+    told: str,
 ) -> None:
-    (root / "few.txt").write_bytes(b"one\ntwo\n")
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    before = b"zero\none\ntwo\n"
+    (root / "few.txt").write_bytes(before)
     git(root, "add", "few.txt")
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
@@ -615,4 +621,11 @@ async def test_what_no_hunk_shows_is_told(
         said = [notice.text for notice in session.status.notices if "no hunk shows" in notice.text]
         wanted = f"few.txt: another program changed the {told}; no hunk shows that."
         assert said == ([wanted] if told else [])
-        assert len(session.hunks.undecided("few.txt")) == hunks
+        first, second = session.hunks.undecided("few.txt")
+        assert await session.files.reject(first.id)
+        assert (root / "few.txt").read_bytes() != before
+        assert await session.files.reject(second.id)
+        assert (root / "few.txt").read_bytes() == before
+        assert await session.files.undo()
+        assert await session.files.undo()
+        assert (root / "few.txt").read_bytes() == data

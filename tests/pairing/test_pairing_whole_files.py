@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import AsyncIterator
+import stat
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.errors import UserError
 from midstream.pairing import journal_entries, put_backs
 from midstream.pairing.contents import LONGEST_TEXT, NotTextFileError
-from midstream.pairing.journal import Replay
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import Notice
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace import baseline
@@ -208,6 +211,293 @@ async def test_a_put_back_is_undone_after_a_resume(
             assert "is not kept" in session.status.notices[-1].text
 
 
+# What no line shows
+
+
+State = tuple[bytes | str, bool | str] | None
+
+
+def _make(place: Path, state: State) -> None:
+    """Write a file, delete it, or make it a link."""
+    place.unlink(missing_ok=True)
+    if state is not None and isinstance(state[0], bytes):
+        place.write_bytes(state[0])
+        place.chmod(0o755 if state[1] else 0o644)
+    elif state is not None:
+        place.symlink_to(str(state[1]))
+
+
+def _state(place: Path) -> State:
+    """All that a decision may change: content, permission to run, or where a link points."""
+    if place.is_symlink():
+        return ("link", str(place.readlink()))
+    if not place.exists():
+        return None
+    return (place.read_bytes(), bool(place.stat().st_mode & stat.S_IXUSR))
+
+
+def _link(place: Path, target: str) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+
+
+CHANGES: dict[str, tuple[str, Callable[[Path], object], str, str]] = {
+    "line ends": (
+        "run.py",
+        lambda p: p.write_bytes(b"x = 1\r\n"),
+        "LF line ends",
+        "CRLF line ends",
+    ),
+    "final newline": ("run.py", lambda p: p.write_bytes(b"x = 1"), "LF line ends", "no line end"),
+    "mark": ("run.py", lambda p: p.write_bytes(b"\xef\xbb\xbfx = 1\n"), "", "byte order mark"),
+    "program": ("run.py", lambda p: p.chmod(0o755), "", "executable"),
+    "no program": ("tool.sh", lambda p: p.chmod(0o644), "executable", ""),
+    "picture program": (PICTURE, lambda p: p.chmod(0o755), "binary file", "executable"),
+    "to a link": ("tool.sh", lambda p: _link(p, "run.py"), "executable", "link to run.py"),
+    "other target": ("link", lambda p: _link(p, "tool.sh"), "link to run.py", "link to tool.sh"),
+    "outside": ("link", lambda p: _link(p, "/etc/passwd"), "run.py", "link to /etc/passwd"),
+    "nowhere": ("link", lambda p: _link(p, "a\nb"), "run.py", "link to a\\nb"),
+    "to a file": ("link", lambda p: (p.unlink(), p.write_text("text\n")), "link to", "text file"),
+    "new link": ("new", lambda p: _link(p, "run.py"), "", "link to run.py"),
+    "no link": ("link", lambda p: p.unlink(), "link to run.py", ""),
+}
+
+
+@pytest.fixture
+def forms(root: Path) -> Path:
+    """A folder with a program and a link, too."""
+    (root / "tool.sh").write_text("#!/bin/sh\n")
+    (root / "tool.sh").chmod(0o755)
+    (root / "link").symlink_to("run.py")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "forms")
+    return root
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_what_no_line_shows_is_one_row(
+    forms: Path, settings: Settings, endpoint: Endpoint, name: str
+) -> None:
+    path, change, old, new = CHANGES[name]
+    place = forms / path
+    before = _state(place)
+    async with await PairingSession.open(
+        forms, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        change(place)
+        after = _state(place)
+        assert after != before
+        await session.review.changed({path})
+        (hunk,) = session.hunks.undecided()
+        assert (hunk.path, hunk.deleted, hunk.added) == (
+            path,
+            before is not None,
+            after is not None,
+        )
+        assert old in "".join(hunk.old)
+        assert new in "".join(hunk.new)
+        assert await session.files.reject(hunk.id), session.status.notices
+        assert _state(place) == before
+        assert git(forms, "status", "--porcelain") == ""
+        assert await session.files.undo()
+        assert _state(place) == after
+        assert await session.files.redo()
+        assert _state(place) == before
+        assert await session.files.accept(hunk.id)
+        assert _state(place) == after
+        assert (forms / "run.py").exists(), "nothing is written through a link"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_after_the_decision_lines_are_lines_again(
+    session: PairingSession, root: Path, keep: bool
+) -> None:
+    hunk = await _written(session, b"x = 1\r\n", "run.py")
+    with pytest.raises(NotTextFileError, match="reviewed as a whole"):
+        await session.files.open_text("run.py")
+    await (session.files.accept if keep else session.files.reject)(hunk.id)
+    end = b"\r\n" if keep else b"\n"
+    again = await _written(session, b"x = 1" + end + b"y = 2" + end, "run.py")
+    assert (again.old, again.new) == ((), ("y = 2",))
+    assert await session.files.reject(again.id)
+    assert (root / "run.py").read_bytes() == b"x = 1" + end
+    assert (await session.files.open_text("run.py")).base.lines
+
+
+async def test_a_model_may_write_once_it_is_decided(session: PairingSession, root: Path) -> None:
+    (root / "run.py").chmod(0o755)
+    await session.review.changed({"run.py"})
+    (hunk,) = session.hunks.undecided()
+    await session.files.accept(hunk.id)
+    proposal = await session.files.open_text("run.py")
+    assert proposal.base.lines == ("x = 1",)
+    assert _state(root / "run.py") == (b"x = 1\n", True)
+
+
+async def test_a_change_in_the_way_of_hunks_is_told(session: PairingSession, root: Path) -> None:
+    (hunk,) = [await _written(session, b"x = 2\n", "run.py")]
+    (root / "run.py").chmod(0o755)
+    await session.review.changed({"run.py"})
+    assert session.hunks.undecided() == [hunk], "it keeps its place"
+    told = (
+        "run.py: another program changed the permissions (it may be run now); no hunk shows that."
+    )
+    assert [n.text for n in session.status.notices if "no hunk" in n.text] == [told]
+    assert await session.files.reject(hunk.id)
+    assert _state(root / "run.py") == (b"x = 1\n", True)
+
+
+async def test_a_chmod_is_noticed(root: Path, settings: Settings, endpoint: Endpoint) -> None:
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        seen = Witness(session)
+        await seen.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        await session.files.open("run.py")
+        (root / "run.py").chmod(0o755)
+        await seen.until(lambda: session.hunks.undecided("run.py"))
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        (root / PICTURE).chmod(0o755)
+        await seen.until(lambda: session.hunks.undecided(PICTURE))
+        assert not session.hunks.undecided("run.py"), "our own chmod is no news"
+
+
+async def test_a_mode_that_changes_at_the_moment_of_a_decision_stays(
+    session: PairingSession, root: Path
+) -> None:
+    place = root / "run.py"
+    place.chmod(0o755)
+    await session.review.changed({"run.py"})
+    (hunk,) = session.hunks.undecided()
+    place.write_bytes(b"x = 1\r\n")
+    assert not await session.files.reject(hunk.id)
+    assert _state(place) == (b"x = 1\r\n", True)
+    (waits,) = session.hunks.undecided()
+    assert await session.files.reject(waits.id)
+    assert _state(place) == (b"x = 1\n", False)
+
+
+async def test_modes_that_git_does_not_trust_are_not_reviewed(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    git(root, "config", "core.fileMode", "false")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").chmod(0o755)
+        await session.review.changed({"run.py"})
+        assert not session.hunks.undecided()
+
+
+async def test_a_folder_without_git_has_such_rows_too(
+    tmp_path: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "link").symlink_to("run.sh")
+    async with await PairingSession.open(
+        tmp_path, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (tmp_path / "run.sh").chmod(0o755)
+        for target in ("one", "two"):
+            _link(tmp_path / "link", target)
+            await session.review.changed({"run.sh", "link"})
+        for hunk in session.hunks.undecided():
+            assert await session.files.reject(hunk.id)
+        assert _state(tmp_path / "run.sh") == (b"#!/bin/sh\n", False)
+        assert _state(tmp_path / "link") == ("link", "run.sh")
+
+
+@pytest.mark.parametrize("name", ["line ends", "program", "to a link", "other target", "no link"])
+async def test_such_a_row_comes_back_after_a_kill(
+    forms: Path, settings: Settings, endpoint: Endpoint, state: Path, name: str
+) -> None:
+    path, change, _, _ = CHANGES[name]
+    place = forms / path
+    before = _state(place)
+    options = {"settings": settings, "endpoint": endpoint, "watch": False}
+    async with await PairingSession.open(forms, **options) as session:
+        await session.review.start(since_commit=True)
+        change(place)
+        after = _state(place)
+        await session.review.changed({path})
+        (hunk,) = session.hunks.undecided()
+    for put_back in (True, False):
+        journal = Journal.latest(state, forms)
+        assert journal is not None
+        async with await PairingSession.open(
+            forms, **options, resume=journal, review=True
+        ) as session:
+            await Witness(session).until(lambda: session.review.on)
+            if put_back:
+                assert [h.id for h in session.hunks.undecided()] == [hunk.id]
+                assert await session.files.reject(hunk.id)
+                assert _state(place) == before
+            else:
+                assert not session.hunks.undecided()
+                assert await session.files.undo() == (hunk.id,)
+                assert _state(place) == after
+
+
+async def test_what_changed_while_nobody_looked_waits_after_a_resume(
+    forms: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    options = {"settings": settings, "endpoint": endpoint, "watch": False}
+    async with await PairingSession.open(forms, **options) as session:
+        await session.review.start(since_commit=True)
+        (forms / "run.py").write_text("x = 2\n")
+        await session.review.changed({"run.py"})
+    (forms / "tool.sh").chmod(0o644)
+    _link(forms / "link", "tool.sh")
+    journal = Journal.latest(state, forms)
+    assert journal is not None
+    async with await PairingSession.open(forms, **options, resume=journal, review=True) as session:
+        await Witness(session).until(lambda: len(session.hunks.undecided()) == 3)
+        await session.files.reject_all()
+        assert git(forms, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("program", "100755"),
+        ("no program", "100644"),
+        ("other target", "120000"),
+        ("new link", "120000"),
+        ("to a link", "120000"),
+        ("to a file", "100644"),
+        ("line ends", "100644"),
+    ],
+)
+async def test_such_a_change_is_committed(
+    forms: Path, settings: Settings, endpoint: Endpoint, name: str, mode: str
+) -> None:
+    path, change, _, _ = CHANGES[name]
+    async with await PairingSession.open(
+        forms, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        change(forms / path)
+        await session.review.changed({path})
+        (hunk,) = session.hunks.undecided()
+        await session.files.accept(hunk.id)
+        (change_now,) = (await session.commit.look()).files
+        assert (change_now.path, change_now.state) == (path, "unstaged")
+        await session.commit.stage(path)
+        assert git(forms, "ls-files", "-s", path).startswith(mode)
+        (change_now,) = (await session.commit.look()).files
+        assert change_now.state == "staged"
+        await session.commit.unstage(path)
+        (change_now,) = (await session.commit.look()).files
+        assert change_now.state == "unstaged"
+        assert git(forms, "diff", "--cached", "--name-only") == ""
+        await session.commit.stage(path)
+        await session.commit.commit("Change it")
+        assert git(forms, "status", "--porcelain") == ""
+
+
 @pytest.mark.fuzz
 @given(seed=st.integers(0, 2**32))
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -216,50 +506,91 @@ async def test_only_what_was_there_is_ever_written(
     tmp_path_factory: pytest.TempPathFactory,
     endpoint: Endpoint,
 ) -> None:
-    """Whatever the order, a file holds what some program wrote, and all of it can go back."""
+    """Whatever the order, a file is what some program made it, and all of it can go back."""
     rng = random.Random(seed)
     root = make_repo(tmp_path_factory.mktemp("whole"), {"run.py": "x = 1\n"})
     place = root / "a.bin"
-    first = rng.choice([None, OLD, b"text\n"])
+    contents = [OLD, NEW, b"\0", b"other text\n", b"other text\r\n", b"other text", b"more\ntext\n"]
+    states: list[State] = [None, ("link", "run.py"), ("link", "nowhere")]
+    states += [(data, program) for data in contents for program in (False, True)]
+    first = rng.choice(states)
     if first is not None:
-        place.write_bytes(first)
+        _make(place, first)
         git(root, "add", ".")
         git(root, "commit", "-qm", "file")
-    states = [None, OLD, NEW, b"\0", b"other text\n"]
-    session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
-    async with session:
-        await session.review.start(since_commit=True)
+    options = {"settings": Settings(), "endpoint": endpoint, "watch": False}
+    session = await PairingSession.open(root, **options)
+    await session.review.start(since_commit=True)
 
-        async def write() -> None:
-            data = rng.choice(states)
-            if data is not None:
-                place.write_bytes(data)
-            else:
-                place.unlink(missing_ok=True)
+    async def write() -> None:
+        state = rng.choice(states)
+        _make(place, state)
+        if rng.random() < 0.8:
             await session.review.changed({"a.bin"})
-            assert (place.read_bytes() if place.exists() else None) == data
+        assert _state(place) == state, "looking writes nothing"
 
-        async def decide() -> None:
-            before = place.read_bytes() if place.exists() else None
-            for hunk in session.hunks.undecided()[:1]:
-                if rng.random() < 0.4:
-                    await session.files.accept(hunk.id)
-                    assert (place.read_bytes() if place.exists() else None) == before
-                else:
-                    await session.files.reject(hunk.id)
+    async def chmod() -> None:
+        now = _state(place)
+        if now is not None and now[0] != "link":
+            _make(place, (now[0], not now[1]))
+            await session.review.changed({"a.bin"})
 
+    async def decide() -> None:
+        before = _state(place)
+        for hunk in session.hunks.undecided()[:1]:
+            if rng.random() < 0.4:
+                await session.files.accept(hunk.id)
+                assert _state(place) == before, "keeping writes nothing"
+            else:
+                await session.files.reject(hunk.id)
+
+    async def travel() -> None:
+        await rng.choice([session.files.undo, session.files.redo])()
+
+    async def read() -> None:
+        """A model is about to write into it."""
+        before = _state(place)
+        with contextlib.suppress(UserError):
+            await session.files.open_text("a.bin")
+        assert _state(place) == before
+
+    async def resume() -> None:
+        nonlocal session
+        await session.review.changed({"a.bin"})
+        journal, before = session.journal.path, _state(place)
+        live = [(h.id, h.state, h.old, h.new) for h in session.hunks if h.live]
+        if journal is None:
+            return
+        notices.extend(session.status.notices)
+        await session.close()
+        session = await PairingSession.open(root, **options, resume=journal, review=True)
+        await Witness(session).until(lambda: session.review.on)
+        assert _state(place) == before, "coming back writes nothing"
+        assert [(h.id, h.state, h.old, h.new) for h in session.hunks if h.live] == live
+
+    def told() -> bool:
+        """Whether something stays that no hunk shows, as a notice has said."""
+        return any("no hunk shows" in notice.text for notice in notices + session.status.notices)
+
+    done: list[str] = []
+    notices: list[Notice] = []
+    try:
         for _ in range(rng.randint(2, 12)):
-            await rng.choice([write, write, decide, session.files.undo, session.files.redo])()
-            held = place.read_bytes() if place.exists() else None
-            assert held in states or held == first, "nothing else is ever written"
-        session.journal.flush()
-        if (path := session.journal.path) is not None:
-            known = Replay.read(path).hunks
-            assert [(h.id, h.state, h.old, h.new) for h in known if h.live] == [
-                (h.id, h.state, h.old, h.new) for h in session.hunks if h.live
-            ]
+            step = rng.choice([write, write, chmod, decide, decide, travel, read, resume])
+            done.append(step.__name__)
+            await step()
+            held = _state(place)
+            done[-1] += f" {held}"
+            assert held in states or told(), "nothing else is ever written"
+        await session.review.changed({"a.bin"})
         for hunk in session.hunks.undecided():
             await session.files.reject(hunk.id)
         assert not session.hunks.undecided(), "every hunk can be put back"
-        if all(h.state in (HunkState.REJECTED, HunkState.SUPERSEDED) for h in session.hunks):
-            assert (place.read_bytes() if place.exists() else None) == first
+        gone = (HunkState.REJECTED, HunkState.SUPERSEDED)
+        if all(hunk.state in gone for hunk in session.hunks) and not told():
+            assert _state(place) == first
+    except BaseException as error:
+        error.add_note(f"seed {seed}: first {first}; {done}; {notices + session.status.notices}")
+        raise
+    finally:
+        await session.close()

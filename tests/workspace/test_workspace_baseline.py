@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from midstream.workspace.baseline import Baseline
+from midstream.workspace.content import Entry
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import work_tree_changes
 from tests.helpers.repositories import git
@@ -42,7 +43,7 @@ def test_a_file_that_is_staged_and_changed_back_differs_from_the_index(repositor
     (repository / "a.py").write_bytes(before)
     baseline = Baseline(Workspace(repository), since_commit=True)
     assert baseline.changed == {"a.py"}
-    assert baseline.read("a.py") == b"a = 2\n"
+    assert baseline.read("a.py") == Entry(b"a = 2\n", executable=False)
 
 
 def test_a_checkout_is_followed_and_a_commit_is_not(repository: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.workspace import atomic
-from midstream.workspace.ledger import content_digest
+from midstream.workspace.content import content_digest
 
 
 @pytest.fixture

@@ -25,6 +25,10 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
 )
 
 
+LINE_ENDS = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}
+"""Names of the terminators of lines."""
+
+
 class NotTextError(ValueError):
     """The bytes are not text that can be edited line by line; the message names why."""
 

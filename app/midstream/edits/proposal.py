@@ -17,6 +17,7 @@ from midstream.edits.indent import IndentRepair
 from midstream.edits.lcs import line_edits
 from midstream.edits.rebase import CoveredHunks, Rebase
 from midstream.edits.segment import Segment
+from midstream.edits.stand_ins import is_whole
 
 __all__ = ["FileProposal", "Segment"]
 
@@ -44,7 +45,7 @@ class FileProposal:
         self._superseded: list[Hunk] = []  # by the current segment, while its base is the same
         self._covered = CoveredHunks()
         self._newlines = NewlineFolder()
-        self._former: SourceText | None = None  # before the file was deleted
+        self._former: SourceText | None = None  # before another program changed it
         hunks.show_in(path, self)
 
     @property
@@ -235,8 +236,23 @@ class FileProposal:
     def composed(self) -> SourceText:
         """The base with the accepted hunks only: what belongs on disk."""
         text = self.base.replace(self.hunks.accepted_edits(self.path), self._newline)
+        back = (h for h in self.hunks.for_path(self.path) if h.external and h.edit() is not None)
+        return self._as_former(text) if not self.base.lines or any(back) else text
+
+    def _as_former(self, text: SourceText) -> SourceText:
+        """A text, or if nothing is left in it of what another program did, as it was before that.
+
+        Then what is in no line is as before, too: line ends, encoding, the final newline.
+        """
         former = self._former
-        return former if former is not None and former.lines == text.lines else text
+        if former is None or former.lines != text.lines or is_whole(former) != is_whole(text):
+            return text
+        return former
+
+    @property
+    def former(self) -> SourceText | None:
+        """What the file held before another program changed or deleted it, if one did."""
+        return self._former
 
     def known_texts(self) -> tuple[SourceText, ...]:
         """The base, what belongs on disk, and that without the external hunks that wait."""
@@ -244,7 +260,8 @@ class FileProposal:
         edits = [LineEdit(hunk.start, hunk.stop, hunk.old) for hunk in waits]
         edits += self.hunks.accepted_edits(self.path)
         edits.sort(key=lambda edit: (edit.start, edit.stop))
-        return self.base, self.composed(), self.base.replace(edits, self._newline)
+        reviewed = self._as_former(self.base.replace(edits, self._newline))
+        return self.base, self.composed(), reviewed
 
     def without_lines(self) -> SourceText:
         """The text of this file after it is deleted, which still has its encoding."""
@@ -315,6 +332,9 @@ class FileProposal:
         accepted if the change is its own.  Accepted hunks that the new base contains stay accepted,
         and undoing one asks for its old lines back.  Works in the middle of a stream.
 
+        Where a stand-in takes the place of lines, or lines that of a stand-in, and no decision is
+        asked for, hunks lose their place, and their decisions stand.
+
         Args:
             new_base: The text of the file.
             review: Whether what another program changed waits for a decision, as external hunks.
@@ -327,6 +347,12 @@ class FileProposal:
         self._note_written(new_base)
         waits = waiting_hunks(self.hunks.for_path(self.path))
         if not review and not waits:
+            if is_whole(new_base) != is_whole(self.base):
+                self._former = None
+                for hunk in self.hunks.for_path(self.path):
+                    self.hunks.detach(hunk)
+                self.restructured()
+                self._drop_empty_pieces()
             self._advance(new_base, 0, 0)
             return ()
         if self.hunks.accepted_edits(self.path):
@@ -334,7 +360,7 @@ class FileProposal:
         if new_base.lines == self.base.lines:
             self.base = new_base
             return ()
-        if not new_base.lines:
+        if not waits or (self._former is None and not new_base.lines):
             self._former = self.base
         write = ExternalWrite.between(waits, self.base.lines, new_base.lines)
         for hunk in write.gone:

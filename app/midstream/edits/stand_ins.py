@@ -1,18 +1,19 @@
-"""Files that are decided as a whole: one line stands for all that they hold.
+"""Files that are decided as a whole: one line stands for all that they are.
 
-A picture or a very long file has no lines to decide about.  Its stand-in has one line that names
-its kind, size and content, so that a change is one hunk, with the decisions, the undo and the
-journal that every hunk has.  A stand-in is written as the bytes that its line stands for; lines
-that stand for nothing are never written.
+A picture, a very long file or a symbolic link has no lines to decide about, and a change of line
+ends or permissions changes none.  A stand-in has one line that names the file's kind, size and
+content, so that a change is one hunk, with the decisions, the undo and the journal that every hunk
+has.  A stand-in is written as what its line stands for; lines that stand for nothing are never
+written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from midstream.edits.documents import NotTextError, SourceText, UnencodableError
+from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
 
 LARGEST: Final = 16 << 20
 """Of a larger file the bytes are not kept."""
@@ -20,67 +21,130 @@ MOST_BYTES: Final = 4 * LARGEST
 """How many bytes are kept of the states of one file; the oldest go first."""
 
 
+class Held(NamedTuple):
+    """What a file is, apart from its name.
+
+    Attributes:
+        data: Its bytes, or where a symbolic link points; ``None`` if they were not kept.
+        executable: Whether it may be run; ``None`` for as it is.
+        link: Whether it is a symbolic link.
+    """
+
+    data: bytes | None
+    executable: bool | None = None
+    link: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class StandIn(SourceText):
     """A file as a whole.
 
     Attributes:
-        contents: The bytes that lines stand for, oldest first; ``None`` if they were not kept.
+        states: What lines stand for, oldest first.
     """
 
-    contents: Mapping[tuple[str, ...], bytes | None] = field(
-        default_factory=dict[tuple[str, ...], bytes | None], compare=False, repr=False
+    states: Mapping[tuple[str, ...], Held] = field(
+        default_factory=dict[tuple[str, ...], Held], compare=False, repr=False
     )
 
     @classmethod
-    def of(cls, data: bytes, digest: str, former: Iterable[SourceText] = ()) -> StandIn:
+    def of(
+        cls,
+        held: Held,
+        digest: str,
+        former: Iterable[SourceText] = (),
+        program: bool | None = None,
+    ) -> StandIn:
         """The stand-in of a file.
 
         Args:
-            data: What the file holds.
+            held: What it is, with its bytes.
             digest: Tells contents of the same size apart.
-            former: What the file held so far, and may be asked for again.
+            former: What the file was so far, and may be asked for again.
+            program: Whether it could be run while it was a text.
         """
-        return cls.named(_named(data, digest), data, former)
+        return cls.named(_named(held, digest), held, former, program)
 
     @classmethod
-    def named(cls, line: str, data: bytes | None, former: Iterable[SourceText] = ()) -> StandIn:
-        """The stand-in with a line that was made before; ``None``: its bytes were not kept."""
-        contents: dict[tuple[str, ...], bytes | None] = {}
+    def named(
+        cls,
+        line: str,
+        held: Held,
+        former: Iterable[SourceText] = (),
+        program: bool | None = None,
+    ) -> StandIn:
+        """The stand-in with a line that was made before."""
+        states: dict[tuple[str, ...], Held] = {}
         for text in former:
             if isinstance(text, StandIn):
-                contents |= text.contents
+                states |= text.states
             elif text.lines:
-                contents[text.lines] = text.to_bytes()
-        contents.pop((line,), None)
-        contents[(line,)] = None if data is None or len(data) > LARGEST else data
-        size = sum(len(known) for known in contents.values() if known is not None)
-        for lines, known in list(contents.items()):
-            if size > MOST_BYTES and known is not None:
-                contents[lines] = None
-                size -= len(known)
-        return cls((line,), ("\n",), contents=contents)
+                states[text.lines] = Held(text.to_bytes(), program)
+        states.pop((line,), None)
+        too_large = held.data is not None and len(held.data) > LARGEST
+        states[(line,)] = held._replace(data=None) if too_large else held
+        size = sum(len(known.data) for known in states.values() if known.data is not None)
+        for lines, known in list(states.items()):
+            if size > MOST_BYTES and known.data is not None:
+                states[lines] = known._replace(data=None)
+                size -= len(known.data)
+        return cls((line,), ("\n",), states=states)
+
+    @property
+    def held(self) -> Held:
+        """What the lines stand for.
+
+        Raises:
+            UnencodableError: They stand for nothing.
+        """
+        if (held := self.states.get(self.lines)) is None:
+            raise UnencodableError("it is no text of lines, so it is kept or put back as a whole")
+        return held
 
     def to_bytes(self) -> bytes:
-        """The bytes that the lines stand for.
+        """The bytes that the lines stand for; of a link, where it points.
 
         Raises:
             UnencodableError: They were not kept, or the lines stand for nothing.
         """
-        data = self.contents.get(self.lines)
-        if data is not None:
-            return data
-        if self.lines in self.contents:
+        if (data := self.held.data) is None:
             raise UnencodableError(
                 f"what it held is not kept (more than {LARGEST >> 20} MiB, or too long ago)"
             )
-        raise UnencodableError("it is no text of lines, so it is kept or put back as a whole")
+        return data
 
 
-def _named(data: bytes, digest: str) -> str:
+def is_whole(text: SourceText) -> bool:
+    """Whether a file is decided as a whole."""
+    return isinstance(text, StandIn)
+
+
+def _named(held: Held, digest: str) -> str:
+    data = held.data or b""
+    if held.link:
+        target = data.decode("utf-8", "backslashreplace")
+        return "link to " + target.replace("\r", "\\r").replace("\n", "\\n")
+    words = [f"{len(data):,} bytes"]
     try:
-        SourceText.from_bytes(data)
-        kind = "text"
+        text = SourceText.from_bytes(data)
     except NotTextError:
         kind = "binary"
-    return f"{kind} file, {len(data):,} bytes, content {digest[:12]}"
+    else:
+        kind = "text"
+        words += _form(text)
+    if held.executable:
+        words.append("executable")
+    return f"{kind} file, {', '.join(words)}, content {digest[:12]}"
+
+
+def _form(text: SourceText) -> list[str]:
+    """How a text is written, as far as its lines do not say it."""
+    ends = {LINE_ENDS[end] for end in text.ends if end}
+    words = [f"{' and '.join(sorted(ends))} line ends" if ends else "no line end"]
+    if ends and not text.final_newline:
+        words.append("no final newline")
+    if text.encoding != "utf-8":
+        words.append(text.encoding)
+    if text.bom:
+        words.append("byte order mark")
+    return words

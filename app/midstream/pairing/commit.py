@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.lcs import line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
+from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
+from midstream.pairing.contents import as_entry
 from midstream.pairing.status import ExternalHunksAdded, FileChangedOnDisk, FileOpened
 from midstream.pairing.unified import CONTEXT
 
@@ -208,10 +210,12 @@ class AcceptedChanges:
         for path in sorted(paths):
             if texts := self.texts(path):
                 try:
-                    encoded = [text.to_bytes() for text in texts]
+                    entries = [None if _stands_for_none(text) else as_entry(text) for text in texts]
                 except UnencodableError:
                     continue  # It cannot have been written either.
-                changes.append(AcceptedChange(path, *encoded))
+                before, after = (None if entry is None else entry.data for entry in entries)
+                programs = [None if entry is None else entry.executable for entry in entries]
+                changes.append(AcceptedChange(path, before, after, (programs[0], programs[1])))
         return changes
 
     async def look(self, *, amend: bool = False) -> Changes:
@@ -239,6 +243,8 @@ class AcceptedChanges:
                     diff = FileDiff.between(*texts)
                 else:
                     diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
+                if not (diff.groups or diff.binary):  # No line of it differs.
+                    diff = FileDiff.between(*texts)
                 undecided = len(self._files.hunks.undecided(place.rel))
                 known = place.trouble, place.own, place.new, earlier, self._is_whole(place)
                 files.append(FileChange(place.rel, place.state, diff, undecided, *known))
@@ -351,10 +357,15 @@ class AcceptedChanges:
         Raises:
             GitError: As ``stage``.
         """
-        from midstream.workspace.staging import AcceptedChange, stage_changes
+        from midstream.workspace.staging import stage_changes
 
         back = [
-            AcceptedChange(c.rel, c.after, None if c.rel in self._brought else c.before)
+            replace(
+                c,
+                before=c.after,
+                after=None if c.rel in self._brought else c.before,
+                programs=c.programs[::-1],
+            )
             for c in self._changes({path: None})
         ]
         await asyncio.to_thread(stage_changes, self._root, back)
@@ -388,6 +399,11 @@ class AcceptedChanges:
     def trailer(self) -> str:
         """A commit message trailer about how much was accepted unread."""
         return self._attention.trailer(self._files.hunks)
+
+
+def _stands_for_none(text: SourceText) -> bool:
+    """Whether a stand-in stands for no file; a text without lines may be an empty file."""
+    return is_whole(text) and not text.lines
 
 
 class EarlierChanges:

@@ -1,19 +1,28 @@
-"""What files hold: text in lines, or a stand-in for a file that is decided as a whole."""
+"""What files hold: text in lines, or a stand-in for a file that is decided as a whole.
+
+A file is decided as a whole if it is no text of usual length, or if a change leaves its lines as
+they are: of line ends, of the encoding, of the permission to run it, or of where a link points.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
+from midstream.edits.stand_ins import Held, StandIn, is_whole
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
-    from midstream.edits.documents import SourceText
     from midstream.edits.proposal import FileProposal
-    from midstream.workspace.files import Workspace
+    from midstream.workspace.content import Entry
 
 LONGEST_TEXT: Final = 1_000_000
 """A larger file that another program has changed is reviewed as a whole, bytes."""
+
+_PROGRAM: Final = "+x"
 
 
 class NotTextFileError(UserError):
@@ -22,35 +31,123 @@ class NotTextFileError(UserError):
     code = "not-text"
 
 
-def read_bytes(workspace: Workspace, path: str) -> tuple[bytes, str]:
-    """Bytes and digest of a file (blocking).
+# Text
+
+
+def decoded(path: str, data: bytes) -> SourceText:
+    """The text of a file (blocking).
 
     Raises:
-        UserError: The file cannot be read.
+        NotTextFileError: It is not text, or a symbolic link.
     """
-    from midstream.workspace.files import content_digest
+    from midstream.workspace.content import LinkTarget
 
-    data = workspace.read(path)
-    return data, content_digest(data)
+    hint = "name a text file instead"
+    if isinstance(data, LinkTarget):
+        raise NotTextFileError(f"{path} is a symbolic link now", hint)
+    try:
+        return SourceText.from_bytes(data)
+    except NotTextError as error:
+        raise NotTextFileError(f"{path} is not a text file ({error})", hint) from None
 
 
-def read_text(workspace: Workspace, path: str) -> tuple[bytes, str, SourceText]:
-    """Bytes, digest and text of a file (blocking).
+def usual_text(data: bytes) -> SourceText | None:
+    """A text of a length that is reviewed by lines, ``None`` for anything else."""
+    if len(data) > LONGEST_TEXT:
+        return None
+    try:
+        return decoded("", data)
+    except NotTextFileError:
+        return None
+
+
+# Between the disk and texts
+
+
+def stand_in(
+    entry: Entry, former: Iterable[SourceText] = (), program: bool | None = None
+) -> StandIn:
+    """What stands for a file that is decided as a whole.
+
+    Args:
+        entry: What it is.
+        former: What it was so far.
+        program: Whether it could be run while it was a text.
+    """
+    from midstream.workspace.content import LinkTarget
+
+    held = Held(bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget))
+    return StandIn.of(held, entry.digest, former, program)
+
+
+def state_digest(entry: Entry, *, whole: bool) -> str:
+    """Digest of what a file is: of its bytes; if it is decided as a whole, of its mode, too."""
+    return entry.digest + _PROGRAM * bool(whole and entry.executable)
+
+
+def content_part(digest: str | None) -> str | None:
+    """The digest of the bytes alone, as the workspace knows it."""
+    return None if digest is None else digest.removesuffix(_PROGRAM)
+
+
+def is_program(digest: str | None) -> bool:
+    """Whether the digest is that of a program; unknown of a file that is decided by lines."""
+    return digest is not None and digest.endswith(_PROGRAM)
+
+
+def is_empty_file(digest: str | None) -> bool:
+    """Whether a file is there without a byte; then an empty text does not mean that it is gone."""
+    from midstream.workspace.content import content_digest
+
+    return content_part(digest) == content_digest(b"")
+
+
+def wanted_state(text: SourceText, now: str | None) -> tuple[Entry, str]:
+    """What a text asks for on disk, and its digest (blocking).
+
+    Args:
+        text: The text.
+        now: The digest of what is there.
 
     Raises:
-        UserError: The file cannot be read or is not text.
+        UnencodableError: It has a character that the file's encoding lacks, or stands for bytes
+            that were not kept.
     """
-    data, digest = read_bytes(workspace, path)
-    return data, digest, _decoded(path, data)
+    entry, whole = as_entry(text), is_whole(text)
+    if whole and entry.executable is None:
+        entry = entry._replace(executable=is_program(now))
+    return entry, state_digest(entry, whole=whole)
 
 
-async def text_now(proposal: FileProposal, data: bytes, digest: str, *, review: bool) -> SourceText:
-    """What an open file holds now: its text, or the stand-in of a file that is decided as a whole.
+def as_entry(text: SourceText) -> Entry:
+    """What a file is with this text; raises as ``wanted_state``."""
+    from midstream.workspace.content import Entry, LinkTarget
+
+    data = text.to_bytes()
+    if not isinstance(text, StandIn):
+        return Entry(data)
+    held = text.held
+    return Entry(LinkTarget(data), False) if held.link else Entry(data, held.executable)
+
+
+def encode(path: str, text: SourceText, now: str | None) -> tuple[Entry, str]:
+    """As ``wanted_state``; UserError if it cannot be written."""
+    try:
+        return wanted_state(text, now)
+    except UnencodableError as error:
+        hint = "keep it, or change it by hand" if is_whole(text) else "convert the file first"
+        raise UserError(f"{path} was not written: {error}", hint) from None
+
+
+async def text_now(
+    proposal: FileProposal, entry: Entry, program: bool | None, *, review: bool
+) -> SourceText:
+    """What an open file holds now, in the form in which it is decided.
 
     Args:
         proposal: The proposal of the file.
-        data: Its bytes.
-        digest: Their digest.
+        entry: What it is on disk.
+        program: Whether it could be run before.
         review: Whether it is reviewed, so that it need not be text any more.
 
     Raises:
@@ -58,90 +155,62 @@ async def text_now(proposal: FileProposal, data: bytes, digest: str, *, review: 
     """
     if not is_whole(proposal.base):
         try:
-            return await asyncio.to_thread(_decoded, proposal.path, data)
+            return await asyncio.to_thread(decoded, proposal.path, entry.data)
         except NotTextFileError:
             if not review:
                 raise
-    from midstream.edits.stand_ins import StandIn
-
-    return StandIn.of(data, digest, proposal.known_texts())
+    return stand_in(entry, proposal.known_texts(), program)
 
 
-def _decoded(path: str, data: bytes) -> SourceText:
-    from midstream.edits.documents import NotTextError, SourceText
-
-    try:
-        return SourceText.from_bytes(data)
-    except NotTextError as error:
-        raise NotTextFileError(
-            f"{path} is not a text file ({error})", "name a text file instead"
-        ) from None
+# What was changed
 
 
-def reviewed_texts(old: bytes | None, new: bytes | None) -> list[SourceText | None]:
+def reviewed_texts(
+    old: Entry | None, new: Entry | None
+) -> tuple[SourceText | None, SourceText | None]:
     """The two states of a file that was changed, of the same sort; ``None``: no file."""
-    from midstream.edits.stand_ins import StandIn
-    from midstream.workspace.files import content_digest
-
-    states = (old, new)
-    texts = [None if data is None else _source_text(data) for data in states]
-    if all(
-        data is None or (text is not None and len(data) <= LONGEST_TEXT)
-        for data, text in zip(states, texts, strict=True)
-    ):
-        return texts
-    return [None if data is None else StandIn.of(data, content_digest(data)) for data in states]
+    texts = [None if entry is None else usual_text(entry.data) for entry in (old, new)]
+    by_lines = all(
+        entry is None or text is not None for entry, text in zip((old, new), texts, strict=True)
+    )
+    before, after = texts
+    if by_lines and (before is None or after is None or before.lines != after.lines):
+        return before, after
+    return None if old is None else stand_in(old), None if new is None else stand_in(new)
 
 
-def _source_text(data: bytes) -> SourceText | None:
-    from midstream.edits.documents import NotTextError, SourceText
-
-    try:
-        return SourceText.from_bytes(data)
-    except NotTextError:
-        return None
-
-
-def is_whole(text: SourceText) -> bool:
-    """Whether a file is decided as a whole."""
-    from midstream.edits.stand_ins import StandIn
-
-    return isinstance(text, StandIn)
+def former_text(old: Entry | None, new: Entry | None) -> SourceText:
+    """What a file held before it was changed, in the form in which the change is decided."""
+    before, after = reviewed_texts(old, new)
+    if before is not None:
+        return before
+    return SourceText((), ()) if after is None else replace(after, lines=(), ends=())
 
 
-def encode(path: str, text: SourceText) -> tuple[bytes, str]:
-    """Bytes and digest of a text (blocking).
-
-    Raises:
-        UserError: The text has a character that the file's encoding lacks, or stands for bytes
-            that were not kept.
-    """
-    from midstream.edits.documents import UnencodableError
-    from midstream.workspace.files import content_digest
-
-    try:
-        data = text.to_bytes()
-    except UnencodableError as error:
-        hint = "keep it, or change it by hand" if is_whole(text) else "convert the file first"
-        raise UserError(f"{path} was not written: {error}", hint) from None
-    return data, content_digest(data)
+def same(old: Entry | None, new: Entry | None) -> bool:
+    """Whether nothing was changed, as far as is known."""
+    if old is None or new is None:
+        return old is new
+    return old.digest == new.digest and not mode_changed(old.executable, new.executable)
 
 
-def unseen_change(before: SourceText, after: SourceText) -> str:
-    """What differs between two texts and is in no line, in words; "" if nothing does."""
+def mode_changed(old: bool | None, new: bool | None) -> bool:
+    """Whether a file may be run since, or may not any more; not if either is not known."""
+    return None not in (old, new) and old != new
+
+
+def unseen_change(before: SourceText, after: SourceText) -> list[str]:
+    """What differs between two texts and is in no line, in words."""
     if is_whole(before) or is_whole(after) or not (before.lines and after.lines):
-        return ""
+        return []
     changes: list[str] = []
     if before.newline != after.newline:
-        ends = (_LINE_ENDS[text.newline] for text in (before, after))
+        ends = (LINE_ENDS[text.newline] for text in (before, after))
         changes.append(f"line endings ({' to '.join(ends)})")
     if before.encoding != after.encoding:
         changes.append(f"encoding ({before.encoding} to {after.encoding})")
     if before.bom != after.bom:
         changes.append(f"byte order mark ({'added' if after.bom else 'removed'})")
-    if before.lines == after.lines and before.final_newline != after.final_newline:
+    if before.final_newline != after.final_newline:
         changes.append(f"final newline ({'added' if after.final_newline else 'removed'})")
-    return ", ".join(changes)
-
-
-_LINE_ENDS: Final = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}
+    return changes

@@ -95,6 +95,7 @@ class ExternalReview:
             Baseline, self._files.workspace, since_commit=since_commit, record=record
         )
         self._files.reviewing = True
+        self._files.before = baseline.read
         self._files.disk.was_executable = baseline.executable
         self._status.emit(ReviewSwitched(True))
         if not self._record(baseline):
@@ -131,6 +132,7 @@ class ExternalReview:
         """Review nothing new; hunks that wait stay."""
         self._baseline = None
         self._files.reviewing = False
+        self._files.before = None
         self.aside = frozenset()
         self._status.emit(ReviewSwitched(False))
 
@@ -182,13 +184,12 @@ class ExternalReview:
 
     async def _review(self, paths: Iterable[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
-        baseline = self._baseline
-        if baseline is None:
+        if self._baseline is None:
             return 0
         added: list[Hunk] = []
         for path in paths:
             try:
-                added += await self._files.review(path, baseline.read)
+                added += await self._files.review(path)
             except UserError as error:
                 self._status.inform(f"Not reviewed: {error}", passing=True)
         if not added:

@@ -13,18 +13,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from midstream.edits.documents import join_lines
+from midstream.edits.documents import SourceText, join_lines
+from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
     NotTextFileError,
+    content_part,
+    decoded,
     encode,
-    is_whole,
-    read_bytes,
-    read_text,
-    reviewed_texts,
+    former_text,
+    mode_changed,
+    same,
     text_now,
     unseen_change,
 )
@@ -54,9 +55,9 @@ from midstream.pairing.status import (
     HunkSettled,
     SessionStatus,
 )
+from midstream.workspace.content import Entry
 
 if TYPE_CHECKING:
-    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk, HunkState
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.attention import Attention
@@ -82,6 +83,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         disk: What the files have on disk.
         lock: Held while a proposal is compared with the disk.
         reviewing: Whether what other programs change waits for decisions.
+        before: What files were before the review began, if it is known (may block).
         put_backs: Rejected external hunks whose lines go back later.
     """
 
@@ -99,6 +101,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.disk = FilesOnDisk(workspace, resumed, status, journal)
         self.lock = asyncio.Lock()
         self.reviewing = False
+        self.before: Callable[[str], Entry | None] | None = None
         self._proposals = resumed.files
         self.hunks = resumed.hunks
         self._refused: dict[str, SourceText] = {}
@@ -135,7 +138,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             UserError: The file is missing, unreadable, too large, not text, or outside the root.
         """
         async with self.lock:
-            return await self._refreshed(rel, follow=False)
+            path = await asyncio.to_thread(self.workspace.relative, rel)
+            return self.get(path) or await self._read(path)
 
     async def open_text(self, rel: str) -> FileProposal:
         """The proposal of a file to write lines in; raises as ``open``."""
@@ -152,52 +156,57 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Raises:
             UserError: As ``open``; or the file is decided as a whole.
         """
-        proposal = await self._refreshed(rel, follow=follow)
+        path = await asyncio.to_thread(self.workspace.relative, rel)
+        proposal = self.get(path)
+        if proposal is None:
+            return await self._read(path)
+        if follow:
+            await self._compare(proposal)
+        self.disk.to_lines(proposal)
         if is_whole(proposal.base):
             raise NotTextFileError(
                 f"{proposal.path} is reviewed as a whole, so nothing is written into it",
-                "name a text file instead",
+                "decide about it first, or name a text file instead",
             )
         return proposal
 
-    async def _refreshed(
-        self, rel: str, *, follow: bool = True, reviewed: bool = False
-    ) -> FileProposal:
-        """As ``refreshed``, of a file that is decided as a whole, too.
+    async def _read(self, path: str) -> FileProposal:
+        """Open a text file; in a review, with what was changed in it and not noticed yet."""
+        entry = await asyncio.to_thread(self.workspace.look, path)
+        if not await asyncio.to_thread(self._is_as_before, path, entry):
+            await self._review_new(path, entry)
+            return self[path]
+        text = await asyncio.to_thread(decoded, path, entry.data)
+        return self.adopt(path, text, entry)
+
+    async def _compare(self, proposal: FileProposal, *, reviewed: bool = False) -> None:
+        """Compare an open file with the disk.
 
         Args:
-            rel: The file, in any spelling.
-            follow: Whether a file that is open already is compared with the disk.
+            proposal: Its proposal.
             reviewed: Whether what was changed needs no decision in a review either.
-        """
-        path = await asyncio.to_thread(self.workspace.relative, rel)
-        proposal = self.get(path)
-        if proposal is not None and not follow:
-            return proposal
-        if proposal is None:
-            data, digest, text = await asyncio.to_thread(read_text, self.workspace, path)
-            return self.adopt(path, text, data, digest)
-        data, digest = await asyncio.to_thread(read_bytes, self.workspace, path)
-        review = self.reviewing and not reviewed
-        text = await text_now(proposal, data, digest, review=review)
-        if digest != self.disk.digests[path] or text != proposal.base:
-            changed_outside = digest != self.disk.digests[path]
-            added = self._rebase(proposal, text, data, digest, review=review)
-            if added:
-                self._announce_external(path, added)
-            elif changed_outside:
-                self._status.emit(FileChangedOnDisk(path))
-        return proposal
 
-    def adopt(self, path: str, text: SourceText, data: bytes, digest: str | None) -> FileProposal:
-        """Open a file that was just read, or does not exist."""
+        Raises:
+            UserError: The file is missing, unreadable, too large, or not text.
+        """
+        path = proposal.path
+        review = self.reviewing and not reviewed
+        entry = await asyncio.to_thread(self.workspace.look, path)
+        before = self.disk.digests[path]
+        added = await self._advance_to(proposal, entry, review=review)
+        if added:
+            self._announce_external(path, added)
+        elif content_part(before) != entry.digest:
+            self._status.emit(FileChangedOnDisk(path))
+
+    def adopt(self, path: str, text: SourceText, entry: Entry | None) -> FileProposal:
+        """Open a file that was just read; ``None``: it does not exist."""
         from midstream.edits.proposal import FileProposal
 
-        if digest is None:
+        if entry is None:
             self.disk.may_vanish(path)  # first, so that no journal has the file without it
         proposal = self._proposals[path] = FileProposal(path, text, self.hunks)
-        self.disk.digests[path] = digest
-        self._journal.add(BaseEntry.of(path, text, data, digest))
+        self.disk.note(proposal, entry)
         self._status.emit(FileOpened(path))
         return proposal
 
@@ -207,7 +216,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Raises:
             UserError: There may be no such file, or it exists and is not text.
         """
-        from midstream.edits.documents import SourceText
         from midstream.workspace.errors import MissingFileError
 
         async with self.lock:
@@ -216,16 +224,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             except MissingFileError:
                 path = await asyncio.to_thread(self.workspace.relative, rel)
                 self.disk.may_vanish(path)
-                return self.adopt(path, SourceText((), ()), b"", None)
+                return self.adopt(path, SourceText((), ()), None)
 
     # Following the disk
 
-    async def review(self, rel: str, before: Callable[[str], bytes | None]) -> tuple[Hunk, ...]:
-        """Make hunks of what another program has written to a file; they wait for decisions.
+    async def review(self, rel: str) -> tuple[Hunk, ...]:
+        """Make hunks of what another program has done to a file; they wait for decisions.
 
         Args:
             rel: The file; it is opened if it differs from what it was.
-            before: What a file held before, ``None`` if it did not exist.
 
         Returns:
             The new hunks.
@@ -236,33 +243,61 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.workspace.errors import MissingFileError
 
         async with self.lock:
-            path = await asyncio.to_thread(self.workspace.relative, rel)
-            data, digest = b"", None
+            path = await asyncio.to_thread(self.workspace.entry_name, rel)
+            entry = None
             with contextlib.suppress(MissingFileError):
-                data, digest = await asyncio.to_thread(read_bytes, self.workspace, path)
+                entry = await asyncio.to_thread(self.workspace.look, path)
             proposal = self.get(path)
             if proposal is None:
-                old = await asyncio.to_thread(before, path)
-                if old == (None if digest is None else data):
-                    return ()
-                proposal = self._adopt_former(path, old, None if digest is None else data)
-            text = None
-            if digest is not None:
-                text = await text_now(proposal, data, digest, review=True)
-            return self._review(proposal, text, data, digest)
+                return await self._review_new(path, entry)
+            return await self._review(proposal, entry)
 
-    def _review(
-        self, proposal: FileProposal, text: SourceText | None, data: bytes, digest: str | None
-    ) -> tuple[Hunk, ...]:
-        """Make hunks of what differs on disk; arguments as for ``_rebase``."""
-        path = proposal.path
-        if digest == self.disk.digests[path]:
+    async def _review_new(self, path: str, entry: Entry | None) -> tuple[Hunk, ...]:
+        """Open a file that is not as it was before the review; ``None``: it is gone."""
+        before = self.before
+        old = entry if before is None else await asyncio.to_thread(before, path)
+        if same(old, entry):
             return ()
-        if digest is None:
-            self.disk.may_vanish(path)
-        added = self._rebase(proposal, text, data, digest, review=True)
-        self._announce_external(path, added)
+        return await self._review(self.adopt(path, former_text(old, entry), old), entry)
+
+    def _is_as_before(self, path: str, entry: Entry) -> bool:
+        """Whether a file needs no review: it is as it was, or git ignores it (blocking)."""
+        if not self.reviewing or self.before is None:
+            return True
+        return same(self.before(path), entry) or self.workspace.ignores(path)
+
+    async def _review(self, proposal: FileProposal, entry: Entry | None) -> tuple[Hunk, ...]:
+        """Make hunks of what differs on disk; ``None``: the file is gone."""
+        before = self.disk.digests[proposal.path]
+        if entry is None and before is not None:
+            self.disk.may_vanish(proposal.path)
+            self._make_journal()
+            added = self._rebase(proposal, None, None, review=True)
+        elif entry is not None:
+            added = await self._advance_to(proposal, entry, review=True)
+            if not added and before == self.disk.digests[proposal.path]:
+                return ()
+        else:
+            return ()
+        self._announce_external(proposal.path, added)
         return added
+
+    async def _advance_to(
+        self, proposal: FileProposal, entry: Entry, *, review: bool
+    ) -> tuple[Hunk, ...]:
+        """Move a proposal onto what its file is now; returns the new hunks of a review.
+
+        Raises:
+            NotTextFileError: It is not text, and not reviewed.
+        """
+        known = self.disk.is_as_known(proposal, entry)
+        if not known:
+            self.disk.take_form(proposal, entry, review=review)
+        program = self.disk.executable.get(proposal.path)
+        text = await text_now(proposal, entry, program, review=review)
+        if known and text == proposal.base:
+            return ()
+        return self._rebase(proposal, text, entry, review=review)
 
     def _announce_external(self, path: str, added: Sequence[Hunk]) -> None:
         for hunk in added:
@@ -288,19 +323,6 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                     self._journal.add(ReviewedEntry(path))
                     self._announce(gone)
 
-    def _adopt_former(self, path: str, old: bytes | None, new: bytes | None) -> FileProposal:
-        """Open a file as it was before another program changed it; ``None``: no such file."""
-        from midstream.edits.documents import SourceText
-        from midstream.workspace.files import content_digest
-
-        before, after = reviewed_texts(old, new)
-        if old is not None and before is not None:
-            return self.adopt(path, before, old, content_digest(old))
-        before = SourceText((), ()) if after is None else replace(after, lines=(), ends=())
-        proposal = self.adopt(path, before, b"", None)
-        self.disk.may_vanish(path)
-        return proposal
-
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""
         for path in sorted(paths):
@@ -313,10 +335,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         from midstream.workspace.errors import MissingFileError
 
         try:
-            await self._refreshed(path, reviewed=reviewed)
+            await self._compare(self[path], reviewed=reviewed)
         except UserError as error:
             if self.reviewing and not reviewed and isinstance(error, MissingFileError):
-                self._review(self[path], None, b"", None)
+                await self._review(self[path], None)
             elif self.disk.digests[path] is not None:
                 self.disk.digests[path] = None
                 self._status.emit(FileChangedOnDisk(path))
@@ -327,8 +349,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self,
         proposal: FileProposal,
         text: SourceText | None,
-        data: bytes,
-        digest: str | None,
+        entry: Entry | None,
         *,
         review: bool = False,
     ) -> tuple[Hunk, ...]:
@@ -337,17 +358,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Args:
             proposal: The proposal.
             text: The text on disk; ``None`` if the file is gone.
-            data: Its bytes.
-            digest: Their digest.
+            entry: What the file is; ``None`` if it is gone.
             review: Whether what was changed waits for a decision.
         """
         if review:
             self._make_journal()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
-        unseen = unseen_change(proposal.base, text) if review and text is not None else ""
+        unseen = self._unseen(proposal, text, entry) if review and text and entry else ""
         added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
-        self.disk.digests[proposal.path] = digest
-        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, review=review))
+        self.disk.note(proposal, entry, review=review)
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):
             if before.get(hunk.id) not in (None, hunk.state):
@@ -363,6 +382,16 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 "is kept, ask for the edit again."
             )
         return added
+
+    def _unseen(self, proposal: FileProposal, text: SourceText, entry: Entry) -> str:
+        """What was changed of a file and is in no line, in words."""
+        before = proposal.base if proposal.base.lines else proposal.former
+        changes = [] if before is None else unseen_change(before, text)
+        known = self.disk.executable.get(proposal.path)
+        if not is_whole(text) and mode_changed(known, entry.executable):
+            now = "it may be run now" if entry.executable else "it may not be run any more"
+            changes.append(f"permissions ({now})")
+        return ", ".join(changes)
 
     def fold(self, proposal: FileProposal, start: int, stop: int) -> tuple[int, int]:
         """Take accepted hunks into the base; returns where base lines ``[start, stop)`` went."""
@@ -380,9 +409,9 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
-        data, _ = encode(proposal.path, proposal.base)
         digest = self.disk.digests[proposal.path]
-        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest))
+        (data, program), _ = encode(proposal.path, proposal.base, digest)
+        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, program))
 
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""
@@ -693,7 +722,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         if not (why := await where_broken(path, after)):
             return ""
         try:
-            _, _, text = await asyncio.to_thread(read_text, self.workspace, path)
+            data = await asyncio.to_thread(self.workspace.read, path)
+            text = await asyncio.to_thread(decoded, path, data)
         except UserError:  # A new file; or one that the write will stumble over as well.
             return why
         return await breaks(path, join_lines(text.lines), after)

@@ -247,7 +247,7 @@ class EditGate:
             self._files.disk.may_vanish(path)
             proposal = self._files.get(path)
             if proposal is None:
-                proposal = self._files.adopt(path, SourceText((), ()), b"", None)
+                proposal = self._files.adopt(path, SourceText((), ()), None)
         self._files.fold(proposal, 0, 0)
         exists = self._files.disk.digests[path] is not None
         if exists is (file.before is None) or (not exists and proposal.base.lines):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
+from midstream.pairing.contents import is_empty_file, wanted_state
 from midstream.pairing.journal_entries import (
     KINDS,
     AbandonEntry,
@@ -221,31 +222,22 @@ class Replay(Replayed):
 
     def _unwritten(self) -> dict[str, str | None]:
         """Files that the last step changes, with the digests they should get."""
-        wanted = {
-            path: _digest(
-                proposal, absent=path in self.absent and not is_empty_file(self.digests[path])
-            )
-            for path, proposal in self.files.items()
-        }
+        wanted: dict[str, str | None] = {}
+        for path, proposal in self.files.items():
+            now = self.digests[path]
+            absent = path in self.absent and not is_empty_file(now)
+            wanted[path] = _digest(proposal, now, absent=absent)
         return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
 
 
-def is_empty_file(digest: str | None) -> bool:
-    """Whether a file is there without a byte; then an empty text does not mean that it is gone."""
-    from midstream.workspace.files import content_digest
-
-    return digest == content_digest(b"")
-
-
-def _digest(proposal: FileProposal, *, absent: bool) -> str | None:
+def _digest(proposal: FileProposal, now: str | None, *, absent: bool) -> str | None:
     from midstream.edits.documents import UnencodableError
-    from midstream.workspace.files import content_digest
 
     text = proposal.composed()
     if absent and not text.lines:
         return None
     try:
-        return content_digest(text.to_bytes())
+        return wanted_state(text, now)[1]
     except UnencodableError:
         return ""  # It cannot have been written.
 

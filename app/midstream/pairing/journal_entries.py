@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import HunkState, HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
+    from midstream.workspace.content import Entry
 
 
 KINDS: Final[dict[str, type[SessionEntry]]] = {}
@@ -59,6 +60,7 @@ class Replayed:
         digests: What each file had on disk when last read or written.
         absent: Files for which an empty text means that there is no such file.
         modes: Permissions of files that a decision has deleted.
+        executable: Whether files may be run, as far as it is known.
         turns: All turns, oldest first.
         released: Hunks that the guard held back and the user released.
         baseline: What files held before the last review, if it was kept.
@@ -76,6 +78,7 @@ class Replayed:
         self.digests: dict[str, str | None] = {}
         self.absent: set[str] = set()
         self.modes: dict[str, int] = {}
+        self.executable: dict[str, bool] = {}
         self.turns: list[Turn] = []
         self.released: set[int] = set()
         self.baseline: BaselineRecord | None = None
@@ -136,6 +139,9 @@ class BaseEntry(SessionEntry):
         digest: Their digest.
         review: Whether what another program changed waits for a decision.
         whole: The line that stands for a file which is decided as a whole.
+        executable: Whether it may be run, if that is known.
+        link: Whether it is a symbolic link; then ``data`` is where it points.
+        by_lines: Whether it is decided by lines from now on, though it is not there.
         recorded: Whether ``data`` is what the file held.
     """
 
@@ -146,23 +152,38 @@ class BaseEntry(SessionEntry):
     review: bool = False
     whole: str = ""
     recorded: bool = True
+    executable: bool | None = None
+    link: bool = False
+    by_lines: bool = False
 
     @classmethod
     def of(
-        cls, path: str, text: SourceText, data: bytes, digest: str | None, *, review: bool = False
+        cls,
+        path: str,
+        text: SourceText,
+        data: bytes,
+        digest: str | None,
+        executable: bool | None = None,
+        *,
+        review: bool = False,
     ) -> Self:
         """The entry of a text that was read, or stands for what was read."""
         from midstream.edits.stand_ins import StandIn
 
         if digest is None or not isinstance(text, StandIn):
-            return cls(path, data, digest, review)
+            lines = digest is None and not isinstance(text, StandIn)
+            return cls(path, data, digest, review, executable=executable, by_lines=lines)
         recorded = len(data) <= MOST_RECORDED
-        return cls(path, data if recorded else b"", digest, review, text.lines[0], recorded)
+        kept = data if recorded else b""
+        return cls(path, kept, digest, review, text.lines[0], recorded, executable, text.held.link)
 
     def write(self, journal: EntryWriter) -> None:
         fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
         fields |= {"review": True} if self.review else {}
-        fields |= {"whole": self.whole, "recorded": self.recorded} if self.whole else {}
+        fields |= {} if self.executable is None else {"executable": self.executable}
+        fields |= {"by_lines": True} if self.by_lines else {}
+        if self.whole:
+            fields |= {"whole": self.whole, "recorded": self.recorded, "link": self.link}
         journal.append(self.kind, fields)
 
     @classmethod
@@ -174,21 +195,26 @@ class BaseEntry(SessionEntry):
     def replay(self, state: Replayed) -> None:
         from midstream.edits.documents import SourceText
         from midstream.edits.proposal import FileProposal
-        from midstream.edits.stand_ins import StandIn
+        from midstream.edits.stand_ins import Held, StandIn
 
         proposal = state.files.get(self.path)
         if self.whole:
             former = () if proposal is None else proposal.known_texts()
-            text = StandIn.named(self.whole, self.data if self.recorded else None, former)
+            data = self.data if self.recorded else None
+            held = Held(data, self.executable, self.link)
+            text = StandIn.named(self.whole, held, former, state.executable.get(self.path))
         else:
             text = SourceText.from_bytes(self.data)
         if proposal is not None:
             gone = self.digest is None and not self.data
-            text = proposal.without_lines() if gone else text
+            if gone and not (self.by_lines and isinstance(proposal.base, StandIn)):
+                text = proposal.without_lines()
             proposal.advance(text, review=self.review)
         else:
             state.files[self.path] = FileProposal(self.path, text, state.hunks)
         state.digests[self.path] = self.digest
+        if self.executable is not None:
+            state.executable[self.path] = self.executable
 
 
 @dataclass(eq=False, repr=False)
@@ -209,17 +235,29 @@ class BaselineEntry(SessionEntry):
     kind = "baseline"
     head: str
     log: int
-    kept: Mapping[str, bytes | None]
+    kept: Mapping[str, Entry | None]
 
     def write(self, journal: EntryWriter) -> None:
-        kept = {path: None if data is None else _packed(data) for path, data in self.kept.items()}
-        journal.append(self.kind, {"head": self.head, "log": self.log, "kept": kept})
+        from midstream.workspace.content import LinkTarget
+
+        there = {path: entry for path, entry in self.kept.items() if entry is not None}
+        kept = dict.fromkeys(self.kept) | {path: _packed(e.data) for path, e in there.items()}
+        links = [path for path, entry in there.items() if isinstance(entry.data, LinkTarget)]
+        may_run = {path: entry.executable for path, entry in there.items()}
+        facts = {"head": self.head, "log": self.log, "kept": kept}
+        journal.append(self.kind, {**facts, "links": links, "executable": may_run})
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        kept = {
-            path: None if text is None else _unpacked(text) for path, text in data["kept"].items()
-        }
+        from midstream.workspace.content import Entry, LinkTarget
+
+        kept: dict[str, Entry | None] = {}
+        links, may_run = data.get("links", ()), data.get("executable", {})
+        for path, packed in data["kept"].items():
+            kept[path] = None
+            if packed is not None:
+                held = _unpacked(packed)
+                kept[path] = Entry(LinkTarget(held) if path in links else held, may_run.get(path))
         return cls(data["head"], data["log"], kept)
 
     def replay(self, state: Replayed) -> None:

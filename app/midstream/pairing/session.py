@@ -16,11 +16,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.agent_partner import AgentPartner
 from midstream.pairing.attention import Attention
 from midstream.pairing.background import BackgroundTasks
 from midstream.pairing.commit import AcceptedChanges
+from midstream.pairing.contents import state_digest
 from midstream.pairing.conversation import unpacked
 from midstream.pairing.external import ExternalChanges, ExternalReview
 from midstream.pairing.feedback import Feedback
@@ -40,6 +42,7 @@ from midstream.pairing.turns import Turns
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.proposal import FileProposal
     from midstream.pairing.findings import Finding
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -363,7 +366,10 @@ class PairingSession:
             await asyncio.to_thread(write_drafts, self._state_dir, self.root, self.drafts)
 
     async def _resume(self, resumed: Replay) -> None:
-        on_disk = {path: await asyncio.to_thread(self._digest, path) for path in resumed.files}
+        on_disk = {
+            path: await asyncio.to_thread(self._digest, proposal)
+            for path, proposal in resumed.files.items()
+        }
         resumed.finish(self.journal, on_disk)
         await self.files.changed(resumed.files)
         for call in self.hunks.calls:  # an agent was allowed to write it, and has not
@@ -380,11 +386,12 @@ class PairingSession:
             + ("every hunk in it is decided." if len(self.hunks) else "it made no hunks.")
         )
 
-    def _digest(self, path: str) -> str | None:
+    def _digest(self, proposal: FileProposal) -> str | None:
         try:
-            return self.workspace.digest(path)
+            entry = self.workspace.peek_entry(proposal.path)
         except UserError:
             return None
+        return state_digest(entry, whole=is_whole(proposal.base))
 
 
 class SessionTasks:

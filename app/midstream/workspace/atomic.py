@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from midstream.workspace.ledger import content_digest
+from midstream.workspace.content import LinkTarget, content_digest
 from midstream.workspace.paths import make_private
 
 TEMPORARY_PREFIX = ".midstream-"
@@ -106,10 +106,34 @@ def read_regular(path: str, limit: int) -> tuple[bytes, os.stat_result]:
         os.close(descriptor)
 
 
-def digest_of(path: str) -> str | None:
-    """Digest of a file's bytes, whatever its size; None when there is no file."""
+def read_entry(path: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """As ``read_regular``; of a symlink, a ``LinkTarget`` and the link's own status."""
     try:
-        return content_digest(read_regular(path, 1 << 40)[0])
+        return read_regular(path, limit)
+    except NotRegularError:
+        status = Path(path).lstat()
+        if not stat.S_ISLNK(status.st_mode):
+            raise
+        return LinkTarget(os.fsencode(Path(path).readlink())), status
+
+
+def may_run(status: os.stat_result) -> bool:
+    """Whether the owner of a file may run it; git tells files apart by that."""
+    return stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_IXUSR)
+
+
+def is_executable(path: str) -> bool:
+    """Whether there is a file that its owner may run; a symlink is none."""
+    try:
+        return may_run(Path(path).lstat())
+    except OSError:
+        return False
+
+
+def digest_of(path: str) -> str | None:
+    """Digest of what a name holds, whatever its size; None when there is nothing."""
+    try:
+        return content_digest(read_entry(path, 1 << 40)[0])
     except FileNotFoundError:
         return None
 
@@ -126,12 +150,15 @@ def write_part(
 
     Args:
         part: Must not exist.
-        data: The whole content.
+        data: The whole content; a ``LinkTarget`` makes a symlink, which has no mode or owner.
         like: Status whose mode and owner the new file takes, if any.
         source: File whose extended attributes (access control lists among them) are copied as far
             as allowed.
         mode: Mode of the new file without ``like``, before the umask.
     """
+    if isinstance(data, LinkTarget):
+        Path(part).symlink_to(os.fsdecode(data))
+        return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(part, flags, mode if like is None else 0o600)
     try:
@@ -227,7 +254,7 @@ def create(swap: str, target: str) -> None:
         if os.path.lexists(target):
             raise ChangedOnDiskError(target) from error
         aside = _aside(swap)
-        shutil.copy2(swap, aside)
+        shutil.copy2(swap, aside, follow_symlinks=False)
         Path(aside).rename(target)
     Path(swap).unlink()
 
@@ -298,7 +325,7 @@ def _exchange(first: str, second: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        shutil.copy2(second, aside)
+        shutil.copy2(second, aside, follow_symlinks=False)
     try:
         Path(first).replace(second)
     except OSError:

@@ -1,7 +1,8 @@
 """What the files of a folder held before a review began.
 
 A clean file need not be copied: its text is in the last commit.  Changed and untracked files are
-kept in memory, and so is every file of a folder without commits.  Everything blocks.
+kept in memory, and so is every file of a folder without commits.  Symbolic links of such a folder
+count from the first change on.  Everything blocks.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from midstream.workspace.content import Entry
 from midstream.workspace.repo import (
     GitFailedError,
+    RecordedModes,
     RepositoryPlace,
     find_repository,
+    recorded_modes,
     run_git,
     work_tree_changes,
 )
@@ -48,7 +52,7 @@ class BaselineRecord(NamedTuple):
 
     head: str
     log: int
-    kept: Mapping[str, bytes | None]
+    kept: Mapping[str, Entry | None]
 
 
 class Baseline:
@@ -78,8 +82,8 @@ class Baseline:
         self._moved = -MOMENT_S
         self.changed: frozenset[str] = frozenset()
         self.complete = True
-        self._kept: dict[str, bytes | None] = {}
-        self._programs: set[str] = set()
+        self._kept: dict[str, Entry | None] = {}
+        self._of_commit: RecordedModes | None = None
         self._left_out: set[str] = set()
         self._size = 0
         if record is not None and self._go_on(record, new):
@@ -92,8 +96,9 @@ class Baseline:
             return
         self.changed = tracked | new
         self._kept.update(dict.fromkeys(new))
+        staged = recorded_modes(self._root) if tracked else RecordedModes()
         for rel in tracked:
-            self._kept[rel] = _blob(self._root, f":./{rel}")
+            self._kept[rel] = self._recorded(f":./{rel}", rel, staged)
 
     def _go_on(self, record: BaselineRecord, new: frozenset[str]) -> bool:
         """Take up an earlier baseline; False if its commit is gone."""
@@ -113,35 +118,44 @@ class Baseline:
 
     def record(self) -> BaselineRecord | None:
         """What a journal should keep; ``None`` if it is too much, or not all is known."""
-        size = sum(len(data) for data in self._kept.values() if data is not None)
+        size = sum(len(entry.data) for entry in self._kept.values() if entry is not None)
         if size > MOST_RECORDED or not self.complete:
             return None
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
-    def read(self, rel: str) -> bytes | None:
-        """What a file held, ``None`` if it did not exist.
+    def read(self, rel: str) -> Entry | None:
+        """What a name stood for, ``None`` if there was nothing.
 
         Args:
             rel: Path below the root, as the workspace names it.
         """
-        if rel in self._left_out:  # Nobody knows what it held: it counts from now on.
+        unknown = rel in self._left_out or (
+            not self.head and rel not in self._kept and (self._root / rel).is_symlink()
+        )
+        if unknown:  # Nobody knows what it held: it counts from now on.
             self._left_out.discard(rel)
             self._kept[rel] = self._peek(rel)
         if rel in self._kept:
             return self._kept[rel]
-        return _blob(self._root, f"{self.head}:./{rel}") if self.head else None
+        return self._recorded(f"{self.head}:./{rel}", rel, self._modes()) if self.head else None
 
     def executable(self, rel: str) -> bool:
         """Whether a file was executable, or git knows it so; tells also of one that is deleted."""
-        if rel in self._programs:
-            return True
-        for command in (["ls-files", "--stage"], ["ls-tree", self.head or "HEAD"]):
-            try:
-                if run_git(self._root, [*command, "--", rel]).startswith(b"100755"):
-                    return True
-            except GitFailedError:
-                continue
-        return False
+        kept = self._kept.get(rel)
+        if kept is not None and kept.executable is not None:
+            return kept.executable
+        return bool(self.head) and rel in self._modes().programs
+
+    def _recorded(self, name: str, rel: str, modes: RecordedModes) -> Entry | None:
+        """A file as a commit or the index has it under a name."""
+        data = _blob(self._root, name)
+        return None if data is None else modes.entry(rel, data)
+
+    def _modes(self) -> RecordedModes:
+        """The modes that the commit has."""
+        if self._of_commit is None:
+            self._of_commit = recorded_modes(self._root, self.head)
+        return self._of_commit
 
     def git_writes(self) -> bool:
         """Whether git is in the middle of a write, as of a checkout: it holds the index's lock."""
@@ -172,6 +186,7 @@ class Baseline:
         head, tracked, new = work_tree_changes(self._root, self._place)
         if moved:
             self.head = head
+            self._of_commit = None
         clean = frozenset(paths) - tracked - new
         for rel in clean:
             self._kept.pop(rel, None)
@@ -184,19 +199,14 @@ class Baseline:
                 self._left_out.add(rel)
                 self.complete = False
                 continue
-            if (data := self._peek(rel)) is None:
-                self._kept[rel] = None
-                continue
-            self._size += len(data)
-            self._kept[rel] = data
-            if os.access(self._root / rel, os.X_OK):
-                self._programs.add(rel)
+            entry = self._kept[rel] = self._peek(rel)
+            self._size += 0 if entry is None else len(entry.data)
 
-    def _peek(self, rel: str) -> bytes | None:
+    def _peek(self, rel: str) -> Entry | None:
         from midstream.workspace.errors import WorkspaceError
 
         try:
-            return self._workspace.peek(rel)
+            return self._workspace.peek_entry(rel)
         except WorkspaceError:
             return None
 

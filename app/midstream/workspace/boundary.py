@@ -78,6 +78,18 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
     return "/".join(parts)
 
 
+def resolve_entry(root: str, path: str | os.PathLike[str]) -> str:
+    """As ``resolve_inside``, but a symlink in last place stands for itself."""
+    folder, _, name = os.fspath(path).rpartition("/")
+    if name in ("", ".", "..") or is_git_name(name):
+        return resolve_inside(root, path)
+    inside = resolve_inside(root, folder or ".")
+    entry = name if inside == "." else f"{inside}/{name}"
+    if not Path(root, entry).is_symlink():
+        return resolve_inside(root, path)
+    return entry
+
+
 def check_root(root: Path) -> str:
     """Real path of a workspace root.
 

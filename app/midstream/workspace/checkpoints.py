@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from midstream.workspace.content import LinkTarget
 from midstream.workspace.paths import make_private, root_key
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
 
@@ -81,6 +82,7 @@ def _describe(checkpoint: Checkpoint, changes: Sequence[SavedFile]) -> dict[str,
                 "existed": change.before is not None,
                 "after": change.after,
                 "mode": change.mode,
+                "link": isinstance(change.before, LinkTarget),
                 "folders": list(change.folders),
             }
             for change in changes
@@ -98,6 +100,8 @@ def _parse_change(file: Mapping[str, Any], before: bytes | None) -> SavedFile:
     """One file of :func:`_describe`, with its content."""
     folders = tuple(str(folder) for folder in file["folders"])
     after = file["after"]
+    if before is not None and file.get("link"):
+        before = LinkTarget(before)
     return SavedFile(
         str(file["path"]), before, None if after is None else str(after), int(file["mode"]), folders
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from midstream.workspace import atomic, boundary
 from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, SavedFile
+from midstream.workspace.content import Entry, LinkTarget, content_digest, is_link_digest
 from midstream.workspace.errors import (
     BusyFileError,
     FileTooLargeError,
@@ -34,7 +35,7 @@ from midstream.workspace.errors import (
     WorkspaceError,
     WriteFailedError,
 )
-from midstream.workspace.ledger import Ledger, content_digest
+from midstream.workspace.ledger import Ledger
 from midstream.workspace.listing import IgnoreRules, files_outside, list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
@@ -109,6 +110,10 @@ class Workspace:
         """
         return boundary.resolve_inside(self._root, path)
 
+    def entry_name(self, path: str | Path) -> str:
+        """As :meth:`relative`, but a symlink in last place stands for itself; raises as that."""
+        return boundary.resolve_entry(self._root, path)
+
     def read(self, rel: str) -> bytes:
         """Content of a file, which the watcher follows from now on, ignored or not.
 
@@ -119,33 +124,45 @@ class Workspace:
             FileTooLargeError: More than :data:`MAX_FILE_BYTES`.
             UnreadableFileError: The system refuses.
         """
-        name = self.relative(rel)
+        return self._follow(self.relative(rel)).data
+
+    def look(self, rel: str) -> Entry:
+        """What a name stands for, a symlink for itself; followed and raises as :meth:`read`."""
+        return self._follow(self.entry_name(rel))
+
+    def _follow(self, name: str) -> Entry:
         with self.ledger.lock:
-            data, _ = self._load(name)
-            self.ledger.opened(name, content_digest(data), len(data))
-        return data
+            data, status = self._load(name)
+            entry = Entry(data, atomic.may_run(status))
+            self.ledger.opened(name, entry.digest, len(data), atomic.may_run(status))
+        return entry
 
     def peek(self, rel: str) -> bytes:
         """Like :meth:`read`, but the watcher does not follow the file."""
         return self._load(self.relative(rel))[0]
 
+    def peek_entry(self, rel: str) -> Entry:
+        """Like :meth:`look`, but the watcher does not follow the name."""
+        data, status = self._load(self.entry_name(rel))
+        return Entry(data, atomic.may_run(status))
+
     def digest(self, rel: str) -> str | None:
-        """Digest of the content on disk, None when there is no file; raises as :meth:`read`."""
+        """Digest of the content on disk, None when there is no file; raises as :meth:`read`.
+
+        A symlink in last place stands for itself.
+        """
         try:
-            return content_digest(self._load(self.relative(rel))[0])
+            return self.peek_entry(rel).digest
         except MissingFileError:
             return None
 
     def mode(self, rel: str) -> int | None:
-        """Permissions of a file, None when there is no file; raises as :meth:`read`."""
+        """Permissions of a file, None for a symlink or no file; raises as :meth:`read`."""
         try:
-            return stat.S_IMODE(self._load(self.relative(rel))[1].st_mode)
+            data, status = self._load(self.entry_name(rel))
         except MissingFileError:
             return None
-
-    def owns(self, rel: str, digest: str | None) -> bool:
-        """Whether this workspace's last write of ``rel`` left exactly this content."""
-        return self.ledger.owns(self.relative(rel), digest)
+        return None if isinstance(data, LinkTarget) else stat.S_IMODE(status.st_mode)
 
     def ignores(self, rel: str) -> bool:
         """Whether git ignores a file; a tracked one never is.
@@ -214,7 +231,7 @@ class Workspace:
         which keeps the user's bytes.
 
         Args:
-            batch: New content by path; None deletes the file.
+            batch: New content by path; None deletes the file, a ``LinkTarget`` makes a symlink.
             expected: Digest that must be on disk for every path, None for "no such file".
             label: Name of the batch, for the list of checkpoints.
             modes_from: For a file that moves, new path -> old path whose mode it keeps.
@@ -224,7 +241,7 @@ class Workspace:
             The checkpoint of the state before; its ``id`` is empty when every file already held its
             new content.
         """
-        names = {rel: self.relative(rel) for rel in batch}
+        names = {rel: self._written_name(rel, batch[rel], expected[rel]) for rel in batch}
         if len(set(names.values())) != len(names):
             raise OutsideWorkspaceError("Two paths of one change are the same file", "name it once")
         return self._transact(
@@ -246,13 +263,16 @@ class Workspace:
         mode = stat.S_IMODE(status.st_mode) & ~0o111
         if executable:
             mode |= (mode & 0o444) >> 2
-        try:
-            Path(self._real(rel)).chmod(mode)
-        except OSError as error:
-            raise WriteFailedError(
-                f"The mode of {shown(rel)} cannot be changed ({error.strerror})",
-                "its content is written",
-            ) from error
+        with self.ledger.lock:
+            try:
+                Path(self._real(rel)).chmod(mode)
+            except OSError as error:
+                raise WriteFailedError(
+                    f"The mode of {shown(rel)} cannot be changed ({error.strerror})",
+                    "its content is as it was to be",
+                ) from error
+            data, status = self._load(rel)
+            self.ledger.record(rel, content_digest(data), len(data), atomic.may_run(status))
 
     def undo_write(self) -> list[str]:
         """Restore the bytes that the last batch replaced; each call goes one batch further back.
@@ -331,7 +351,7 @@ class Workspace:
 
     def _load(self, rel: str) -> tuple[bytes, os.stat_result]:
         try:
-            return atomic.read_regular(self._real(rel), MAX_FILE_BYTES)
+            return atomic.read_entry(self._real(rel), MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise MissingFileError(f"There is no file {shown(rel)}", "check the name") from error
         except atomic.NotRegularError as error:
@@ -346,6 +366,12 @@ class Workspace:
             raise UnreadableFileError(
                 f"{shown(rel)} cannot be read ({error.strerror})", "check its permissions"
             ) from error
+
+    def _written_name(self, rel: str, data: bytes | None, expected: str | None) -> str:
+        """The one name of a file to write; a link is replaced itself where it is meant."""
+        if isinstance(data, LinkTarget) or is_link_digest(expected):
+            return self.entry_name(rel)
+        return self.relative(rel)
 
     def _real(self, rel: str) -> str:
         return self._root if rel == "." else f"{self._root.rstrip('/')}/{rel}"
@@ -404,6 +430,8 @@ class Workspace:
         plan = plan_change(self._real(rel), before, data)
         if plan.before != expected:
             raise stale(rel)
+        if isinstance(before, LinkTarget):
+            status = None  # Its own mode says nothing.
         if status is not None and not (status.st_mode & 0o222 and os.access(plan.target, os.W_OK)):
             if not Path(plan.target).exists():
                 # Deleted since it was read.

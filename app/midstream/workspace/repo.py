@@ -24,12 +24,15 @@ page, and its commit objects need no output format to be parsed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from midstream.workspace.content import Entry, LinkTarget
 
 GIT_TIMEOUT_S = 30.0
 
@@ -242,6 +245,53 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
         head,
         frozenset(path.removeprefix(prefix) for path in tracked),
         frozenset(path.removeprefix(prefix) for path in new),
+    )
+
+
+class RecordedModes(NamedTuple):
+    """What git has recorded of files beside their content.
+
+    Attributes:
+        programs: Files that may be run.
+        links: Symbolic links.
+        trusted: Whether git takes from the disk which files may be run (``core.fileMode``).
+    """
+
+    programs: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
+    trusted: bool = True
+
+    def entry(self, rel: str, data: bytes) -> Entry:
+        """A file that git has recorded with this content."""
+        if rel in self.links:
+            return Entry(LinkTarget(data), False)
+        return Entry(data, rel in self.programs if self.trusted else None)
+
+
+def recorded_modes(root: Path, tree: str = "") -> RecordedModes:
+    """Modes of the files below a folder, by path from there; none if git fails.
+
+    Args:
+        root: The folder.
+        tree: A commit; the index if ``""``.
+    """
+    listing = ["ls-tree", "-r", "-z", tree] if tree else ["ls-files", "--stage", "-z"]
+    try:
+        answer = run_git(root, listing)
+    except GitFailedError:
+        return RecordedModes()
+    settings = ""
+    with contextlib.suppress(GitFailedError):  # Neither is set.
+        pattern = r"^core\.(filemode|symlinks)$"
+        settings = os.fsdecode(run_git(root, ["config", "--type=bool", "--get-regexp", pattern]))
+    special: dict[str, set[str]] = {"100755": set(), "120000": set()}
+    for line in os.fsdecode(answer).split("\0"):
+        if (paths := special.get(line[:6])) is not None:
+            paths.add(line.partition("\t")[2])
+    return RecordedModes(
+        frozenset(special["100755"]),
+        frozenset(() if "core.symlinks false" in settings else special["120000"]),
+        "core.filemode false" not in settings,
     )
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from midstream.workspace.atomic import is_executable
+from midstream.workspace.content import LinkTarget
 from midstream.workspace.errors import GitError
 from midstream.workspace.paths import shown
 from midstream.workspace.repo import (
@@ -25,17 +27,23 @@ from midstream.workspace.repo import (
     run_git,
 )
 
+_PROGRAM = "100755"
+_LINK = "120000"
 _COMMIT_TIMEOUT_S = 300.0
 _LOCK_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """One file before and after an accepted change, as work tree bytes; None: no such file."""
+    """One file before and after an accepted change, as work tree bytes; None: no such file.
+
+    ``programs`` says whether it may be run before and after; None: as git has it.
+    """
 
     rel: str
     before: bytes | None
     after: bytes | None
+    programs: tuple[bool | None, bool | None] = (None, None)
 
 
 class IndexState(StrEnum):
@@ -300,9 +308,9 @@ def _compare_one(
         line = _index_line(root, place, change)
     except GitError as error:
         return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
-    wanted = line.split(b" ")[1].partition(b"\t")[0].decode() if line else ""
-    mode_gone = line.startswith(b"0 ")
-    if not line or (entry is not None and not mode_gone and wanted == entry.blob):
+    mode, wanted = line.partition(b"\t")[0].decode().split(" ") if line else ("", "")
+    mode_gone = mode == "0"
+    if not line or IndexEntry(mode, wanted) == entry:
         state = IndexState.STAGED if path in staged else IndexState.COMMITTED
     else:
         state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
@@ -316,7 +324,7 @@ def _compare_one(
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
     """How many lines of a file in the work tree differ from a blob."""
     try:
-        there = _store(top, path, (root / rel).read_bytes())
+        there = _store(top, path, _work_tree_bytes(root / rel))
     except OSError:
         return 0
     if there == blob:
@@ -337,9 +345,14 @@ def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> b
             raise _conflict(path)
         return f"0 {entry.blob}\t".encode() + os.fsencode(path) + b"\0"
     blob = _store(place.top, path, change.after)
-    if entry is not None and entry.blob != before:
+    if entry is not None and entry.blob not in (before, blob):
+        if _LINK in (entry.mode, _mode(change.before), _mode(change.after)):
+            raise _conflict(path)
         blob = _merge(place.top, path, entry.blob, before, blob)
-    mode = entry.mode if entry is not None else _mode(Path(os.path.realpath(root)) / change.rel)
+    mode = _mode(change.after, program=change.programs[1])
+    if not mode and entry is not None and entry.mode != _LINK:
+        mode = entry.mode
+    mode = mode or _work_tree_mode(Path(os.path.realpath(root)) / change.rel)
     return f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0"
 
 
@@ -356,15 +369,15 @@ def _index_entry(top: Path, path: str) -> IndexEntry | None:
     mode, blob, stage = entries[0].partition("\t")[0].split(" ")
     if stage != "0":
         raise GitError(f"{shown(path)} has an unresolved merge conflict", "resolve it first")
-    if not mode.startswith("100"):
+    if not mode.startswith(("100", _LINK)):
         raise GitError(f"{shown(path)} is no regular file in git", "stage it with git add")
     return IndexEntry(mode, blob)
 
 
 def _store(top: Path, path: str, content: bytes) -> str:
     """Id of ``content`` as git would store it at ``path``, with line ending and other filters."""
-    answer = _asked(top, ["hash-object", "-w", "--stdin", f"--path={path}"], content)
-    return answer.decode().strip()
+    filters = "--no-filters" if isinstance(content, LinkTarget) else f"--path={path}"
+    return _asked(top, ["hash-object", "-w", "--stdin", filters], content).decode().strip()
 
 
 def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> str:
@@ -391,11 +404,19 @@ def _conflict(path: str) -> GitError:
     )
 
 
-def _mode(path: Path) -> str:
-    with contextlib.suppress(OSError):
-        if path.stat().st_mode & 0o100:
-            return "100755"
-    return "100644"
+def _mode(content: bytes | None, *, program: bool | None = None) -> str:
+    """The mode that git should have for a file, ``""`` where nothing says it."""
+    if isinstance(content, LinkTarget):
+        return _LINK
+    return "" if program is None else _PROGRAM if program else "100644"
+
+
+def _work_tree_mode(path: Path) -> str:
+    return _PROGRAM if is_executable(str(path)) else "100644"
+
+
+def _work_tree_bytes(path: Path) -> bytes:
+    return LinkTarget(os.fsencode(path.readlink())) if path.is_symlink() else path.read_bytes()
 
 
 def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:

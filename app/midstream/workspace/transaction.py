@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from midstream.workspace import atomic
+from midstream.workspace.content import LinkTarget, content_digest
 from midstream.workspace.errors import (
     BusyFileError,
     ReadOnlyFileError,
@@ -35,7 +36,7 @@ from midstream.workspace.errors import (
     StateFolderError,
     WriteFailedError,
 )
-from midstream.workspace.ledger import Ledger, content_digest
+from midstream.workspace.ledger import Ledger
 from midstream.workspace.paths import make_private, shown
 
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -100,7 +101,7 @@ class FileWrite:
     before: bytes | None
     after: bytes | None
     status: os.stat_result | None
-    """Of the file that is replaced."""
+    """Of the file that is replaced; None where there is none, or a symlink."""
     like: os.stat_result | None
     """Of the file whose mode and owner the new one takes; None for the usual mode."""
     mode: int | None
@@ -150,7 +151,7 @@ def write_batch(
         for change in changes:
             tried.append(change)
             _swap(change)
-            ledger.record(change.rel, change.plan.after, len(change.after or b""))
+            _record(ledger, change, change.after)
         record.commit()
     except BaseException:
         undone = [_roll_back(change, ledger) for change in reversed(tried)]
@@ -192,7 +193,8 @@ def _stage(change: FileWrite) -> None:
             Path(folder).mkdir(exist_ok=True)
         source = plan.target if change.status else None
         atomic.write_part(plan.part, change.after, change.like, source)
-        if change.mode is not None and change.status is None:
+        plain = not isinstance(change.after, LinkTarget)
+        if change.mode is not None and change.status is None and plain:
             Path(plan.part).chmod(change.mode)
         Path(plan.part).rename(plan.swap)
 
@@ -211,8 +213,15 @@ def _swap(change: FileWrite) -> None:
 def _roll_back(change: FileWrite, ledger: Ledger) -> bool:
     undone = _undo_change(change.plan)
     if undone:
-        ledger.record(change.rel, change.plan.before, len(change.before or b""))
+        _record(ledger, change, change.before)
     return undone
+
+
+def _record(ledger: Ledger, change: FileWrite, data: bytes | None) -> None:
+    """Note what is on disk for a file now."""
+    digest = None if data is None else content_digest(data)
+    executable = data is not None and atomic.is_executable(change.plan.target)
+    ledger.record(change.rel, digest, len(data or b""), executable)
 
 
 @contextlib.contextmanager

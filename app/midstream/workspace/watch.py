@@ -29,9 +29,9 @@ from typing import Final
 from midstream.workspace import atomic
 from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.boundary import is_git_name, resolve_inside
+from midstream.workspace.content import content_digest
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import MAX_FILE_BYTES, Workspace
-from midstream.workspace.ledger import content_digest
 from midstream.workspace.listing import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRules
 from midstream.workspace.repo import RepositoryPlace, find_repository
 
@@ -45,7 +45,8 @@ SETTLE_S = 0.05
 _SETTLE_ROUNDS = 4
 _NEW_FOLDER_FILES = 2000
 
-Signature = tuple[int, int, int]
+Signature = tuple[int, int, int, bool]
+"""Modified when, size, inode, whether it may be run."""
 
 STEP_MS: Final = 20
 """How often a watching thread wakes; a change is reported after one to two quiet steps."""
@@ -489,28 +490,29 @@ class Inspector:
             again: set[str] = set()
             for rel in look:
                 with self._ledger.lock:
-                    digest, size, writing = self._look(rel)
+                    digest, size, executable, writing = self._look(rel)
                     small = digest is None or size * 10 < sizes.get(rel, 0) or size == 0
                     # A file that was known before is not unfinished, however small it is.
                     unfinished = writing or (small and round_number == 0)
-                    if unfinished and not last and self._ledger.differs(rel, digest):
+                    if unfinished and not last and self._ledger.differs(rel, digest, executable):
                         again.add(rel)
-                    elif self._ledger.observe(rel, digest, size) or rel in heard:
+                    elif self._ledger.observe(rel, digest, size, executable) or rel in heard:
                         news.add(rel)
             self._tell(news)
             look = again
 
-    def _look(self, rel: str) -> tuple[str | None, int, bool]:
-        """Digest (None: no readable file), size, and whether another program is writing it."""
+    def _look(self, rel: str) -> tuple[str | None, int, bool, bool]:
+        """Digest (None: no readable file), size, and whether it may be run and is being written."""
         path = f"{self._root.rstrip('/')}/{rel}"
         self._signatures[rel] = _signature(Path(path))
         try:
-            data, _ = atomic.read_regular(path, MAX_FILE_BYTES)
+            data, status = atomic.read_entry(path, MAX_FILE_BYTES)
         except (OSError, atomic.NotRegularError):
-            return None, 0, False
+            return None, 0, False, False
         except atomic.TooLargeError:
-            return f"larger than {MAX_FILE_BYTES}", MAX_FILE_BYTES + 1, False
-        return content_digest(data), len(data), atomic.open_for_writing(path)
+            return f"larger than {MAX_FILE_BYTES}", MAX_FILE_BYTES + 1, False, False
+        writing = atomic.open_for_writing(path)
+        return content_digest(data), len(data), atomic.may_run(status), writing
 
     def _signature_changed(self, rel: str) -> bool:
         signature = _signature(Path(self._root, rel))
@@ -549,7 +551,7 @@ def _signature(path: Path) -> Signature | None:
         status = path.lstat()
     except (OSError, ValueError):
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino, atomic.may_run(status)
 
 
 def _is_litter(name: str) -> bool:

@@ -1,0 +1,46 @@
+"""What a name in a folder stands for: a file's bytes, or where a symbolic link points."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+
+class LinkTarget(bytes):
+    """Where a symbolic link points, as the system has it: all that a link holds."""
+
+    __slots__ = ()
+
+
+class Entry(NamedTuple):
+    """What a name stands for.
+
+    Attributes:
+        data: A file's bytes, or a ``LinkTarget``.
+        executable: Whether its owner may run it, as git sees it; ``None`` where that is not known.
+    """
+
+    data: bytes
+    executable: bool | None = None
+
+    @property
+    def digest(self) -> str:
+        """Digest of ``data``."""
+        return content_digest(self.data)
+
+
+def content_digest(data: bytes) -> str:
+    """Digest of content as used everywhere in Midstream: blake2b with 128 bits, in hex.
+
+    That of a link differs from that of a file with the same bytes.
+    """
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return f"{_LINK}{digest}" if isinstance(data, LinkTarget) else digest
+
+
+def is_link_digest(digest: str | None) -> bool:
+    """Whether a digest is that of a link."""
+    return digest is not None and digest.startswith(_LINK)
+
+
+_LINK = "link:"
