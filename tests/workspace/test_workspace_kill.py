@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from midstream.workspace.content import LinkTarget
 from midstream.workspace.files import Workspace, content_digest
 from tests.helpers.system_calls import between_system_calls
 
@@ -27,28 +28,51 @@ OLD: dict[str, bytes | None] = {
     "gone": b"old gone",
     "new/n": None,
 }
-NEW: dict[str, bytes | None] = {"a": b"new a", "sub/b": b"new b", "gone": None, "new/n": b"new n"}
+NEW: dict[str, bytes | None] = {
+    "a": b"new a",
+    "sub/b": b"new b",
+    "gone": None,
+    "new/n": b"new n",
+}
+OLD_LINKS = {"a": b"old", "link": LinkTarget(b"a"), "was": LinkTarget(b"a"), "file": b"old file"}
+NEW_LINKS = {"a": b"new", "link": LinkTarget(b"b"), "was": b"new file", "file": LinkTarget(b"a")}
 
 
-def digests(state: dict[str, bytes | None]) -> dict[str, str | None]:
+def digests(state: Mapping[str, bytes | None]) -> dict[str, str | None]:
     return {name: None if data is None else content_digest(data) for name, data in state.items()}
 
 
-def prepare(root: Path) -> None:
-    for name, data in OLD.items():
+def prepare(root: Path, state: Mapping[str, bytes | None] = OLD) -> None:
+    for name, data in state.items():
         path = root / name
         path.unlink(missing_ok=True)
-        if data is not None:
-            path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(data, LinkTarget):
+            path.symlink_to(os.fsdecode(data))
+        elif data is not None:
             path.write_bytes(data)
+        elif path.parent != root:
+            path.parent.rmdir()
 
 
-def state_of(root: Path) -> dict[str, bytes | None]:
-    return {name: (root / name).read_bytes() if (root / name).exists() else None for name in OLD}
+def state_of(root: Path, names: Iterable[str] = OLD) -> dict[str, bytes | None]:
+    return {name: held(root / name) for name in names}
+
+
+def kinds(state: Mapping[str, bytes | None]) -> dict[str, type]:
+    """Whether names are files or links; their content may compare equal."""
+    return {name: type(data) for name, data in state.items()}
+
+
+def held(path: Path) -> bytes | None:
+    """What a name stands for."""
+    if path.is_symlink():
+        return LinkTarget(os.fsencode(path.readlink()))
+    return path.read_bytes() if path.exists() else None
 
 
 def unexpected(root: Path) -> list[str]:
-    known = {*OLD, "sub", "new"}
+    known = {*OLD, *OLD_LINKS, "sub", "new"}
     return [name for path in root.rglob("*") if (name := str(path.relative_to(root))) not in known]
 
 
@@ -77,8 +101,12 @@ def kill_at(step: int) -> Callable[[int], None]:
     return at_step
 
 
+@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (OLD_LINKS, NEW_LINKS)])
 def test_a_batch_killed_between_any_two_system_calls(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: dict[str, bytes | None],
+    new: dict[str, bytes | None],
 ) -> None:
     # The disk's own cache is no part of a killed process.
     monkeypatch.setattr(os, "fsync", lambda _: None)
@@ -86,28 +114,29 @@ def test_a_batch_killed_between_any_two_system_calls(
     workspace = Workspace(root)
     assert workspace.log.mode.startswith("copies")
     for step in itertools.count():
-        prepare(root)
+        prepare(root, old)
 
         def write_killed(step: int = step) -> None:
             with between_system_calls(kill_at(step)):
-                workspace.write_all(NEW, digests(OLD), "batch")
+                workspace.write_all(new, digests(old), "batch")
 
         finished = in_child(write_killed)
-        raw = state_of(root)
+        raw = state_of(root, old)
         for name, data in raw.items():
-            assert data in {OLD[name], NEW[name]}, f"torn at step {step}"
+            assert data in {old[name], new[name]}, f"torn at step {step}"
         survivor = Workspace(root)
         assert survivor.recover() == []
-        state = state_of(root)
-        assert state in (OLD, NEW), f"half a batch after step {step}"
+        state = state_of(root, old)
+        assert state in (old, new), f"half a batch after step {step}"
+        assert kinds(state) in (kinds(old), kinds(new))
         assert unexpected(root) == [], f"litter after step {step}"
         if (survivor.state / "pending").exists():
             assert [path.name for path in (survivor.state / "pending").iterdir()] == ["lock"]
-        outcomes.add("old" if state == OLD else "new")
-        if raw not in (OLD, NEW):
+        outcomes.add("old" if state == old else "new")
+        if raw not in (old, new):
             outcomes.add("rolled back")
         if finished:
-            assert state == NEW
+            assert state == new
             break
     assert outcomes == {"old", "new", "rolled back"}
     assert step > 50
