@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.rows import Row, RowKind
-from midstream.tui.diff.strips import compare_rows
+from midstream.tui.diff.strips import compare_halves, compare_rows
 from midstream.tui.diff.view import MatchFinder
 from midstream.tui.fuzzy import fuzzy_score, matched_letters
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
@@ -107,3 +107,11 @@ def test_rows_that_stream_in_get_their_tokens_even_when_they_come_at_once() -> N
     writing = view.row(view.writing)
     assert writing.look is Look.WRITING
     assert syntax.spans(writing) == ((4, 10, "keyword"),)
+
+
+def test_what_differs_in_a_moved_file_is_marked() -> None:
+    old = ["import a", "", "def f(x):", "    return x + 1", "gone"]
+    new = ["import a", "", "new", "def f(x):", "    return x + 2"]
+    olds, news = compare_halves(old, new)
+    assert olds == {3: ((15, 16),), 4: ((0, 4),)}
+    assert news == {2: ((0, 3),), 4: ((15, 16),)}

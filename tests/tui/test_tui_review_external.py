@@ -100,3 +100,54 @@ async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: 
         else:
             await stage.press("a")
             await stage.until(lambda: len(store.undecided()) == 1, "kept by a key")
+
+
+async def test_a_moved_file_is_shown_and_decided_as_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill, invoice = project / "pkg" / "bill.py", project / "pkg" / "invoice.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        bill.unlink()
+        invoice.write_text(AFTER)
+        moves, store = stage.session.files.moves, stage.session.hunks
+        await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
+        (shown,) = moves.shown(store.undecided())
+        assert shown.path == "pkg/invoice.py"
+        await stage.until(lambda: "moved to pkg/invoice.py" in " ".join(stage.rows), "said")
+        await stage.open("pkg/invoice.py")
+        await stage.until(lambda: "moved from pkg/bill.py" in " ".join(stage.rows), "said here")
+        await stage.press("]", "r")
+        await stage.until(lambda: not store.undecided(), "both are put back")
+        await stage.until(lambda: bill.exists() and not invoice.exists(), "on disk")
+        assert bill.read_text() == BILL
+        await stage.press("u")
+        await stage.until(lambda: invoice.exists() and not bill.exists(), "undone")
+
+
+async def test_a_permission_is_decided_by_keys(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        bill.chmod(0o755)
+        store = stage.session.hunks
+        await stage.until(lambda: store.undecided(), "a row")
+        await stage.until(lambda: "executable, content" in " ".join(stage.rows), "shown")
+        await stage.press("]", "r")
+        await stage.until(lambda: not bill.stat().st_mode & 0o100, "put back")
+        await stage.press("u")
+        await stage.until(lambda: bill.stat().st_mode & 0o100, "undone")
+        await stage.press("]", "a")
+        await stage.until(lambda: not store.undecided(), "kept")

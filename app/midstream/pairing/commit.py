@@ -210,13 +210,19 @@ class AcceptedChanges:
         for path in sorted(paths):
             if texts := self.texts(path):
                 try:
-                    entries = [None if _stands_for_none(text) else as_entry(text) for text in texts]
+                    entries = [None if self._is_none(path, t) else as_entry(t) for t in texts]
                 except UnencodableError:
                     continue  # It cannot have been written either.
                 before, after = (None if entry is None else entry.data for entry in entries)
                 programs = [None if entry is None else entry.executable for entry in entries]
                 changes.append(AcceptedChange(path, before, after, (programs[0], programs[1])))
         return changes
+
+    def _is_none(self, path: str, text: SourceText) -> bool:
+        """Whether a text without lines stands for no file, and not for an empty one."""
+        disk = self._files.disk
+        gone = path in disk.absent and disk.digests.get(path, "") is None
+        return not text.lines and (gone or is_whole(text))
 
     async def look(self, *, amend: bool = False) -> Changes:
         """Compare the accepted changes, of earlier sessions uncommitted ones, with the index.
@@ -399,11 +405,6 @@ class AcceptedChanges:
     def trailer(self) -> str:
         """A commit message trailer about how much was accepted unread."""
         return self._attention.trailer(self._files.hunks)
-
-
-def _stands_for_none(text: SourceText) -> bool:
-    """Whether a stand-in stands for no file; a text without lines may be an empty file."""
-    return is_whole(text) and not text.lines
 
 
 class EarlierChanges:

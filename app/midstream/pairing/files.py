@@ -45,6 +45,7 @@ from midstream.pairing.journal_entries import (
     SplitEntry,
     UndoEntry,
 )
+from midstream.pairing.moves import Moves
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.put_backs import PutBackQueue
 from midstream.pairing.status import (
@@ -85,6 +86,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         reviewing: Whether what other programs change waits for decisions.
         before: What files were before the review began, if it is known (may block).
         put_backs: Rejected external hunks whose lines go back later.
+        moves: Which hunks are the two halves of a file that was moved.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self._skipped: set[int] = set()
         """Hunks that the user was told cannot be undone; the next undo skips them."""
         self.workspace = workspace
+        self.moves = Moves(self.hunks, self.disk.digests, self.disk.absent)
         self._status = status
         self._journal = journal
         self._guard = guard
@@ -452,7 +455,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     async def accept(self, hunk_id: int) -> bool:
         """Accept a settled hunk and write the file."""
         await self._guard.caught_up()
-        return await self._accept([hunk_id])
+        return await self._accept(self.moves.with_partners([hunk_id]))
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
         """Reject a settled hunk; one that was accepted is taken out of the file again.
@@ -461,9 +464,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         from midstream.edits.hunks import HunkState
 
-        if self.put_backs.add([hunk_id], note):
+        hunk_ids = self.moves.with_partners([hunk_id])
+        if self.put_backs.add(hunk_ids, note):
             return True
-        return await self._decide([hunk_id], HunkState.REJECTED, note)
+        return await self._decide(hunk_ids, HunkState.REJECTED, note)
 
     async def accept_rest(
         self, path: str, only: Collection[int] | None = None, *, anyway: bool = False
@@ -482,13 +486,14 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             only = {hunk.id for hunk in self.hunks.undecided(path)}
         await self._guard.caught_up()
         ids = [hunk.id for hunk in self.hunks.undecided(path) if hunk.id in only]
+        ids = self.moves.with_partners(ids)
         return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
     async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
         from midstream.edits.hunks import HunkState
 
-        ids = [hunk.id for hunk in self.hunks.undecided(path)]
+        ids = self.moves.with_partners([hunk.id for hunk in self.hunks.undecided(path)])
         later = self.put_backs.add(ids, "")
         ids = [hunk_id for hunk_id in ids if hunk_id not in later]
         now = len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
@@ -505,6 +510,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         await self._guard.caught_up()
         ids = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
+        ids = self.moves.with_partners(ids)
         return len(ids) if ids and await self._accept(ids) else 0
 
     async def reject_all(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.strip import Strip
 
@@ -18,6 +18,9 @@ from midstream.pairing.status import UNSURE
 from midstream.tui.diff.painter import Marks, RowPainter, SplitPainter
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
+
+if TYPE_CHECKING:
+    from midstream.pairing.moves import Move
 
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
@@ -33,6 +36,31 @@ def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
             ranges[gone[old][0]] = tuple((span.start, span.stop) for span in difference[0])
             ranges[come[new][0]] = tuple((span.start, span.stop) for span in difference[1])
     return ranges
+
+
+def compare_halves(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[dict[int, tuple[Range, ...]], dict[int, tuple[Range, ...]]]:
+    """What differs between the two texts of a moved file, by line of each.
+
+    A line that the other text has not, nor one like it, differs as a whole.
+    """
+    from midstream.edits.intraline import pair_lines, word_difference
+    from midstream.edits.lcs import line_edits
+
+    olds: dict[int, tuple[Range, ...]] = {}
+    news: dict[int, tuple[Range, ...]] = {}
+    at = 0  # how many lines the new text is ahead
+    for edit in line_edits(old, new):
+        first = edit.start + at
+        at += len(edit.lines) - (edit.stop - edit.start)
+        olds |= {n: ((0, len(old[n])),) for n in range(edit.start, edit.stop)}
+        news |= {first + n: ((0, len(line)),) for n, line in enumerate(edit.lines)}
+        for i, j in pair_lines(old[edit.start : edit.stop], edit.lines):
+            if difference := word_difference(old[edit.start + i], edit.lines[j]):
+                olds[edit.start + i] = tuple((span.start, span.stop) for span in difference[0])
+                news[first + j] = tuple((span.start, span.stop) for span in difference[1])
+    return olds, news
 
 
 KEPT_ROWS: Final = 2_000
@@ -57,13 +85,15 @@ class RowStrips:
         """What is to be said beside the first row of a hunk."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
+        self.move_of: Callable[[Hunk], Move | None] = lambda hunk: None
+        """The moved file of which a hunk is a half."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""
         self._view: FileView | None = None
         self._syntax: FileSyntax | None = None
         self._kept: dict[object, tuple[list[Strip], bool]] = {}
         """The strips of what stands on a row, and whether they have all their colours."""
-        self._changed: dict[tuple[int, int], dict[int, tuple[Range, ...]]] = {}
+        self._changed: dict[object, dict[int, tuple[Range, ...]]] = {}
 
     def show(self, view: FileView | None, syntax: FileSyntax | None) -> None:
         """Paint the rows of another file, or none."""
@@ -87,7 +117,9 @@ class RowStrips:
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
         note = self._note(hunk) if hunk is not None and row.first else ""
-        standing = None if hunk is None else (hunk.id, hunk.state, row.offset, row.first)
+        standing = None
+        if hunk is not None:
+            standing = (hunk.id, hunk.state, row.offset, row.first, self._halves(hunk))
         marked = None
         if cursor or selected or scoped or found or note or self.left:
             marked = (cursor, selected, scoped, found, self.left, note)
@@ -112,6 +144,11 @@ class RowStrips:
         self.unlexed |= not ready
         return strips
 
+    def _halves(self, hunk: Hunk) -> tuple[int, int] | None:
+        """The hunks of the move that a hunk is part of, if it is."""
+        move = self.move_of(hunk)
+        return None if move is None else (move.gone.id, move.made.id)
+
     def _note(self, hunk: Hunk) -> str:
         if hunk.state is HunkState.QUARANTINED:
             return f"quarantined: {hunk.note}"
@@ -126,7 +163,10 @@ class RowStrips:
         if not hunk.external:
             return "an agent waits to write this" * bool(hunk.call)
         author = self.author_of(hunk)
-        return f"on disk, by {author}" if author else "on disk"
+        words = [f"on disk, by {author}" if author else "on disk"]
+        if (move := self.move_of(hunk)) is not None:
+            words.append(move.said_of(hunk))
+        return " · ".join(words)
 
     def _paint(
         self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks
@@ -144,10 +184,15 @@ class RowStrips:
         hunk, view = row.hunk, self._view
         if hunk is None or view is None or not hunk.decidable:
             return ()
-        if row.look not in _CHANGED or hunk.deleted + hunk.added > LARGEST_COMPARED:
+        if row.look not in _CHANGED:
             return ()
-        key = (hunk.id, view.structure)
+        key = (hunk.id, view.structure, self._halves(hunk))
         ranges = self._changed.get(key)
         if ranges is None:
-            ranges = self._changed[key] = compare_rows(view.hunk_rows(hunk.id))
+            ranges = {}
+            if (move := self.move_of(hunk)) is not None:
+                ranges = compare_halves(move.gone.old, move.made.new)[move.made is hunk]
+            elif hunk.deleted + hunk.added <= LARGEST_COMPARED:
+                ranges = compare_rows(view.hunk_rows(hunk.id))
+            self._changed[key] = ranges
         return ranges.get(row.offset, ())

@@ -154,7 +154,8 @@ class Decide(Controller):
         self._on_screen.sample()
 
         async def work() -> None:
-            bulk = session.attention.bulk(session.hunks.undecided(path))
+            shown = session.files.moves.shown(session.hunks.undecided(path))
+            bulk = session.attention.bulk(shown)
             unread = frozenset(bulk.unread)
             again = bool(unread) and unread <= self._offered
             wanted = {*bulk.read, *(bulk.unread if again else ())}

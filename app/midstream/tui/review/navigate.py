@@ -222,7 +222,8 @@ class Navigate(Controller):
         session = state.session
         if session is None:
             return
-        paths = [path for path in session.files if session.hunks.undecided(path)]
+        waiting = {hunk.path for hunk in state.undecided}
+        paths = [path for path in session.files if path in waiting]
         if paths == [state.path]:
             self._wrap(step)
             return

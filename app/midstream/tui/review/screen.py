@@ -218,6 +218,7 @@ class ReviewScreen(EagerScreen):
         self._on_screen.start()
         self.panes.pane.strips.note_of = session.reason
         self.panes.pane.strips.author_of = session.agent.author_of
+        self.panes.pane.strips.move_of = session.files.moves.of
         composer.mentions = MentionSource(
             lambda: self.state.files,
             lambda: self.state.recent_paths,

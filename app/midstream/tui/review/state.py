@@ -92,8 +92,9 @@ class ReviewState:
 
     @property
     def undecided(self) -> list[Hunk]:
-        """Undecided hunks of all files."""
-        return [] if self.session is None else self.session.hunks.undecided()
+        """Undecided hunks of all files; of a file that was moved, those of its new name."""
+        session = self.session
+        return [] if session is None else session.files.moves.shown(session.hunks.undecided())
 
     @property
     def failed_edits(self) -> int:

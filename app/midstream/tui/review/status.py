@@ -243,10 +243,11 @@ class Status(Controller):
             for hunk in session.hunks
             if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
         ]
-        elsewhere = sum(
-            hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
+        elsewhere = [
+            hunk
             for hunk in session.hunks
-        )
+            if hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
+        ]
         self._panes.file.show(
             FileFacts(
                 path=path,
@@ -258,7 +259,7 @@ class Status(Controller):
                 conflicts=states.count(HunkState.CONFLICT),
                 quarantined=states.count(HunkState.QUARANTINED),
                 writing_in=path if written and state.heading else written,
-                elsewhere=elsewhere,
+                elsewhere=len(session.files.moves.shown(elsewhere)),
                 following=pane.following or state.heading,
                 new_rows=pane.new_rows,
                 position=self._position(),

@@ -1,0 +1,118 @@
+"""Files that another program has moved: one is gone, and most of its lines are in a new one.
+
+A move is two hunks, the lines of the one file and those of the other.  They are decided together,
+and shown as one.  That they belong together follows from what they hold, so it is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk, HunkStore
+
+LEAST_SHARE: Final = 0.6
+"""How much of the longer file must be in the other, of all lines, for a move."""
+
+
+class Move(NamedTuple):
+    """A file that was moved.
+
+    Attributes:
+        gone: The hunk that deletes the file under its old name.
+        made: The hunk that adds it under its new name.
+        share: How much of the longer file is in the other, 0 to 1.
+    """
+
+    gone: Hunk
+    made: Hunk
+    share: float
+
+    def said_of(self, hunk: Hunk) -> str:
+        """What one of the two hunks is, in words."""
+        if self.gone is hunk:
+            return f"moved to {self.made.path}"
+        same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"
+        return f"moved from {self.gone.path}, {same}"
+
+
+class Moves:
+    """Finds the moves among the hunks that wait for a decision.
+
+    Args:
+        hunks: All hunks.
+        digests: What each file is on disk; ``None``: no such file.
+        absent: Files that a decision creates or deletes.
+    """
+
+    def __init__(
+        self, hunks: HunkStore, digests: Mapping[str, str | None], absent: set[str]
+    ) -> None:
+        self._hunks = hunks
+        self._digests = digests
+        self._absent = absent
+        self._version = -1
+        self._found: dict[int, Move] = {}
+
+    def of(self, hunk: Hunk) -> Move | None:
+        """The move that a hunk is part of, if it is."""
+        return self._all().get(hunk.id)
+
+    def with_partners(self, hunk_ids: Sequence[int]) -> list[int]:
+        """The hunks, and those that are decided with them."""
+        found = self._all()
+        ids = dict.fromkeys(hunk_ids)
+        for hunk_id in hunk_ids:
+            if (move := found.get(hunk_id)) is not None:
+                ids |= dict.fromkeys((move.gone.id, move.made.id))
+        return list(ids)
+
+    def shown(self, hunks: Sequence[Hunk]) -> list[Hunk]:
+        """Those of the hunks that are shown: of a move, the file under its new name."""
+        found = self._all()
+        return [h for h in hunks if (move := found.get(h.id)) is None or move.gone is not h]
+
+    def _all(self) -> dict[int, Move]:
+        """The moves by both hunks."""
+        if self._version != self._hunks.version:
+            self._version = self._hunks.version
+            self._found = {
+                hunk.id: move for move in self._find() for hunk in (move.gone, move.made)
+            }
+        return self._found
+
+    def _find(self) -> list[Move]:
+        if all(self._digests.get(path, "") is not None for path in self._absent):
+            return []
+        whole = [
+            hunk
+            for hunk in self._hunks.undecided()
+            if hunk.external
+            and hunk.path in self._absent
+            and len(self._hunks.for_path(hunk.path)) == 1
+        ]
+        gone = [h for h in whole if not h.new and self._digests.get(h.path) is None]
+        made = [h for h in whole if not h.old and self._digests.get(h.path) is not None]
+        if not gone or not made:
+            return []
+        counts = {hunk.id: Counter(hunk.old or hunk.new) for hunk in (*gone, *made)}
+        likely = [
+            Move(old, new, share)
+            for old in gone
+            for new in made
+            if (share := _share(counts[old.id], counts[new.id])) >= LEAST_SHARE
+        ]
+        moves: list[Move] = []
+        taken: set[int] = set()
+        for move in sorted(likely, key=lambda move: (-move.share, move.gone.id, move.made.id)):
+            if taken.isdisjoint((move.gone.id, move.made.id)):
+                taken |= {move.gone.id, move.made.id}
+                moves.append(move)
+        return moves
+
+
+def _share(old: Counter[str], new: Counter[str]) -> float:
+    """How many of the lines of the longer text are in both."""
+    return (old & new).total() / max(old.total(), new.total())
