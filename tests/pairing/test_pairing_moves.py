@@ -11,6 +11,7 @@ from midstream.edits.documents import join_lines
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing import put_backs
 from midstream.pairing.session import PairingSession
+from midstream.pairing.status import SessionEvent
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
@@ -93,6 +94,25 @@ async def test_a_moved_file_is_one_row(session: PairingSession, root: Path, chan
     assert (root / "new.txt").read_text() == _changed(changed)
     await session.commit.stage("old.txt", "new.txt")
     assert git(root, "status", "--porcelain").startswith("R  old.txt -> new.txt")
+
+
+async def test_looking_in_the_middle_of_an_undo_does_no_harm(session: PairingSession) -> None:
+    """The screen looks at every event, when the hunks are changed and the files are not yet."""
+
+    def look(event: SessionEvent) -> None:
+        _shown(session)
+
+    session.status.subscribe(look)
+    await _move(session, TEXT)
+    (hunk,) = _shown(session)
+    for _ in range(2):
+        assert await session.files.reject(hunk.id)
+        assert await session.files.undo()
+        assert len(_shown(session)) == 1
+    assert await session.files.accept(hunk.id)
+    assert not session.hunks.undecided()
+    files = (await session.commit.look()).files
+    assert [file.path for file in files] == ["new.txt", "old.txt"]
 
 
 async def test_a_put_back_is_one_write(session: PairingSession, root: Path) -> None:

@@ -53,7 +53,7 @@ class Moves:
         self._hunks = hunks
         self._digests = digests
         self._absent = absent
-        self._version = -1
+        self._state = (-1, frozenset[str]())
         self._found: dict[int, Move] = {}
 
     def of(self, hunk: Hunk) -> Move | None:
@@ -76,15 +76,17 @@ class Moves:
 
     def _all(self) -> dict[int, Move]:
         """The moves by both hunks."""
-        if self._version != self._hunks.version:
-            self._version = self._hunks.version
+        # A decision changes the hunks first and what is on disk later.
+        gone = frozenset(path for path in self._absent if self._digests.get(path, "") is None)
+        if (state := (self._hunks.version, gone)) != self._state:
+            self._state = state
             self._found = {
-                hunk.id: move for move in self._find() for hunk in (move.gone, move.made)
+                hunk.id: move for move in self._find(gone) for hunk in (move.gone, move.made)
             }
         return self._found
 
-    def _find(self) -> list[Move]:
-        if all(self._digests.get(path, "") is not None for path in self._absent):
+    def _find(self, gone_paths: frozenset[str]) -> list[Move]:
+        if not gone_paths:
             return []
         whole = [
             hunk
@@ -93,8 +95,8 @@ class Moves:
             and hunk.path in self._absent
             and len(self._hunks.for_path(hunk.path)) == 1
         ]
-        gone = [h for h in whole if not h.new and self._digests.get(h.path) is None]
-        made = [h for h in whole if not h.old and self._digests.get(h.path) is not None]
+        gone = [h for h in whole if not h.new and h.path in gone_paths]
+        made = [h for h in whole if not h.old and h.path not in gone_paths]
         if not gone or not made:
             return []
         counts = {hunk.id: Counter(hunk.old or hunk.new) for hunk in (*gone, *made)}
