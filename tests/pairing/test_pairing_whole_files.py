@@ -122,7 +122,7 @@ async def test_a_text_that_becomes_a_picture_comes_back(
     await session.files.undo()
     assert (root / "run.py").read_bytes() == NEW
     again = await _written(session, b"x = 2\n", "run.py")
-    assert again.new[0].startswith("text file, 6 bytes"), "still as a whole"
+    assert (again.old, again.new) == (("x = 1",), ("x = 2",)), "it has lines again"
     assert await session.files.reject(again.id)
     assert (root / "run.py").read_bytes() == b"x = 1\n"
 
@@ -323,6 +323,63 @@ async def test_after_the_decision_lines_are_lines_again(
     assert await session.files.reject(again.id)
     assert (root / "run.py").read_bytes() == b"x = 1" + end
     assert (await session.files.open_text("run.py")).base.lines
+
+
+@pytest.mark.parametrize("path", ["run.py", "tool.sh", "link", PICTURE])
+async def test_lines_that_change_after_such_a_change_are_shown(
+    forms: Path, settings: Settings, endpoint: Endpoint, path: str
+) -> None:
+    """A row that waits does not hide them; it gives way where both ends are texts."""
+    place = forms / path
+    before = _state(place)
+    async with await PairingSession.open(
+        forms, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        _make(place, (b"#!/bin/sh\n", path == "run.py"))
+        await session.review.changed({path})
+        _make(place, (b"#!/bin/sh\nx = 1\n", False))
+        await session.review.changed({path})
+        (hunk,) = session.hunks.undecided()
+        by_lines = {"run.py": ("#!/bin/sh",), "tool.sh": ("x = 1",)}
+        if path in by_lines:
+            assert hunk.new == by_lines[path]
+        else:
+            assert hunk.new[0].startswith("text file, 16 bytes")
+        assert await session.files.reject(hunk.id)
+        assert place.is_symlink() or place.read_bytes() == (
+            b"x = 1\n" if path == "run.py" else OLD if path == PICTURE else b"#!/bin/sh\n"
+        )
+        if path not in by_lines:
+            assert _state(place) == before
+        assert not session.hunks.undecided()
+
+
+async def test_lines_beside_a_chmod_come_back_after_a_resume(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").chmod(0o755)
+        await session.review.changed({"run.py"})
+        (row,) = session.hunks.undecided()
+        assert "executable" in row.new[0]
+        hunk = await _written(session, b"x = 2\n", "run.py")
+        assert (hunk.old, hunk.new) == (("x = 1",), ("x = 2",))
+        assert row.state is HunkState.SUPERSEDED
+        told = [notice.text for notice in session.status.notices]
+        assert any("permissions (it may be run now)" in text for text in told)
+    journal = Journal.latest(state, root)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: session.review.on)
+        (hunk,) = session.hunks.undecided()
+        assert (hunk.old, hunk.new) == (("x = 1",), ("x = 2",))
+        assert await session.files.reject(hunk.id)
+        assert (root / "run.py").read_bytes() == b"x = 1\n"
 
 
 async def test_a_model_may_write_once_it_is_decided(session: PairingSession, root: Path) -> None:

@@ -11,6 +11,7 @@ from midstream.edits.documents import SourceText, UnencodableError
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
+    as_entry,
     content_part,
     encode,
     former_text,
@@ -21,8 +22,14 @@ from midstream.pairing.contents import (
     usual_text,
     wanted_state,
 )
-from midstream.pairing.journal_entries import AbsentEntry, BaseEntry, WritingEntry, WroteEntry
-from midstream.pairing.status import FileWritten
+from midstream.pairing.journal_entries import (
+    AbsentEntry,
+    BaseEntry,
+    ReviewedEntry,
+    WritingEntry,
+    WroteEntry,
+)
+from midstream.pairing.status import FileWritten, HunkDecided
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
@@ -92,15 +99,31 @@ class FilesOnDisk:
         """
         whole = is_whole(proposal.base)
         hunks = proposal.hunks.for_path(proposal.path)
-        in_the_way = not all(hunk.decided for hunk in hunks) if whole else bool(hunks)
-        if in_the_way or proposal.current is not None:
+        waits = [hunk for hunk in hunks if not hunk.decided]
+        if proposal.current is not None or (hunks and not whole):
+            return
+        if waits and not (review and all(hunk.external for hunk in waits)):
             return
         with contextlib.suppress(UnencodableError):
-            old = self.entry(proposal)
+            old = self._reviewed(proposal) if waits else self.entry(proposal)
             before = former_text(old, entry)
             if is_whole(before) != whole and (whole or (review and before.lines)):
+                if waits:
+                    self.drop_external(proposal)
                 proposal.advance(before)
                 self.note(proposal, old)
+
+    def _reviewed(self, proposal: FileProposal) -> Entry | None:
+        """What a file that is decided as a whole was before the change that waits."""
+        *_, reviewed = proposal.known_texts()
+        return None if not reviewed.lines and proposal.path in self.absent else as_entry(reviewed)
+
+    def drop_external(self, proposal: FileProposal) -> None:
+        """Nothing that other programs wrote waits any more, without a decision."""
+        if gone := proposal.drop_external():
+            self._journal.add(ReviewedEntry(proposal.path))
+            for hunk in gone:
+                self._status.emit(HunkDecided(hunk.path, hunk.id))
 
     def to_lines(self, proposal: FileProposal) -> None:
         """Decide a text by lines, unless something waits that is decided as a whole."""

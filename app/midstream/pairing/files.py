@@ -40,7 +40,6 @@ from midstream.pairing.journal_entries import (
     EditEntry,
     ProposeEntry,
     RedoEntry,
-    ReviewedEntry,
     SessionEntry,
     SplitEntry,
     UndoEntry,
@@ -322,9 +321,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 continue
             async with self.lock:
                 await self._follow(path, reviewed=True)
-                if gone := proposal.drop_external():
-                    self._journal.add(ReviewedEntry(path))
-                    self._announce(gone)
+                self.disk.drop_external(proposal)
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""
