@@ -49,7 +49,7 @@ def test_what_was_written_waits_and_is_in_the_file() -> None:
     assert second.new == ("END = 2", "MORE = 3")
     assert on_disk(proposal) == NEW
     assert proposal.hunks.undecided("a.py") == [first, second]
-    assert proposal.without_accepted().lines == tuple(NEW), "nothing was accepted"
+    assert proposal.accepted() == (text(OLD), text(OLD)), "nothing was accepted"
 
 
 def test_a_hunk_that_is_put_back_leaves_the_others() -> None:
@@ -59,10 +59,27 @@ def test_a_hunk_that_is_put_back_leaves_the_others() -> None:
     assert on_disk(proposal) == [*OLD[:6], "END = 2", "MORE = 3"]
     proposal.hunks.accept(second.id)
     assert on_disk(proposal) == [*OLD[:6], "END = 2", "MORE = 3"]
-    assert list(proposal.without_accepted().lines) == OLD
+    assert list(proposal.accepted()[0].lines) == OLD
     proposal.hunks.undo()
     proposal.hunks.undo()
     assert on_disk(proposal) == NEW
+
+
+def test_a_write_into_a_hunk_whose_put_back_was_undone_waits_as_well() -> None:
+    proposal = opened()
+    first, _ = proposal.advance(text(NEW), review=True)
+    proposal.hunks.reject(first.id)
+    proposal.advance(proposal.composed())
+    proposal.hunks.undo()
+    assert list(proposal.reviewed().lines) == OLD
+    now = [NEW[0], "MORE", *NEW[1:]]
+    proposal.advance(text(now), review=True)
+    assert on_disk(proposal) == now
+    assert reviewed(proposal) == list(proposal.reviewed().lines) == OLD
+    assert {hunk.state for hunk in proposal.hunks.undecided("a.py")} == {HunkState.SETTLED}
+    for hunk in proposal.hunks.undecided("a.py"):
+        proposal.hunks.reject(hunk.id)
+    assert on_disk(proposal) == OLD
 
 
 def test_a_hunk_that_is_not_touched_stays_the_same_hunk() -> None:

@@ -555,6 +555,57 @@ async def test_such_a_change_is_committed(
         assert git(forms, "status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("name", ["program", "no program", "line ends", "mark"])
+async def test_such_a_change_is_committed_after_lines_are_lines_again(
+    forms: Path, settings: Settings, endpoint: Endpoint, state: Path, name: str, resumed: bool
+) -> None:
+    """Also with lines that were kept and others that wait, and after a resume."""
+    path, change, _, _ = CHANGES[name]
+    place = forms / path
+    first = _state(place)
+    options = {"settings": settings, "endpoint": endpoint, "watch": False}
+    session = await PairingSession.open(forms, **options)
+    try:
+        await session.review.start(since_commit=True)
+        change(place)
+        kept = _state(place)
+        await session.review.changed({path})
+        (hunk,) = session.hunks.undecided()
+        await session.files.accept(hunk.id)
+        await session.files.open_text(path)
+        if resumed:
+            await session.close()
+            session = await PairingSession.open(
+                forms, **options, resume=Journal.latest(state, forms), review=True
+            )
+        (change_now,) = (await session.commit.look()).files
+        assert (change_now.path, change_now.state) == (path, "unstaged")
+        await session.commit.stage(path)
+        assert git(forms, "status", "--porcelain") == f"M  {path}\n"
+        await session.commit.unstage(path)
+        assert git(forms, "status", "--porcelain") == f" M {path}\n"
+
+        end = b"\r\n" if name == "line ends" else b"\n"
+        more = place.read_bytes() + b"y = 2" + end
+        lines = await _written(session, more, path)
+        await session.files.accept(lines.id)
+        await session.commit.stage(path)
+        assert git(forms, "status", "--porcelain") == f"M  {path}\n"
+        await session.commit.unstage(path)
+        assert git(forms, "status", "--porcelain") == f" M {path}\n"
+
+        await session.files.reject(lines.id)
+        assert _state(place) == kept != first
+        waits = await _written(session, b"z = 3" + end + place.read_bytes(), path)
+        await session.commit.stage(path)
+        assert git(forms, "show", f":{path}").encode() == kept[0].replace(b"\r\n", b"\n")
+        assert git(forms, "ls-files", "-s", path).startswith("100755" if kept[1] else "100644")
+        assert not waits.decided
+    finally:
+        await session.close()
+
+
 @pytest.mark.fuzz
 @given(seed=st.integers(0, 2**32))
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -110,9 +110,14 @@ class ExternalWrite:
         self.gone += known.values()
 
 
+def waits(hunk: Hunk) -> bool:
+    """Whether a hunk is external and waits for a decision."""
+    return hunk.external and hunk.state in _WAITING
+
+
 def waiting_hunks(hunks: Iterable[Hunk]) -> list[Hunk]:
-    """The external hunks among ``hunks`` whose lines are in the file and wait for a decision."""
-    return [h for h in hunks if h.external and h.state in _WAITING and h.held == h.new]
+    """The external hunks among ``hunks`` that wait, and whose lines are in the base."""
+    return [hunk for hunk in hunks if waits(hunk) and hunk.held == hunk.new]
 
 
 @dataclass(slots=True)

@@ -6,15 +6,16 @@ the base with segments over it, and the disk text becomes the base by ``advance`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_lines
-from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks
+from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks, waits
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Move, Obstacle
 from midstream.edits.indent import IndentRepair
 from midstream.edits.lcs import line_edits
+from midstream.edits.origin import Origin
 from midstream.edits.rebase import CoveredHunks, Rebase
 from midstream.edits.segment import Segment
 from midstream.edits.stand_ins import is_whole
@@ -46,6 +47,8 @@ class FileProposal:
         self._covered = CoveredHunks()
         self._newlines = NewlineFolder()
         self._former: SourceText | None = None  # before another program changed it
+        self._origin = Origin(base)
+        self._marks: list[Origin] = []
         hunks.show_in(path, self)
 
     @property
@@ -256,38 +259,44 @@ class FileProposal:
 
     def known_texts(self) -> tuple[SourceText, ...]:
         """The base, what belongs on disk, and that without the external hunks that wait."""
-        waits = waiting_hunks(self.hunks.for_path(self.path))
-        edits = [LineEdit(hunk.start, hunk.stop, hunk.old) for hunk in waits]
-        edits += self.hunks.accepted_edits(self.path)
-        edits.sort(key=lambda edit: (edit.start, edit.stop))
-        reviewed = self._as_former(self.base.replace(edits, self._newline))
-        return self.base, self.composed(), reviewed
+        return self.base, self.composed(), self.reviewed()
+
+    def reviewed(self, without: Collection[int] = ()) -> SourceText:
+        """The file without the external hunks that wait for a decision.
+
+        Args:
+            without: Ids of accepted hunks to leave out as well; their lines are in the base.
+        """
+        edits: list[LineEdit] = []
+        for hunk in self.hunks.for_path(self.path):
+            edit = hunk.edit()
+            if hunk.id in without or waits(hunk):
+                edit = LineEdit(hunk.start, hunk.stop, hunk.old) if hunk.held != hunk.old else None
+            edits += [edit] if edit is not None else []
+        return self._as_former(self.base.replace(edits, self._newline))
 
     def without_lines(self) -> SourceText:
         """The text of this file after it is deleted, which still has its encoding."""
         return replace(self.base, lines=(), ends=())
 
-    def without_accepted(self, counts: Callable[[Hunk], bool] | None = None) -> SourceText:
-        """The base without what was accepted, as far as that is still there.
+    def accepted(self) -> tuple[SourceText, SourceText]:
+        """The file without and with what was accepted; the same if that is nothing."""
+        partly = not all(hunk.decided for hunk in self.hunks.for_path(self.path))
+        return self._origin.accepted(self.reviewed(), partly=partly)
 
-        Args:
-            counts: Which accepted hunks to take out (default: all).
-        """
-        live = [
-            hunk
-            for hunk in self.hunks.for_path(self.path)
-            if hunk.decidable and hunk.held != _unaccepted(hunk)
-        ]
-        taken: list[LineEdit] = []
-        for hunk in sorted((*live, *self._covered.standing), key=lambda h: h.order):
-            if counts is not None and not counts(hunk):
-                continue
-            # Where one covers the other, the later answer's lines are in the file.
-            covered = not hunk.anchored
-            over = any(_overlaps(h, hunk.start, hunk.stop, tight=True) for h in live)
-            if not (covered and over) and not (taken and hunk.start < taken[-1].stop):
-                taken.append(LineEdit(hunk.start, hunk.stop, _unaccepted(hunk)))
-        return self.base.replace(taken)
+    def accepted_programs(self) -> tuple[bool | None, bool | None]:
+        """Whether the file could be run without and with what was accepted, if that is known."""
+        return self._origin.programs(self.reviewed())
+
+    def mark(self) -> Origin:
+        """A second origin, from here on: what is accepted after it can be told from all of it."""
+        mark = Origin(self.accepted()[1])
+        self._marks.append(mark)
+        return mark
+
+    def unmark(self, mark: Origin) -> None:
+        """Follow a mark no more."""
+        self._marks.remove(mark)
 
     def proposed_region(self, start: int, stop: int) -> str:
         """Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.
@@ -333,7 +342,7 @@ class FileProposal:
         and undoing one asks for its old lines back.  Works in the middle of a stream.
 
         Where a stand-in takes the place of lines, or lines that of a stand-in, and no decision is
-        asked for, hunks lose their place, and their decisions stand.
+        asked for, hunks lose their place; decisions stand, and external hunks that wait are gone.
 
         Args:
             new_base: The text of the file.
@@ -344,11 +353,30 @@ class FileProposal:
         Returns:
             The external hunks that are new, by position.
         """
+        before, contained = self.reviewed(), self._contained()
         self._note_written(new_base)
-        waits = waiting_hunks(self.hunks.for_path(self.path))
-        if not review and not waits:
-            if is_whole(new_base) != is_whole(self.base):
+        added = self._follow(new_base, review=review)
+        after = self.reviewed(without=self._contained() - contained)
+        self._follow_with_origins(before, after)
+        return added
+
+    def _follow_with_origins(self, before: SourceText, after: SourceText) -> None:
+        for origin in (self._origin, *self._marks):
+            origin.follow(before, after)
+
+    def _contained(self) -> set[int]:
+        """Ids of the accepted hunks whose lines are in the reviewed text."""
+        accepted = [h for h in self.hunks.for_path(self.path) if h.state is HunkState.ACCEPTED]
+        return {h.id for h in accepted if h.edit() is not None or h.held == h.new}
+
+    def _follow(self, new_base: SourceText, *, review: bool) -> tuple[Hunk, ...]:
+        waiting = list(filter(waits, self.hunks.for_path(self.path)))
+        form_changes = is_whole(new_base) != is_whole(self.base)
+        if not review and (form_changes or not waiting):
+            if form_changes:
                 self._former = None
+                for hunk in waiting:
+                    self.hunks.supersede(hunk)
                 for hunk in self.hunks.for_path(self.path):
                     self.hunks.detach(hunk)
                 self.restructured()
@@ -360,9 +388,10 @@ class FileProposal:
         if new_base.lines == self.base.lines:
             self.base = new_base
             return ()
-        if not waits or (self._former is None and not new_base.lines):
+        waiting = waiting_hunks(self.hunks.for_path(self.path))
+        if not waiting or (self._former is None and not new_base.lines):
             self._former = self.base
-        write = ExternalWrite.between(waits, self.base.lines, new_base.lines)
+        write = ExternalWrite.between(waiting, self.base.lines, new_base.lines)
         for hunk in write.gone:
             self.hunks.supersede(hunk)
         proposed = [h for h in self.hunks.for_path(self.path) if not (h.decided or h.external)]
@@ -373,13 +402,21 @@ class FileProposal:
 
     def drop_external(self) -> tuple[Hunk, ...]:
         """Take what other programs wrote as reviewed; returns the hunks that waited."""
-        waits = waiting_hunks(self.hunks.for_path(self.path))
-        for hunk in waits:
+        before = self.reviewed()
+        waiting = waiting_hunks(self.hunks.for_path(self.path))
+        for hunk in waiting:
             self.hunks.supersede(hunk)
-        if waits:
+        if waiting:
             self.restructured()
             self._drop_empty_pieces()
-        return tuple(waits)
+            self._follow_with_origins(before, self.reviewed())
+        return tuple(waiting)
+
+    def committed(self) -> tuple[Hunk, ...]:
+        """A commit contains the file as it is; returns the external hunks that waited."""
+        waited = self.drop_external()
+        self._origin = Origin(self.reviewed())
+        return waited
 
     def blocked(self, after: Sequence[str]) -> bool:
         """Whether an agent's change to these lines meets something that waits or is written."""
@@ -658,11 +695,6 @@ def _kinship(hunk: Hunk, other: Hunk) -> int:
     if hunk is other:
         return len(hunk.rank) + 1
     return sum(takewhile(bool, (a == b for a, b in zip(hunk.rank, other.rank, strict=False))))
-
-
-def _unaccepted(hunk: Hunk) -> tuple[str, ...]:
-    """The lines that the file has in place of a decidable hunk if nothing was accepted."""
-    return hunk.undecided_lines if hunk.state is HunkState.SETTLED else hunk.old
 
 
 def _overlaps(hunk: Hunk, start: int, stop: int, *, tight: bool) -> bool:

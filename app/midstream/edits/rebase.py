@@ -202,11 +202,6 @@ class CoveredHunks:
     def __contains__(self, hunk: Hunk) -> bool:
         return hunk in self._hunks
 
-    @property
-    def standing(self) -> list[Hunk]:
-        """Those whose lines are in the base as they were accepted."""
-        return [hunk for hunk in self._hunks if hunk.id not in self._lost]
-
     def add(self, hunk: Hunk, lines: Sequence[str]) -> None:
         """A rewrite takes the place of an accepted hunk that is part of the base ``lines``."""
         self._hunks.append(hunk)

@@ -119,6 +119,21 @@ def is_whole(text: SourceText) -> bool:
     return isinstance(text, StandIn)
 
 
+def held_by(text: SourceText) -> Held | None:
+    """What a file with this text is, as far as it is known; ``None`` if nothing is."""
+    if isinstance(text, StandIn):
+        return text.states.get(text.lines)
+    return Held(text.to_bytes())
+
+
+def same_file(text: SourceText, other: SourceText) -> bool:
+    """Whether two texts, of lines or stand-ins, have the same bytes, as far as they are kept."""
+    held, held_too = held_by(text), held_by(other)
+    if held is None or held_too is None or held.data is None:
+        return False
+    return (held.data, held.link) == (held_too.data, held_too.link)
+
+
 def _named(held: Held, digest: str) -> str:
     data = held.data or b""
     if held.link:

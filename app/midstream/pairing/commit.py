@@ -15,27 +15,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
-from midstream.edits.lcs import line_map, matching_pairs
+from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
-from midstream.pairing.contents import as_entry
-from midstream.pairing.status import ExternalHunksAdded, FileChangedOnDisk, FileOpened
+from midstream.pairing.contents import as_entry, is_empty_file
 from midstream.pairing.unified import CONTEXT
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk
+    from midstream.edits.origin import Origin
     from midstream.pairing.attention import Attention
     from midstream.pairing.files import OpenFiles
     from midstream.pairing.journal import Replay
-    from midstream.pairing.status import SessionEvent, SessionStatus, Turn
+    from midstream.pairing.status import Turn
     from midstream.workspace.staging import (
         AcceptedChange,
         BlobChange,
         ChangePlace,
         IndexState,
         LastCommit,
-        StagedWhole,
+        Staged,
     )
 
 
@@ -171,24 +170,17 @@ class Changes:
 class AcceptedChanges:
     """The accepted changes of a session and of earlier ones, and their way into git."""
 
-    def __init__(self, files: OpenFiles, attention: Attention, status: SessionStatus) -> None:
+    def __init__(self, files: OpenFiles, attention: Attention) -> None:
         self._root = root = files.workspace.root
         self._files = files
         self._attention = attention
         self._earlier = EarlierChanges(root)
-        self._origins: dict[str, SourceText | None] = {}
-        self._brought: set[str] = set()
-        """Files that the index did not have before they were staged here."""
-        self._wholes: dict[str, StagedWhole] = {}
+        self._staged: dict[str, tuple[Staged, Origin]] = {}
+        """What was staged of files since the last commit, and what was accepted until then."""
+        self._committed: dict[str, tuple[Staged, Origin]] = {}
+        """The same of commits."""
+        self._wholes: dict[str, Staged] = {}
         """Files that were staged with the user's own lines, since the last commit."""
-        status.subscribe(self._hear)
-
-    def _hear(self, event: SessionEvent) -> None:
-        """Remember the original text of files that only the session has changed."""
-        if isinstance(event, FileOpened) and event.path not in self._origins:
-            self._origins[event.path] = self._files[event.path].base
-        elif isinstance(event, (FileChangedOnDisk, ExternalHunksAdded)):
-            self._origins[event.path] = None
 
     def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
         """A file without and with what was accepted in it; ``None`` if both are the same."""
@@ -198,10 +190,10 @@ class AcceptedChanges:
         proposal = self._files.get(path)
         if proposal is None:
             return None
-        after, before = proposal.composed(), self._origins.get(path)
-        if before is None:  # Another program has changed the file as well.
-            before = proposal.without_accepted()
-        return None if before == after else (before, after)
+        before, after = proposal.accepted()
+        if before != after:
+            return before, after
+        return None if self._undone(path) is None else (self._left_in_index(path)[0][1].text, after)
 
     def _changes(self, paths: Mapping[str, object]) -> list[AcceptedChange]:
         from midstream.workspace.staging import AcceptedChange
@@ -209,20 +201,43 @@ class AcceptedChanges:
         changes: list[AcceptedChange] = []
         for path in sorted(paths):
             if texts := self.texts(path):
+                proposal = self._files.get(path)
+                programs = (None, None) if proposal is None else proposal.accepted_programs()
                 try:
-                    entries = [None if self._is_none(path, t) else as_entry(t) for t in texts]
+                    before, after = (self._content(path, text) for text in texts)
+                    left = self._left_in_index(path)
+                    parts = tuple((s.after, self._content(path, m.text)) for s, m in left)
                 except UnencodableError:
                     continue  # It cannot have been written either.
-                before, after = (None if entry is None else entry.data for entry in entries)
-                programs = [None if entry is None else entry.executable for entry in entries]
-                changes.append(AcceptedChange(path, before, after, (programs[0], programs[1])))
+                changes.append(
+                    AcceptedChange(path, before, after, programs, parts, self._undone(path))
+                )
         return changes
 
-    def _is_none(self, path: str, text: SourceText) -> bool:
-        """Whether a text without lines stands for no file, and not for an empty one."""
+    def _content(self, path: str, text: SourceText) -> bytes | None:
+        """The bytes of a file with a text; ``None`` where that stands for no file.
+
+        Raises:
+            UnencodableError: They are not kept, or cannot be written.
+        """
         disk = self._files.disk
-        gone = path in disk.absent and disk.digests.get(path, "") is None
-        return not text.lines and (gone or is_whole(text))
+        gone = path in disk.absent and not is_empty_file(disk.digests.get(path))
+        return None if not text.lines and (gone or is_whole(text)) else as_entry(text).data
+
+    def _left_in_index(self, path: str) -> list[tuple[Staged, Origin]]:
+        """What was staged and committed of a file last, with what was accepted until then."""
+        return [known[path] for known in (self._staged, self._committed) if path in known]
+
+    def _undone(self, path: str) -> Staged | None:
+        """What was staged or committed of a file in which nothing is accepted any more."""
+        left = self._left_in_index(path)
+        if not left:
+            return None
+        before, after = self._files[path].accepted()
+        if before != after or all(mark.text == after for _, mark in left):
+            return None
+        (last, _), (first, _) = left[0], left[-1]
+        return replace(last, before=first.before) if last.before == first.after else last
 
     async def look(self, *, amend: bool = False) -> Changes:
         """Compare the accepted changes, of earlier sessions uncommitted ones, with the index.
@@ -322,10 +337,29 @@ class AcceptedChanges:
         from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
         changes = self._changes(dict.fromkeys(paths))
-        view = await asyncio.to_thread(compare_changes, self._root, changes)
-        await asyncio.to_thread(stage_changes, self._root, changes)
-        unstaged = [place for place in view.files if place.state is IndexState.UNSTAGED]
-        self._brought.update(place.rel for place in unstaged if place.new)
+        marks = {c.rel: self._files[c.rel].mark() for c in changes if c.rel in self._files}
+        try:
+            view = await asyncio.to_thread(compare_changes, self._root, changes)
+            files = await asyncio.to_thread(stage_changes, self._root, changes)
+        except BaseException:
+            for path, mark in marks.items():
+                self._files[path].unmark(mark)
+            raise
+        in_index = {IndexState.STAGED, IndexState.PARTLY}
+        again = {place.rel for place in view.files if place.state in in_index}
+        for file in files:
+            earlier = self._forget_staged(file.rel)
+            goes_on = earlier is not None and file.rel in again and file.before == earlier.after
+            first = earlier.before if earlier is not None and goes_on else file.before
+            if file.rel in marks:
+                self._staged[file.rel] = replace(file, before=first), marks[file.rel]
+
+    def _forget_staged(self, path: str) -> Staged | None:
+        if path not in self._staged:
+            return None
+        staged, mark = self._staged.pop(path)
+        self._files[path].unmark(mark)
+        return staged
 
     async def stage_whole(self, path: str) -> None:
         """Put a file into the index as it is on disk, the user's own lines included.
@@ -348,10 +382,10 @@ class AcceptedChanges:
         Raises:
             GitError: The index has changed since, or git's own message.
         """
-        from midstream.workspace.staging import unstage_whole
+        from midstream.workspace.staging import unstage
 
         if (whole := self._wholes.pop(path, None)) is not None:
-            await asyncio.to_thread(unstage_whole, self._root, whole)
+            await asyncio.to_thread(unstage, self._root, whole)
 
     def _is_whole(self, place: ChangePlace) -> bool:
         whole = self._wholes.get(place.rel)
@@ -363,19 +397,17 @@ class AcceptedChanges:
         Raises:
             GitError: As ``stage``.
         """
-        from midstream.workspace.staging import stage_changes
+        from midstream.workspace.staging import is_staged, stage_changes, unstage
 
+        staged = self._forget_staged(path)
+        if staged is not None and await asyncio.to_thread(is_staged, self._root, staged):
+            await asyncio.to_thread(unstage, self._root, staged)
+            return
         back = [
-            replace(
-                c,
-                before=c.after,
-                after=None if c.rel in self._brought else c.before,
-                programs=c.programs[::-1],
-            )
+            replace(c, before=c.after, after=c.before, programs=c.programs[::-1], undone=None)
             for c in self._changes({path: None})
         ]
         await asyncio.to_thread(stage_changes, self._root, back)
-        self._brought.discard(path)
 
     async def commit(self, message: str, *, trailer: bool = False, amend: bool = False) -> str:
         """Commit what is staged, with the user's hooks.
@@ -399,6 +431,14 @@ class AcceptedChanges:
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
         commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
         self._wholes.clear()
+        for path, (staged, mark) in self._staged.items():
+            if path in self._committed:
+                earlier, old = self._committed[path]
+                self._files[path].unmark(old)
+                if earlier.after == staged.before:
+                    staged = replace(staged, before=earlier.before)
+            self._committed[path] = staged, mark
+        self._staged.clear()
         return commit
 
     @property
@@ -490,20 +530,21 @@ def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
 
 def _without(replay: Replay, path: str, text: SourceText, committed: tuple[str, ...]) -> SourceText:
     """A text without what a session accepted in it, unless it is committed."""
-    accepted = {h.id for h in replay.hunks if h.path == path and h.state == "accepted"}
-    if not accepted:
+    if not any(hunk.path == path and hunk.state == "accepted" for hunk in replay.hunks):
         return text
     proposal = replay.files[path]
     if proposal.current is not None:
         proposal.abandon()
     proposal.advance(text)
-    moves = line_map(text.lines, committed)
-
-    def counts(hunk: Hunk) -> bool:
-        """Whether a hunk was accepted and is not committed."""
-        return hunk.id in accepted and not _has(moves, len(committed), hunk.start, hunk.stop)
-
-    return proposal.without_accepted(counts)
+    proposal.drop_external()
+    before, after = proposal.accepted()
+    if is_whole(before) or is_whole(after):
+        return text
+    moves = line_map(after.lines, committed)
+    edits = line_edits(after.lines, before.lines)
+    return after.replace(
+        [edit for edit in edits if not _has(moves, len(committed), edit.start, edit.stop)]
+    )
 
 
 def _has(moves: Collection[int], total: int, start: int, stop: int) -> bool:

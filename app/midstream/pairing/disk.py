@@ -25,7 +25,6 @@ from midstream.pairing.contents import (
 from midstream.pairing.journal_entries import (
     AbsentEntry,
     BaseEntry,
-    ReviewedEntry,
     WritingEntry,
     WroteEntry,
 )
@@ -108,22 +107,16 @@ class FilesOnDisk:
             old = self._reviewed(proposal) if waits else self.entry(proposal)
             before = former_text(old, entry)
             if is_whole(before) != whole and (whole or (review and before.lines)):
-                if waits:
-                    self.drop_external(proposal)
                 proposal.advance(before)
                 self.note(proposal, old)
+                for hunk in waits:  # Rows that give way to lines.
+                    self._status.emit(HunkDecided(hunk.path, hunk.id))
 
     def _reviewed(self, proposal: FileProposal) -> Entry | None:
         """What a file that is decided as a whole was before the change that waits."""
-        *_, reviewed = proposal.known_texts()
-        return None if not reviewed.lines and proposal.path in self.absent else as_entry(reviewed)
-
-    def drop_external(self, proposal: FileProposal) -> None:
-        """Nothing that other programs wrote waits any more, without a decision."""
-        if gone := proposal.drop_external():
-            self._journal.add(ReviewedEntry(proposal.path))
-            for hunk in gone:
-                self._status.emit(HunkDecided(hunk.path, hunk.id))
+        text = proposal.reviewed()
+        gone = not text.lines and proposal.path in self.absent
+        return None if gone else as_entry(text)
 
     def to_lines(self, proposal: FileProposal) -> None:
         """Decide a text by lines, unless something waits that is decided as a whole."""

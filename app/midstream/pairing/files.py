@@ -40,6 +40,7 @@ from midstream.pairing.journal_entries import (
     EditEntry,
     ProposeEntry,
     RedoEntry,
+    ReviewedEntry,
     SessionEntry,
     SplitEntry,
     UndoEntry,
@@ -321,7 +322,11 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 continue
             async with self.lock:
                 await self._follow(path, reviewed=True)
-                self.disk.drop_external(proposal)
+                before, after = proposal.accepted()
+                gone = proposal.committed()
+                if gone or before != after:
+                    self._journal.add(ReviewedEntry(path))
+                    self._announce(gone)
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""

@@ -268,13 +268,13 @@ class BaselineEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class ReviewedEntry(SessionEntry):
-    """What other programs wrote to a file needs no decision any more: a commit contains it."""
+    """A commit contains a file as it is: nothing in it needs a decision any more."""
 
     kind = "reviewed"
     path: str
 
     def replay(self, state: Replayed) -> None:
-        state.files[self.path].drop_external()
+        state.files[self.path].committed()
 
 
 @dataclass(eq=False, repr=False)

@@ -163,7 +163,7 @@ class PairingSession:
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )
-        self.commit = AcceptedChanges(files, self.attention, self.status)
+        self.commit = AcceptedChanges(files, self.attention)
         self.check = ProjectCheck(
             workspace,
             self.hunks,

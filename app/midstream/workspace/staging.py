@@ -11,7 +11,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -31,19 +31,6 @@ _PROGRAM = "100755"
 _LINK = "120000"
 _COMMIT_TIMEOUT_S = 300.0
 _LOCK_PATIENCE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedChange:
-    """One file before and after an accepted change, as work tree bytes; None: no such file.
-
-    ``programs`` says whether it may be run before and after; None: as git has it.
-    """
-
-    rel: str
-    before: bytes | None
-    after: bytes | None
-    programs: tuple[bool | None, bool | None] = (None, None)
 
 
 class IndexState(StrEnum):
@@ -75,12 +62,30 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedWhole:
-    """A file that was staged whole, and what the index had of it before and has since."""
+class Staged:
+    """A file that was staged, and what the index had of it before and has since."""
 
     rel: str
     before: IndexEntry | None
     after: IndexEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedChange:
+    """One file before and after an accepted change, as work tree bytes; None: no such file.
+
+    ``programs`` says whether it may be run before and after; None: as git has it.  ``parts`` are
+    what earlier parts of the change left in the index, each with the bytes after it: while the
+    index has one of these, only what came since is merged into it.  ``undone`` is what was staged
+    of a change that was undone in the work tree since: the index is to have what it had before.
+    """
+
+    rel: str
+    before: bytes | None
+    after: bytes | None
+    programs: tuple[bool | None, bool | None] = (None, None)
+    parts: tuple[tuple[IndexEntry | None, bytes | None], ...] = ()
+    undone: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +139,16 @@ def committed_file(root: Path, rel: str) -> bytes:
         return b""
 
 
-def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> None:
+def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]:
     """Put accepted changes into the index, all or none.
 
     Raises:
         GitError: No repository, a conflict with what is staged already, or git's own message.
     """
     place = _repository(root)
-    _update_index(place, b"".join(_index_line(root, place, change) for change in changes))
+    staged = [_staged_change(root, place, change) for change in changes]
+    _update_index(root, place, staged)
+    return staged
 
 
 def _repository(root: Path) -> RepositoryPlace:
@@ -151,8 +158,18 @@ def _repository(root: Path) -> RepositoryPlace:
     return place
 
 
-def _update_index(place: RepositoryPlace, lines: bytes) -> None:
+def _update_index(root: Path, place: RepositoryPlace, files: Iterable[Staged]) -> None:
     """Bring files of the index to new states; waits for another program that has the lock."""
+    lines = b""
+    for file in files:
+        if file.after != file.before:
+            gone = IndexEntry("0", "0" * len(file.before.blob)) if file.before else None
+            entry = file.after or gone
+            assert entry is not None
+            path = os.fsencode(_inside(place, root, file.rel))
+            lines += f"{entry.mode} {entry.blob}\t".encode() + path + b"\0"
+    if not lines:
+        return
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
@@ -164,7 +181,7 @@ def _update_index(place: RepositoryPlace, lines: bytes) -> None:
         time.sleep(0.05)
 
 
-def stage_whole(root: Path, rel: str) -> StagedWhole | None:
+def stage_whole(root: Path, rel: str) -> Staged | None:
     """Put a file into the index as it is in the work tree, the user's own lines included.
 
     Returns:
@@ -179,23 +196,28 @@ def stage_whole(root: Path, rel: str) -> StagedWhole | None:
     with contextlib.suppress(GitError):
         before, known = _index_entry(place.top, path), True
     _asked(root, ["add", "--", f":(literal){rel}"])
-    return StagedWhole(rel, before, _index_entry(place.top, path)) if known else None
+    return Staged(rel, before, _index_entry(place.top, path)) if known else None
 
 
-def unstage_whole(root: Path, whole: StagedWhole) -> None:
-    """Give the index what it had of a file before that was staged whole.
+def is_staged(root: Path, staged: Staged) -> bool:
+    """Whether the index still has of a file what was staged."""
+    place = _repository(root)
+    return _index_entry(place.top, _inside(place, root, staged.rel)) == staged.after
+
+
+def unstage(root: Path, staged: Staged) -> None:
+    """Give the index what it had of a file before that was staged.
 
     Raises:
         GitError: The index has changed since, or git's own message.
     """
-    place = _repository(root)
-    path = _inside(place, root, whole.rel)
-    if _index_entry(place.top, path) != whole.after:
+    if not is_staged(root, staged):
         raise GitError(
-            f"{shown(path)} was staged again since", "take lines out with git restore --staged -p"
+            f"{shown(staged.rel)} was staged again since",
+            "take lines out with git restore --staged -p",
         )
-    entry = whole.before or IndexEntry("0", "0" * len(whole.after.blob) if whole.after else "")
-    _update_index(place, f"{entry.mode} {entry.blob}\t".encode() + os.fsencode(path) + b"\0")
+    back = Staged(staged.rel, staged.after, staged.before)
+    _update_index(root, _repository(root), [back])
 
 
 def compare_changes(
@@ -305,19 +327,17 @@ def _compare_one(
     entry = None
     try:
         entry = _index_entry(top, path)
-        line = _index_line(root, place, change)
+        wanted = _staged_change(root, place, change).after
     except GitError as error:
         return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
-    mode, wanted = line.partition(b"\t")[0].decode().split(" ") if line else ("", "")
-    mode_gone = mode == "0"
-    if not line or IndexEntry(mode, wanted) == entry:
+    if wanted == entry:
         state = IndexState.STAGED if path in staged else IndexState.COMMITTED
     else:
         state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
         if state is IndexState.UNSTAGED:
-            there = BlobChange(before, b"" if mode_gone else _content(top, wanted))
-    own = 0 if mode_gone or not line else _own_lines(root, top, change.rel, path, wanted)
-    new = not mode_gone and (entry is None if path not in staged else staged[path] == "A")
+            there = BlobChange(before, b"" if wanted is None else _content(top, wanted.blob))
+    own = 0 if wanted is None else _own_lines(root, top, change.rel, path, wanted.blob)
+    new = wanted is not None and (entry is None if path not in staged else staged[path] == "A")
     return ChangePlace(change.rel, state, own=own, new=new, commit=there, entry=entry)
 
 
@@ -333,27 +353,41 @@ def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
     return int(added) + int(deleted) if added.isdigit() and deleted.isdigit() else 1
 
 
-def _index_line(root: Path, place: RepositoryPlace, change: AcceptedChange) -> bytes:
-    """The ``--index-info`` line that brings one file of the index to its new state."""
+def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -> Staged:
+    """What the index has of a file, and what it should have with an accepted change."""
     path = _inside(place, root, change.rel)
     entry = _index_entry(place.top, path)
-    before = None if change.before is None else _store(place.top, path, change.before)
+    if change.undone is not None:
+        return Staged(change.rel, entry, _without(place.top, path, entry, change.undone))
+    known = [content for part, content in change.parts if part == entry]
+    content = known[0] if known else change.before
+    before = None if content is None else _store(place.top, path, content)
     if change.after is None:
-        if entry is None:
-            return b""
-        if entry.blob != before:
+        if entry is not None and entry.blob != before and not known:
             raise _conflict(path)
-        return f"0 {entry.blob}\t".encode() + os.fsencode(path) + b"\0"
+        return Staged(change.rel, entry, None)
     blob = _store(place.top, path, change.after)
     if entry is not None and entry.blob not in (before, blob):
-        if _LINK in (entry.mode, _mode(change.before), _mode(change.after)):
+        if _LINK in (entry.mode, _mode(content), _mode(change.after)):
             raise _conflict(path)
         blob = _merge(place.top, path, entry.blob, before, blob)
     mode = _mode(change.after, program=change.programs[1])
     if not mode and entry is not None and entry.mode != _LINK:
         mode = entry.mode
     mode = mode or _work_tree_mode(Path(os.path.realpath(root)) / change.rel)
-    return f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0"
+    return Staged(change.rel, entry, IndexEntry(mode, blob))
+
+
+def _without(top: Path, path: str, entry: IndexEntry | None, undone: Staged) -> IndexEntry | None:
+    """What the index should have of a file instead of ``entry``, without what was staged."""
+    if entry in (undone.before, undone.after):
+        return undone.before
+    if entry is None or undone.before is None or undone.after is None:
+        raise _conflict(path)
+    if _LINK in (entry.mode, undone.before.mode, undone.after.mode):
+        raise _conflict(path)
+    blob = _merge(top, path, entry.blob, undone.after.blob, undone.before.blob)
+    return IndexEntry(entry.mode, blob)
 
 
 def _inside(place: RepositoryPlace, root: Path, rel: str) -> str:
