@@ -117,6 +117,7 @@ def test_what_the_grammar_allows_is_applied_line_by_line(rows: list[str], text: 
 
 
 @given(regions, st.lists(script_lines, max_size=6), st.integers(0, 9))
+@example(["    b = a", ""], ["2>"], 2)
 def test_lines_that_stay_are_told_in_a_script_that_makes_them(
     rows: list[str], lines: list[str], count: int
 ) -> None:

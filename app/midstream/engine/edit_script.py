@@ -68,6 +68,10 @@ class ScriptRegion:
         """Return a written row as a line of the file."""
         return self.margin + row if row.strip() else row
 
+    def _row(self, line: str) -> str:
+        """The row that is placed as this line; a blank one has no margin."""
+        return line.removeprefix(self.margin) if line.strip() else line
+
     def kept_script(self, kept: Sequence[str]) -> tuple[str, int]:
         """Return the script of the start of an answer, and how many source lines that start uses.
 
@@ -78,12 +82,12 @@ class ScriptRegion:
         used = 0
         for source, line in align(self.lines, kept, open_end=True):
             if source is None:
-                script.append(f"{used}+|{line.removeprefix(self.margin)}\n")
+                script.append(f"{used}+|{self._row(line)}\n")
                 continue
             script += [f"{number}-\n" for number in range(used + 1, source + 1)]
             used = source + 1
             if line != self.lines[source]:
-                script.append(f"{used}|{line.removeprefix(self.margin)}\n")
+                script.append(f"{used}|{self._row(line)}\n")
         return "".join(script), used
 
 
