@@ -581,6 +581,7 @@ async def test_such_a_change_is_committed_after_lines_are_lines_again(
             )
         (change_now,) = (await session.commit.look()).files
         assert (change_now.path, change_now.state) == (path, "unstaged")
+        assert change_now.program == {"program": True, "no program": False}.get(name)
         await session.commit.stage(path)
         assert git(forms, "status", "--porcelain") == f"M  {path}\n"
         await session.commit.unstage(path)

@@ -19,7 +19,7 @@ from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
-from midstream.pairing.contents import as_entry, is_empty_file
+from midstream.pairing.contents import as_entry, is_empty_file, mode_changed
 from midstream.pairing.unified import CONTEXT
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class FileChange:
         new: Whether a commit adds the whole file, because git does not have it yet.
         earlier: Whether it was accepted in an earlier session.
         whole: Whether it was staged whole here, which can be taken back.
+        program: Whether it may be run with what was accepted, if that changes.
     """
 
     path: str
@@ -136,6 +137,7 @@ class FileChange:
     new: bool = False
     earlier: bool = False
     whole: bool = False
+    program: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,10 @@ class AcceptedChanges:
                 )
         return changes
 
+    def _becomes_program(self, path: str) -> bool | None:
+        before, after = self._files[path].accepted_programs()
+        return after if mode_changed(before, after) else None
+
     def _content(self, path: str, text: SourceText) -> bytes | None:
         """The bytes of a file with a text; ``None`` where that stands for no file.
 
@@ -267,7 +273,8 @@ class AcceptedChanges:
                 if not (diff.groups or diff.binary):  # No line of it differs.
                     diff = FileDiff.between(*texts)
                 undecided = len(self._files.hunks.undecided(place.rel))
-                known = place.trouble, place.own, place.new, earlier, self._is_whole(place)
+                program = None if earlier else self._becomes_program(place.rel)
+                known = place.trouble, place.own, place.new, earlier, self._is_whole(place), program
                 files.append(FileChange(place.rel, place.state, diff, undecided, *known))
         return Changes(tuple(files), view.others, view.branch, view.trouble, last)
 

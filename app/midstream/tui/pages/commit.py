@@ -211,6 +211,8 @@ class CommitScreen(PageScreen):
             yield "accepted in an earlier session", "muted"
         if file.new:
             yield f"new file, {counted(file.diff.count(RowKind.ADDED), 'line')}", "muted"
+        if file.program is not None:
+            yield "may be run" if file.program else "may not be run any more", "muted"
         if file.trouble:
             yield file.trouble, "error"
         if file.state == "partly":

@@ -73,7 +73,7 @@ class FileBar(TextLine):
             right.pop(0)
             right[0] = _without_joint(right[0], self._glyphs.separator)
         details = (
-            f"  {facts.language} {self._glyphs.separator} {facts.lines:,} lines"
+            f"  {facts.language} {self._glyphs.separator} {counted(facts.lines, 'line')}"
             if facts.language
             else ""
         )
