@@ -23,11 +23,13 @@ from midstream.engine.cache_memory import CacheMemory, DeviceCache, HostCache
 from midstream.engine.drafting import RowCost
 from midstream.engine.folder import ModelFolder, ModelFolderError
 from midstream.engine.graph import (
+    CAPACITY_STEP,
     DEVICES,
     GraphIO,
     GraphTensor,
     default_threads,
     open_session,
+    packed_graph,
     read_graph_io,
     reason,
 )
@@ -45,6 +47,22 @@ FIRST_ROWS = 512
 IDLE_SHARE = 4
 """A cache this many times larger than a prompt needs is released. Growing it again copies the rows
 that are kept, so that should stay rare."""
+
+CLOSE_SHARE = 8
+"""With packed attention, a cache has room for an eighth more rows than it holds, because every run
+goes over all of its capacity."""
+
+PACKED_IDLE_SHARE = 1.5
+"""`IDLE_SHARE` for packed attention."""
+
+SCRATCH_BYTES = 256 << 20
+"""Memory that the scores of packed attention may take (`Decoder.chunk`)."""
+
+SCORE_COPIES = 4
+"""Tensors as large as the scores that a run holds at once (measured: 3.5)."""
+
+LEAST_CHUNK = 16
+"""Tokens of a prompt that are run together however long the context is."""
 
 ROTATION_ROWS = 16
 """Rows that show how keys are turned; see `rotary`."""
@@ -83,6 +101,7 @@ class Decoder:
         threads: threads inside one operator.
         vocab: size of the vocabulary.
         shared: whether past and present are one buffer.
+        packed: whether attention is packed (`packed_attention`).
         all_rows: whether logits come back for every token of a run (needed to verify drafts).
         causal: whether a token's logits depend on no later one of its run (likewise). They do in
             graphs that quantise activations while they run, with one scale for all rows.
@@ -113,7 +132,10 @@ class Decoder:
         """
         self._ort: Any = import_module("onnxruntime")
         self.threads = threads or default_threads(folder)
-        self._session = open_session(folder, provider=provider, threads=self.threads)
+        graph = packed_graph(folder, provider=provider, threads=self.threads)
+        self.packed = graph is not None
+        self._queries = folder.cache_shape.queries if folder.cache_shape else 0
+        self._session = open_session(folder, provider=provider, threads=self.threads, graph=graph)
         self.io: GraphIO = read_graph_io(
             folder, self._session.get_inputs(), self._session.get_outputs()
         )
@@ -139,7 +161,7 @@ class Decoder:
         self._mask_name = mask.name if mask else ""
         self._mask: Array = np.zeros((1, 0))
         self._masked = 0
-        self._reserve(min(self.context_length, FIRST_ROWS), 0)
+        self._reserve(self._close(0) if self.packed else min(self.context_length, FIRST_ROWS), 0)
 
     @property
     def wafer_s(self) -> float | None:
@@ -181,6 +203,21 @@ class Decoder:
         Arguments and errors are those of `run`.
         """
         self._execute(ids, past, exact, logits=False)
+
+    def chunk(self, most: int, past: int) -> int:
+        """How many tokens of a prompt to run at once behind `past` rows.
+
+        Args:
+            most: the most that are wanted.
+            past: cached rows.
+
+        Returns:
+            `most`, or fewer where the scores of packed attention would take too much memory.
+        """
+        if not self.packed:
+            return most
+        of_one = SCORE_COPIES * 4 * self._queries * self._close(past + most)
+        return max(min(most, SCRATCH_BYTES // of_one), min(most, LEAST_CHUNK))
 
     def terminate(self) -> None:
         """End the run in progress, and every later one until `rearm`; callable from any thread."""
@@ -246,8 +283,11 @@ class Decoder:
             rows: what the next prompt takes.
             keep: how many of the live rows are its first ones; the others are lost.
         """
-        wanted = min(self.context_length, max(FIRST_ROWS, 2 * rows))
-        if self._cache.capacity >= IDLE_SHARE * wanted:
+        if self.packed:
+            wanted, idle = self._close(rows), PACKED_IDLE_SHARE
+        else:
+            wanted, idle = min(self.context_length, max(FIRST_ROWS, 2 * rows)), IDLE_SHARE
+        if self._cache.capacity >= idle * wanted:
             self._reserve(wanted, keep)
 
     def _run_options(self) -> Any:
@@ -369,11 +409,19 @@ class Decoder:
     def _grow(self, rows: int, keep: int) -> None:
         """Make room for `rows` rows and keep the first `keep`.
 
-        Capacity doubles, so that growing costs little in all.
+        Capacity grows by a share of itself, so that growing costs little in all.
         """
         if rows > self.context_length:
             raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
-        self._reserve(min(self.context_length, max(rows, 2 * self._cache.capacity)), keep)
+        doubled = min(self.context_length, max(rows, 2 * self._cache.capacity))
+        self._reserve(self._close(rows) if self.packed else doubled, keep)
+
+    def _close(self, rows: int) -> int:
+        """The capacity for `rows` rows and a few that follow, where a run takes as long as it is
+        large.
+        """
+        room = min(self.context_length, rows + max(CAPACITY_STEP, rows // CLOSE_SHARE))
+        return -(-room // CAPACITY_STEP) * CAPACITY_STEP
 
     def _reserve(self, capacity: int, keep: int) -> None:
         """Move the first `keep` rows into a cache of another size."""

@@ -107,11 +107,13 @@ class CacheShape:
         layers: how many layers have keys and values.
         heads: key/value heads of a layer.
         width: numbers that a head keeps of one token.
+        queries: query heads of a layer.
     """
 
     layers: int
     heads: int
     width: int
+    queries: int
 
     def row_bytes(self, element: int) -> int:
         """Bytes of one token in the cache, in elements of so many bytes."""
@@ -397,7 +399,7 @@ def _cache_shape(table: dict[str, Any]) -> CacheShape | None:
     if size is None and isinstance(width, int) and isinstance(heads, int) and heads:
         size = width // heads
     if isinstance(layers, int) and isinstance(kept, int) and isinstance(size, int):
-        return CacheShape(layers, kept, size)
+        return CacheShape(layers, kept, size, heads if isinstance(heads, int) else kept)
     return None
 
 

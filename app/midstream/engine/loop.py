@@ -191,7 +191,8 @@ class ModelGeneration:
             past = self._open(prompt[: -self._last])
         self.usage.cached_tokens = past
         while past < len(prompt) - SHORT_TAIL and not self._stop.is_set():
-            chunk = prompt[past : min(past + PREFILL_CHUNK, len(prompt) - self._last)]
+            end = past + self._decoder.chunk(PREFILL_CHUNK, past)
+            chunk = prompt[past : min(end, len(prompt) - self._last)]
             with self._step:
                 self._take_back()
                 self._fill(chunk, past)
@@ -270,8 +271,10 @@ class ModelGeneration:
             return
         rows = self._rows
         past = self._open(rows)
-        for begin in range(past, len(rows), PREFILL_CHUNK):
-            self._fill(rows[begin : begin + PREFILL_CHUNK], begin)
+        while past < len(rows):
+            chunk = rows[past : past + self._decoder.chunk(PREFILL_CHUNK, past)]
+            self._fill(chunk, past)
+            past += len(chunk)
 
     def _fill(self, chunk: Sequence[int], past: int) -> None:
         self._begin_run()
