@@ -49,7 +49,7 @@ def rows_of(decoder: Decoder, begin: int, count: int, *, end: int = len(IDS)) ->
     return np.concatenate(parts)
 
 
-@pytest.mark.parametrize(("heads", "keys", "width"), [(8, 2, 16), (7, 1, 64), (12, 2, 128)])
+@pytest.mark.parametrize(("heads", "keys", "width"), [(8, 2, 16), (7, 1, 64), (4, 1, 128)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_logits_are_those_of_the_reference(
     tmp_path: Path, heads: int, keys: int, width: int, threads: int
@@ -57,15 +57,15 @@ def test_logits_are_those_of_the_reference(
     decoder = Decoder(make_folder(tmp_path, heads=heads, keys=keys, width=width), threads=threads)
     assert decoder.packed
     shape, weights = shape_of(heads, keys, width), weights_of(heads, keys, width)
-    expected = reference_logits(shape, weights, IDS[:400])
+    expected = reference_logits(shape, weights, IDS[:300])
     assert expected.std() > 0.5, "agreeing to the tolerance would say little"
-    decoder.fill(IDS[:300], 0)
-    found = [decoder.run(IDS[at : at + 1], at).copy() for at in range(300, 320)]
-    found.append(decoder.run(IDS[320:400], 320).copy())
-    np.testing.assert_allclose(np.concatenate(found), expected[300:], atol=1e-3)
+    decoder.fill(IDS[:200], 0)
+    found = [decoder.run(IDS[at : at + 1], at).copy() for at in range(200, 220)]
+    found.append(decoder.run(IDS[220:300], 220).copy())
+    np.testing.assert_allclose(np.concatenate(found), expected[200:], atol=1e-3)
     # Rolling back leaves rows behind that nothing may look at.
-    again = decoder.run(IDS[310:330], 310)
-    np.testing.assert_allclose(again, expected[310:330], atol=1e-3)
+    again = decoder.run(IDS[210:230], 210)
+    np.testing.assert_allclose(again, expected[210:230], atol=1e-3)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -131,6 +131,24 @@ def test_long_contexts_are_read_in_smaller_pieces(
     assert decoder.chunk(4, 600) == 4
     model = OnnxModel(folder, threads=1)
     assert "".join(piece.text for piece in model.start(request)) == whole
+    model.close()
+
+
+def test_drafts_do_not_change_a_text(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    request = GenerateRequest((Message("user", "total items tax " * 60),), max_output_tokens=60)
+    model = OnnxModel(folder, threads=1)
+    assert model.decoder.packed
+    assert model.exact
+
+    def written() -> tuple[str, int]:
+        generation = model.start(request)
+        return "".join(piece.text for piece in generation), generation.usage.accepted_tokens
+
+    drafted, accepted = written()
+    assert accepted > 0
+    model.drafting = None
+    assert written() == (drafted, 0)
     model.close()
 
 

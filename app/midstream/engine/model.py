@@ -149,7 +149,7 @@ class OnnxModel:
 
     def _kept_files(self, provider: str, budget: int) -> PrefixFiles:
         version = import_module("onnxruntime").__version__
-        kernels = f"{provider} {version} exact={self.exact}"
+        kernels = f"{provider} {version} exact={self.exact} packed={self.decoder.packed}"
         return PrefixFiles(self.folder, self.decoder.io.cache, source=kernels, budget=budget)
 
     @property

@@ -1,9 +1,10 @@
 """Reads the structure of an ONNX file: nodes and tensor shapes, never the weights.
 
-ONNX Runtime's metadata names inputs and outputs but not nodes, and the ``onnx`` package is
-optional, so this is a small reader of the protobuf wire format (field numbers of ``onnx.proto``),
-which also reads ONNX Runtime's optimised models.  Weight bytes are skipped by their length prefix
-in a memory map: a file of many gigabytes costs no more than its graph.
+ONNX Runtime's metadata names inputs and outputs but not nodes, and the ``onnx`` package copies the
+weights that a file holds into memory, so this is a small reader of the protobuf wire format (field
+numbers of ``onnx.proto``), which also reads ONNX Runtime's optimised models.  Weight bytes are
+skipped by their length prefix in a memory map: a file of many gigabytes costs no more than its
+graph.
 """
 
 from __future__ import annotations
