@@ -27,7 +27,7 @@ from midstream.tui.keymap import PRESETS, all_keys, keys_of
 DOCS: Final = Path(__file__).resolve().parent
 EXIT_CODES: Final = (
     (0, "done"),
-    (1, "the answer is no (a finding, an edit that does not match, a flagged answer)"),
+    (1, "negative result (a finding, an edit that does not match, a flagged answer)"),
     (2, "bad usage"),
     (3, "endpoint or model unavailable"),
     (130, "interrupted"),
@@ -56,16 +56,16 @@ def settings() -> Iterator[str]:
     """Every setting and every field of an endpoint."""
     yield "# Settings\n"
     yield (
-        "Settings are read from these places; the later one wins:\n\n"
+        "Settings are read from these sources; later ones override earlier ones:\n\n"
         "1. your file, `midstream/config.toml` in the configuration folder "
         "(`MIDSTREAM_CONFIG` names another one)\n"
-        f"2. `{PROJECT_FILE}` in the opened folder, for the settings marked *project* below; of "
-        "the guard it can set only what makes it stricter\n"
+        f"2. `{PROJECT_FILE}` in the opened folder, for the settings marked *project* below; it "
+        "can only make the guard stricter\n"
         '3. the table `[projects."/path/of/the/folder"]` in your file, for that folder and those '
         "below it\n"
         "4. environment variables\n"
         "5. the command line\n\n"
-        "`midstream config` lists all settings with the place that each value comes from, "
+        "`midstream config` lists all settings with the source of each value, "
         "`midstream config NAME` explains one, `midstream config NAME VALUE` changes it, and "
         "`midstream config --unset NAME` removes it from your file. `midstream config --schema` "
         "prints a JSON Schema for editors. The settings page (`,`) does the same on screen.\n"
@@ -73,20 +73,20 @@ def settings() -> Iterator[str]:
     for section in dict.fromkeys(setting.section for setting in SETTINGS):
         yield f"## {section}\n"
         yield from table(
-            ("setting", "holds", "default", "what it does"),
+            ("setting", "value", "default", "what it does"),
             (setting_row(one) for one in SETTINGS if one.section is section),
         )
     yield "## Endpoints\n"
     yield (
         "A table `[endpoints.NAME]` in your file describes a model server. The setting `endpoint` "
-        "or `--endpoint NAME` chooses one. What a table leaves out comes from its kind.\n"
+        "or `--endpoint NAME` chooses one. Keys that a table omits default to those of its kind.\n"
     )
     yield from table(
-        ("key", "holds", "what it is"),
+        ("key", "value", "what it is"),
         ((code(one.key), holds(one.type), f"{one.help}.") for one in ENDPOINT_FIELDS),
     )
     yield from table(
-        ("kind", "address", "key from", "edit format"),
+        ("kind", "address", "variable of the key", "edit format"),
         (
             (code(kind), code(facts.url), code(facts.key_env or ""), facts.edit_format or "auto")
             for kind, facts in DIALECTS.items()
@@ -98,7 +98,7 @@ def setting_row(setting: Setting) -> tuple[str, str, str, str]:
     facts = [setting.help]
     if setting.variable:
         facts.append(f"Variable `{setting.variable}`.")
-    facts.append("At once." if setting.at_once else "From the next start.")
+    facts.append("Applies at once." if setting.at_once else "Applies at the next start.")
     if setting.in_projects:
         facts.append("*project*")
     default = setting.format(setting.default)
@@ -120,8 +120,8 @@ def keys() -> Iterator[str]:
     yield "# Keys\n"
     yield (
         "`?` shows the keys of the place you are in. The presets `git`, `vim` and `emacs` change "
-        "some of them, and `[keys.bind]` in your settings gives any action keys of your own, by "
-        'the name in the first column: `"hunk.accept" = "a,ctrl+y"`. An action without keys is in '
+        "some of them, and `[keys.bind]` in your settings binds any action to keys of your own, by "
+        'the name in the first column: `"hunk.accept" = "a,ctrl+y"`. Actions without keys are in '
         "the palette (`:`).\n"
     )
     for group in dict.fromkeys(action.group for action in ACTIONS):
@@ -164,8 +164,8 @@ def commands() -> Iterator[str]:
     """Every command with its arguments."""
     yield "# Commands\n"
     yield (
-        f"Exit codes: {', '.join(f'{status} {meaning}' for status, meaning in EXIT_CODES)}. Errors "
-        "are one sentence on standard error; with `--json`, an object on standard output.\n"
+        f"Exit codes: {', '.join(f'{status} {meaning}' for status, meaning in EXIT_CODES)}. An "
+        "error is one sentence on standard error or, with `--json`, an object on standard output.\n"
     )
     yield from command(cli.screen_parser())
     for one in cli.COMMANDS:
@@ -263,30 +263,30 @@ def themes() -> Iterator[str]:
     """The shipped themes and every role."""
     yield "# Themes\n"
     yield (
-        "`T` chooses a theme and keeps it. A theme is a TOML file; put yours into the folder "
-        "`themes` beside your configuration file (`midstream config` shows where that is). It is "
-        "read again whenever you save it, so you see a change at once. The file's name is the "
-        "theme's name; `label` is what people read, `about` a sentence on it, and `dark` says "
-        "whether text is lighter than the ground. With `ansi = true` the colours are names of the "
-        "terminal's own sixteen, such as `ansi_blue`.\n"
+        "`T` chooses a theme and saves the choice. A theme is a TOML file; put your own into the "
+        "folder `themes` beside your configuration file (`midstream config` shows where that is). "
+        "It is reloaded whenever you save it, so you see changes at once. The file's name is the "
+        "theme's name; `label` is its title, `about` describes it in a sentence, and `dark` says "
+        "whether text is lighter than the background. With `ansi = true`, colours are named after "
+        "the terminal's own sixteen, such as `ansi_blue`.\n"
     )
     files = [read_theme(path) for path in sorted((DOCS.parent / "themes").glob("*.toml"))]
     yield from table(
-        ("theme", "label", "character"),
+        ("theme", "label", "description"),
         (
             (f"{code(f.name)}{' (default)' if f.name == DEFAULT_THEME else ''}", f.label, f.about)
             for f in files
         ),
     )
     yield (
-        "Colours are grouped in three tables. A theme must name the roles without a derived "
-        "colour; every other role it can leave out. Text is checked for a contrast of at least "
-        "4.5 : 1 on all grounds that it is drawn on, in the shipped themes.\n"
+        "Colours are grouped in three tables. A theme must set the roles that have no derived "
+        "colour and can omit all others. In the shipped themes, text has a contrast of at least "
+        "4.5:1 on every background that it is drawn on; a test checks this.\n"
     )
     for name in TABLES:
         yield f"## [{name}]\n"
         yield from table(
-            ("role", "what has this colour", "derived from", "drawn on"),
+            ("role", "used for", "derived from", "drawn on"),
             (
                 (code(r.name), r.help, derivation(r), ", ".join(r.on))
                 for r in ROLES
@@ -298,7 +298,7 @@ def themes() -> Iterator[str]:
 def derivation(role: Role) -> str:
     mix = role.derived
     if mix is None:
-        return "must be named"
+        return "required"
     if not mix.percent:
         return code(mix.role)
     return f"`{mix.role}` with {mix.percent} % `{mix.into}`"

@@ -117,7 +117,7 @@ async def test_one_sentence_names_the_pace_and_one_key_turns_it_off(tmp_path: Pa
 
         sentence = (
             "The model writes slowly, so that you can decide and redirect while it writes; "
-            "p gives it full speed."
+            "p switches to full speed."
         )
         assert sentence in words()
         await pilot.press("escape", "p")

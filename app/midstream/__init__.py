@@ -1,4 +1,4 @@
-"""Midstream: a terminal pair programmer whose hunks you decide while they stream."""
+"""Midstream: a terminal pair programmer whose hunks are reviewed while they stream."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The command line: ``midstream [PATH]`` opens the screen, ``midstream COMMAND`` does one thing.
+"""The command line: ``midstream [PATH]`` opens the screen, ``midstream COMMAND`` runs a command.
 
 Nothing is imported before it is needed: ``--help`` loads neither a model runtime nor the screen.
 Errors are one sentence on standard error (an object on standard output with ``--json``); exit codes
@@ -149,12 +149,12 @@ def screen_parser() -> CommandParser:
     listed = "\n".join(f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS)
     parser = CommandParser(
         prog="midstream",
-        description="A terminal pair programmer: decide hunks while the model is still writing.",
+        description="A terminal pair programmer: review hunks while the model is still writing.",
         epilog=f"commands:\n{listed}\n\n`midstream COMMAND --help` explains one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "path", nargs="?", default=".", metavar="PATH", help="folder, or a file of a project"
+        "path", nargs="?", default=".", metavar="PATH", help="a folder, or a file in a project"
     )
     _program_arguments(parser)
     return parser
@@ -235,7 +235,7 @@ def _agent_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agent",
         metavar="AGENT",
-        help="claude, codex, gemini, opencode, or the command of another one in quotes",
+        help="claude, codex, gemini, opencode, or another agent's command in quotes",
     )
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder to work on")
     _resume_argument(parser)
@@ -430,15 +430,19 @@ COMMANDS = (
     ),
     Command("web", "open the screen in a browser on this machine", "midstream.commands.web"),
     Command("hook", "have Claude Code and Codex ask before they write", "midstream.commands.hook"),
-    Command("mcp", "tell an agent how the review of its changes stands", "midstream.commands.mcp"),
+    Command(
+        "mcp", "tell an agent the state of the review of its changes", "midstream.commands.mcp"
+    ),
     Command("edit", "carry out one instruction without the screen", "midstream.commands.edit"),
     Command("apply", "apply a model's reply from standard input", "midstream.commands.apply"),
     Command("serve", "run the model server alone", "midstream.commands.serve"),
     Command("models", "list, check, add and download models", "midstream.commands.models"),
     Command("wafer", "simulate a wafer-scale engine", "midstream.wafer.commands"),
     Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
-    Command("config", "show settings and their sources, change one", "midstream.commands.config"),
-    Command("bench", "measure this machine", "", _bench_arguments, _run_bench),
+    Command(
+        "config", "show settings and their sources, or change one", "midstream.commands.config"
+    ),
+    Command("bench", "run benchmarks on this machine", "", _bench_arguments, _run_bench),
     Command(
         "completion",
         "print the completion script of a shell",
@@ -446,5 +450,5 @@ COMMANDS = (
         _completion_arguments,
         _run_completion,
     ),
-    Command("doctor", "show what works on this machine", "", _doctor_arguments, _run_doctor),
+    Command("doctor", "check what works on this machine", "", _doctor_arguments, _run_doctor),
 )

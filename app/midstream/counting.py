@@ -1,4 +1,4 @@
-"""Numbers with their noun."""
+"""Numbers with their nouns."""
 
 from __future__ import annotations
 

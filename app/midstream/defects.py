@@ -1,4 +1,4 @@
-"""Crash reports: a report that is safe to share, and the sentence that the user sees.
+"""Crash reports: a report that is safe to share, and the message that the user sees.
 
 A report contains the stack and nothing that the code was working on: no locals, no file contents,
 no paths outside the program, and one masked line of the error's message.

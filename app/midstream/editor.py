@@ -1,4 +1,4 @@
-"""The user's own editor, as ``VISUAL`` or ``EDITOR`` names it."""
+"""The user's own editor, as named by ``VISUAL`` or ``EDITOR``."""
 
 from __future__ import annotations
 

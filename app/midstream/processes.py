@@ -1,4 +1,4 @@
-"""Processes: whether one runs, the memory it takes, and an end that leaves nothing open."""
+"""Processes: whether one is running, its memory, and ending one cleanly."""
 
 from __future__ import annotations
 

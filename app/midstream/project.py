@@ -21,7 +21,7 @@ def project_of(folder: Path) -> Path:
 
 
 def opened_by(path: Path) -> tuple[Path, str | None]:
-    """What a path opens: a folder itself, a file in its project.
+    """The folder and file that a path opens: a folder itself, or a file in its project.
 
     Returns:
         The folder, and the file relative to it, ``None`` without one.

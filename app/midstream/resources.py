@@ -1,4 +1,5 @@
-"""Where Midstream's own files are: the configuration, and the themes and models that ship with it.
+"""Locations of Midstream's own files: the configuration, and the themes and models that ship with
+it.
 
 In an installed wheel, themes and models are inside the package (``midstream/_data``); in a source
 checkout they are the top-level folders ``themes/`` and ``models/``.

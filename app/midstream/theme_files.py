@@ -1,4 +1,4 @@
-"""Theme files: the roles that have a colour, declared once, and reading and checking a file.
+"""Theme files: the colour roles, declared once, and reading and checking a file.
 
 A theme gives colours to roles: what is muted, what was added, what a keyword is.  Every role but a
 few has a derived colour, which it gets in themes that do not name it, so a new role leaves existing
@@ -78,12 +78,12 @@ _CODE: Final = ("background", "cursor", "selection", *_SIDES)
 
 # fmt: off
 ROLES: tuple[Role, ...] = (
-    Role("background", "colors", "the ground of code and pages", coarse=("#121212", "#ffffff")),
+    Role("background", "colors", "the background of code and pages", coarse=("#121212", "#ffffff")),
     Role("foreground", "colors", "text", on=(*_SURFACES, *_SIDES, *_STRONG)),
-    Role("accent", "colors", "what is active or chosen, and keys", on=_SURFACES),
+    Role("accent", "colors", "active or chosen items, and keys", on=_SURFACES),
     Role("success", "colors", "accepted hunks, good news", on=_SURFACES),
-    Role("warning", "colors", "warnings, hunks in doubt", on=_SURFACES),
-    Role("error", "colors", "errors, findings of the guard", on=_SURFACES),
+    Role("warning", "colors", "warnings, doubtful hunks", on=_SURFACES),
+    Role("error", "colors", "errors, guard findings", on=_SURFACES),
     Role("panel", "colors", "bars above and below the code",
          Mix("background", "foreground", 4), coarse=("#1c1c1c", "#eeeeee")),
     Role("raised", "colors", "dialogs and lists over the code",
@@ -96,11 +96,11 @@ ROLES: tuple[Role, ...] = (
          Mix("background", "foreground", 8), coarse=("#303030", "#eeeeee")),
     Role("selection", "colors", "marked lines",
          Mix("background", "accent", 20), coarse=("#005f87", "#d7d7ff")),
-    Role("added", "diff", "the ground of added lines", Mix("background", "success", 15),
+    Role("added", "diff", "the background of added lines", Mix("background", "success", 15),
          coarse=("#005f00", "#d7ffd7"), coarse_blue=("#00005f", "#d7ffff")),
     Role("added_strong", "diff", "added words in a changed line", Mix("background", "success", 30),
          coarse=("#008700", "#afffaf"), coarse_blue=("#005f87", "#afd7ff")),
-    Role("deleted", "diff", "the ground of deleted lines", Mix("background", "error", 15),
+    Role("deleted", "diff", "the background of deleted lines", Mix("background", "error", 15),
          coarse=("#5f0000", "#ffd7d7"), coarse_blue=("#5f0000", "#ffffd7")),
     Role("deleted_strong", "diff", "deleted words in a changed line",
          Mix("background", "error", 30),

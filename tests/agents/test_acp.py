@@ -254,7 +254,7 @@ async def test_a_login_happens_elsewhere(tmp_path: Path) -> None:
     error = {"error": {"code": -32000, "message": "Authentication required"}}
     async with agent(tmp_path, Ear(), {**BEGIN, "session/new": [error]}) as process:
         await process.initialize()
-        with pytest.raises(LoginNeededError, match=r"\(A website\).*terminal of its own"):
+        with pytest.raises(LoginNeededError, match=r"\(A website\).*separate terminal"):
             await process.new_session(tmp_path)
 
 

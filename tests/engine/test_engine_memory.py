@@ -110,7 +110,7 @@ def test_the_memory_is_said_beforehand(tmp_path: Path, system: Path) -> None:
     assert (info.context_length, info.cache_bytes) == (LONG, 384 << 20)
     set_free(system, 5000)
     details = {step.name: step.detail for step in check(tmp_path, threads=1)}
-    assert details["memory"] == f"384 MiB of cache for {LONG} tokens, 4.9 GiB are free"
+    assert details["memory"] == f"384 MiB of KV cache for {LONG} tokens, 4.9 GiB are free"
 
 
 def test_a_prompt_that_does_not_fit_into_memory_is_refused(tmp_path: Path, system: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_published_model_is_installed_and_runs(
     assert run("list") == 0
     assert "tiny " in capsys.readouterr().out
     assert run("get", REPO, "--name", "tiny", "--yes") == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert run("remove", "tiny", "--yes") == 0
     assert not (place / "tiny").exists()
 
@@ -153,7 +153,7 @@ def test_what_came_is_kept_and_not_fetched_again(
 @pytest.mark.parametrize("path", [GRAPH, "config.json"])
 def test_damage_is_found_by_the_checksum(hub: ModelHub, place: Path, path: str) -> None:
     hub.damaged.add(path)
-    with pytest.raises(HubError, match=r"came damaged.*run the command again"):
+    with pytest.raises(HubError, match=r"arrived damaged.*run the command again"):
         fetch(place)
     assert partials(place)[0].name == "tiny"
     assert fetch(place) > 0
@@ -228,7 +228,7 @@ def test_nothing_is_downloaded_without_agreement(
     hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("get", REPO) == 2
-    assert "--yes agrees" in capsys.readouterr().err
+    assert "--yes confirms" in capsys.readouterr().err
     assert not hub.fetched("config.json")
     assert not place.exists() or not list(place.iterdir())
 
@@ -238,7 +238,7 @@ def test_nothing_is_downloaded_without_agreement(
     [
         (lambda r: r.files.pop("tokenizer.json"), r"has no tokenizer\.json"),
         (lambda r: r.files.pop("config.json"), r"has no config\.json"),
-        (lambda r: [r.files.pop(n) for n in list(r.files) if "onnx" in n], "holds no ONNX model"),
+        (lambda r: [r.files.pop(n) for n in list(r.files) if "onnx" in n], "has no ONNX model"),
         (lambda r: setattr(r, "gated", True), "accepted its terms"),
     ],
 )

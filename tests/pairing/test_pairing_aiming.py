@@ -108,7 +108,7 @@ async def test_a_name_of_another_file_is_not_renamed_where_it_is_used(
         ("rename htis to n", 4, r"Nothing here is called `htis`; nearest: `hits`\."),
         ("rename `wrod` to text in main", 4, r"Nothing here is called `wrod`; nearest: `word`\."),
         ("rename htis to n", None, r"Nothing here is called `htis`; nearest: `hits`\."),
-        ("rename qqqq to n", 4, r"Nothing here is called `qqqq`; say a name that the code has\."),
+        ("rename qqqq to n", 4, r"Nothing here is called `qqqq`; use a name that the code has\."),
         ("rename widest to n", 4, r"`widest` is not in main\.py but in shape\.py; open the one"),
         (
             "rename widest to n in main",
@@ -328,7 +328,7 @@ def test_a_question_mark_in_front_makes_a_question(said: str, question: str) -> 
 def test_a_model_that_chats_is_asked() -> None:
     chat = ModelInfo(prompt="chat")
     check_is_edit("write a test for main", chat)
-    with pytest.raises(NotAnEditError, match="answer in words"):
+    with pytest.raises(NotAnEditError, match="This is a question"):
         check_is_edit("what does main do?", chat)
     with pytest.raises(NotAnEditError):
         check_is_edit("run the tests", chat)

@@ -330,9 +330,9 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
         await witness.until(lambda: session.external.watching == "native")
         await session.background.set_continuous(on=True)
         (root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
-        await witness.until(lambda: "still stands" in witness.notice)
+        await witness.until(lambda: "is still there" in witness.notice)
         assert ": change it by hand, ask there in your own words, or ask a" in witness.notice
         await quiet(session, witness)
         await session.turns.instruct("rename RATE to FACTOR in show", path="user.py")
-        await witness.until(lambda: "user.py without a change" in witness.notice)
+        await witness.until(lambda: "user.py, and" in witness.notice)
         assert "say it in other words, or ask a larger model" in witness.notice

@@ -87,7 +87,7 @@ async def test_a_model_that_is_still_loaded_is_told_and_a_stop_keeps_nothing(
     root: Path, folder: Path
 ) -> None:
     async with opened(root, folder, NEVER, at_once=False) as (session, cascade, second):
-        sentence = "tiny-script is still being loaded and answers then."
+        sentence = "tiny-script is still loading and will answer when it is ready."
         witness = Witness(session)
         for stops in (True, False):
             await ask(session)

@@ -395,7 +395,7 @@ async def test_an_answer_that_only_repeats_itself_is_ended(
     assert exchanges(session.chat.entries)[0].answered.count("It is slow") > MOST_REPEATED
     assert model.stopped, "it could have gone on"
     assert session.chat.entries[-1] == Speech(
-        "thought", "The answer was stopped: it wrote the same again and again."
+        "thought", "The answer was stopped: it kept repeating itself."
     )
 
 

@@ -147,9 +147,7 @@ async def test_server_killed_while_idle(root: Path, script: Path, settings: Sett
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         await witness.until(lambda: session.status.state is SessionState.OFFLINE)
-        assert witness.notice == (
-            "The model server has ended; the next instruction starts it again."
-        )
+        assert witness.notice == ("The model server has exited; the next instruction restarts it.")
         turn = await session.turns.instruct("fast", path="run.py", cursor=3)
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE

@@ -568,7 +568,7 @@ async def test_an_answer_that_goes_on_and_on_is_cut_off(
         assert turn.status is TurnStatus.FAILED
         rest = "the rest of lines 1-30" if edit_format == "region" else "everything else"
         assert turn.error == (
-            "The model was stopped (it wrote far more than this can need) after 1 change; "
+            "The model was stopped (it wrote far more than this change can need) after 1 change; "
             f"{rest} stays as it was."
         )
         assert witness.notice == turn.error

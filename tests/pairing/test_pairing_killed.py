@@ -136,7 +136,7 @@ async def test_an_edit_that_waits_when_the_session_is_killed_is_refused(root: Pa
     assert (hook.returncode, trouble) == (0, b"")
     answer = json.loads(out)["hookSpecificOutput"]
     assert answer["permissionDecision"] == "deny"
-    assert "Midstream ended" in answer["permissionDecisionReason"]
+    assert "Midstream exited" in answer["permissionDecisionReason"]
     assert (root / "one.py").read_text() == NEW
     # With the session gone for good, the next edit passes as if there were no hook.
     again = await start("-m", "midstream", "hook")

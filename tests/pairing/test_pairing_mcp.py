@@ -131,7 +131,7 @@ async def test_an_agent_learns_what_was_put_back_and_why(
         await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
         said = await client.call("review_status")
         assert "2 hunks of yours wait for the user: run.py." in said
-        assert "Nothing was put back" in said
+        assert "Nothing new was put back" in said
         first, last = [hunk.id for hunk in witness.session.hunks.undecided()]
         asked = await client.begin("tools/call", name="wait_for_review", arguments={})
         # A ping is answered while a call waits.
@@ -142,12 +142,12 @@ async def test_an_agent_learns_what_was_put_back_and_why(
         answer = await client.hear()
         assert answer["id"] == asked
         said = answer["result"]["content"][0]["text"]
-        assert said.startswith("No change of yours waits for a decision.")
+        assert said.startswith("None of your changes is waiting for a decision.")
         assert "Reason: twenty is right" in said
         assert "work(33)" in (root / "run.py").read_text()
         assert "work(220)" not in (root / "run.py").read_text()
         # It was told once.
-        assert "Nothing was put back that you do not know of." in await client.call("review_status")
+        assert "Nothing new was put back." in await client.call("review_status")
 
 
 async def test_waiting_ends_in_time(root: Path, settings: Settings, endpoint: Endpoint) -> None:

@@ -143,7 +143,7 @@ async def test_stopping_ends_what_the_command_has_started(tmp_path: Path) -> Non
     )
     async with checking(tmp_path, python(code)) as (check, _):
         await check.start()
-        with pytest.raises(UserError, match="is running; wait for its end, or stop it"):
+        with pytest.raises(UserError, match="is running; wait until it ends, or stop it"):
             await check.start()
         await until(lambda: check.output)
         child = int(check.output[0])

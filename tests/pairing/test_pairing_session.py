@@ -282,7 +282,7 @@ async def test_a_rename_that_leaves_the_name_is_told(
     await session.turns.instruct("rename work to toil in run", path="run.py", cursor=3)
     await session.turns.finished()
     assert session.status.notices[-1].text.startswith(
-        "stepped left `run` of run.py without a change, and `work` still stands there: "
+        "stepped did not change `run` of run.py, and `work` is still there: "
         "change it by hand, say it in other words"
     )
 

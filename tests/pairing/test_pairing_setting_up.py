@@ -62,12 +62,12 @@ def test_pasted_addresses(text: str, url: str, name: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no address"),
-        ("two words", "no address"),
-        ("https://", "no address"),
-        ("http://[::1/v1", "no address"),
-        ("http://h:port/v1", "no address"),
-        ("ftp://host/v1", "ftp:// is no address of a model server"),
+        ("", "not an address"),
+        ("two words", "not an address"),
+        ("https://", "not an address"),
+        ("http://[::1/v1", "not an address"),
+        ("http://h:port/v1", "not an address"),
+        ("ftp://host/v1", "ftp:// is not the address of a model server"),
         ("https://me:secret@host/v1", "Leave the name and password out"),
     ],
 )
@@ -136,7 +136,7 @@ def test_without_a_keyring_a_key_is_held_until_the_end(state) -> None:
     finally:
         keyring.set_keyring(former)
     assert environ == {"LLM_EXAMPLE_COM_API_KEY": "secret-7"}
-    assert "written nowhere" in said
+    assert "not saved" in said
     assert "export LLM_EXAMPLE_COM_API_KEY" in said
     written = (state / "config.toml").read_text()
     assert "secret-7" not in written

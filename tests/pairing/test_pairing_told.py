@@ -54,7 +54,7 @@ async def test_what_is_sent_is_told_before_the_first_request_and_once(project: P
 
                 def hear(event: object, told: list[int] = told) -> None:
                     if isinstance(event, NoticePosted) and event.notice.discloses:
-                        assert event.notice.text.startswith("127.1 gets each instruction")
+                        assert event.notice.text.startswith("127.1 receives each instruction")
                         told.append(len(server.bodies))
 
                 session.status.subscribe(hear)
@@ -89,7 +89,7 @@ async def test_the_command_line_tells_it_on_standard_error(
         arguments = ["edit", str(project / "shapes.py"), "-m", "add a docstring", "--diff"]
         for expected in (1, 0):
             await asyncio.to_thread(main, arguments)
-            assert capsys.readouterr().err.count("127.1 gets each instruction") == expected
+            assert capsys.readouterr().err.count("127.1 receives each instruction") == expected
 
 
 async def test_the_introduction_is_for_those_who_have_set_nothing_up(project: Path) -> None:

@@ -101,7 +101,8 @@ async def test_undo_waits_where_the_model_is_writing(
     for _ in range(2):
         assert await session.files.undo() == ()
         assert session.status.notices[-1].text == (
-            "`A` was accepted where the model is writing now; stop it or let it end, then undo."
+            "`A` was accepted where the model is writing now; stop it or wait until it ends, "
+            "then undo."
         )
         assert (root / "run.py").read_text() == text
     await session.turns.stop()
@@ -128,7 +129,7 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     await session.external.refresh()
     assert await session.files.undo() == ()
     assert session.status.notices[-1].text.startswith(
-        "`A` was accepted in run.py, and its lines were"
+        "`A` was accepted in run.py, and its lines have changed since"
     )
     assert (root / "run.py").read_text() == text
     assert await session.files.undo() == (1,)

@@ -345,7 +345,7 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         await ask(session, sure, changed)
         assert session.hunks.undecided("files.py")
         assert session.status.notices[-1].text == (
-            "The same again: `load` of files.py came back with the hunks that it had; "
+            "The same again: `load` of files.py came back with the same hunks as before; "
             "say it in other words, or ask a larger model."
         )
         assert session.status.notices[-1].action == "models"
@@ -364,7 +364,7 @@ async def test_a_retry_that_brings_what_was_turned_down(
     await ask(session, model, MISREAD)
     assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
     assert session.status.notices[-1].text == (
-        "The same again: the model made the change that you turned down; "
+        "The same again: the model made the change that you rejected; "
         "say it in other words, or ask a larger model."
     )
     # That it is unsure of it is not told over that, and is still known.
@@ -389,7 +389,7 @@ def test_a_server_that_says_nothing() -> None:
 def test_signs_in_words() -> None:
     every = Signs(True, 1, ("quiet",), ("type hint", "type hint"), ("a", "b"), ("X",), ("two",))
     assert seen_in(every) == [
-        "wrote what is no valid Python",
+        "wrote invalid Python",
         "left out `X`",
         "took 2 type hints away",
         "still uses `quiet` and no longer defines it",
@@ -397,12 +397,12 @@ def test_signs_in_words() -> None:
         "never touched `a` and `b`",
         "took the word `two` for a name",
     ]
-    assert "it wrote what is no valid Python and left out `X`." in unsure_of(
+    assert "it wrote invalid Python and left out `X`." in unsure_of(
         "m", seen_in(every), way_out(())
     )
-    assert "m is unsure about this one: it wavered" in unsure_of("m", [], way_out(()))
+    assert "m is unsure about this one: it was uncertain" in unsure_of("m", [], way_out(()))
     assert unsure_of("m", [], way_out(()), "its change of a.py").startswith(
-        "m is unsure about its change of a.py: it wavered"
+        "m is unsure about its change of a.py: it was uncertain"
     )
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
 

@@ -370,7 +370,7 @@ async def test_lines_beside_a_chmod_come_back_after_a_resume(
         assert (hunk.old, hunk.new) == (("x = 1",), ("x = 2",))
         assert row.state is HunkState.SUPERSEDED
         told = [notice.text for notice in session.status.notices]
-        assert any("permissions (it may be run now)" in text for text in told)
+        assert any("permissions (it is executable now)" in text for text in told)
     journal = Journal.latest(state, root)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
@@ -398,7 +398,8 @@ async def test_a_change_in_the_way_of_hunks_is_told(session: PairingSession, roo
     await session.review.changed({"run.py"})
     assert session.hunks.undecided() == [hunk], "it keeps its place"
     told = (
-        "run.py: another program changed the permissions (it may be run now); no hunk shows that."
+        "run.py: another program changed the permissions (it is executable now); no hunk shows "
+        "that."
     )
     assert [n.text for n in session.status.notices if "no hunk" in n.text] == [told]
     assert await session.files.reject(hunk.id)

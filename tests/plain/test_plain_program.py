@@ -219,18 +219,18 @@ def test_the_model_is_chosen_and_asked_about(folder: Path) -> None:
     assert "There is no model none-such; model lists them." in first
     assert "Effort auto; there are" in first
     assert "Effort high from the next instruction on." in first
-    assert "Nothing was sent yet." in first
+    assert "Nothing has been sent yet." in first
     assert "Every edit of this session matched its file." in first
     assert "coder: desk, in use" in last
 
 
 def test_what_others_write_is_reviewed_from_a_word_on(folder: Path) -> None:
     said = piped(folder, "review on", "review on", "review off", "putback", "tell").stdout
-    assert "What other programs write from now on waits for your decisions." in said
+    assert "Changes by other programs now wait for your decision." in said
     assert "The review of what other programs write is on already." in said
-    assert "What other programs write is taken as it is from now on." in said
-    assert "No hunk waits to be put back." in said
-    assert "There is nothing put back that the agent does not know of." in said
+    assert "Changes by other programs are no longer reviewed." in said
+    assert "No hunk is waiting to be put back." in said
+    assert "The agent already knows everything that was put back." in said
 
 
 def test_no_screen_is_imported() -> None:

@@ -65,7 +65,7 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
                 await session.turns.finished()
 
             await do("open app.py")
-            with pytest.raises(UsageError, match="plan TEXT has one made"):
+            with pytest.raises(UsageError, match="plan TEXT asks for one"):
                 await do("plan")
             await do("plan 1. return two 2. add a docstring")
             assert said[-2:] == ["1. return two", "2. add a docstring"]

@@ -436,7 +436,7 @@ async def test_what_an_edit_model_reads_is_on_the_first_screen(project: Path) ->
             stage = Stage(app, pilot, model)
             await stage.until(lambda: app.session and app.session.status.state == "ready", "ready")
             words = " ".join(stage.screen.panes.welcome.render().plain.split())
-            assert "reads the lines it is to change and your sentence, nothing else." in words
+            assert "reads only the lines it is to change and your instruction." in words
             await stage.open("pkg/things.py")
             await stage.instruct("rename total to found in count")
             assert stage.session.turns.context.limit == 2048

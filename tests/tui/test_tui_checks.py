@@ -85,7 +85,7 @@ async def test_what_is_proposed_is_run_in_a_copy(project: Path) -> None:
         screen = await checks(stage)
         await ended(stage, CheckState.PASSED)
         assert list(stage.session.check.output) == ["0"]
-        assert "p with what is proposed" in hints(screen)
+        assert "p with proposed hunks" in hints(screen)
         await stage.press("p")
         await stage.until(lambda: "No hunk waits for a decision" in screen.notice.text, "why not")
         await stage.press("escape")
@@ -139,6 +139,6 @@ async def test_no_command_is_a_sentence(project: Path) -> None:
         await stage.open("pkg/things.py")
         stage.screen.set_focus(stage.pane)
         await stage.press("greater_than_sign")
-        assert "No place has failed; ctrl+r runs the project's checks." in stage.notice
+        assert "Nothing has failed; ctrl+r runs the project's checks." in stage.notice
         screen = await checks(stage)
         await stage.until(lambda: "check_command" in screen.notice.text, "sentence")

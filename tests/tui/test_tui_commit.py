@@ -65,7 +65,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     screen = await opened(stage)
     assert rows(screen)[0].split() == ["▸", "[", "]", "pkg/things.py", "+1", "-1", "not", "staged"]
     await stage.until(lambda: len(rows(screen)) > 3, "recent commits")
-    assert [row.strip() for row in rows(screen)[2:4]] == ["Lately committed here", "First"]
+    assert [row.strip() for row in rows(screen)[2:4]] == ["Recent commits", "First"]
     assert "1 hunk still waits" in shown(screen, "change")
     assert "+     found = 0" in shown(screen, "change")
     assert "space stage" in hints(screen)
@@ -131,7 +131,7 @@ async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path
     await answered(stage)
     await accepted(stage, 1)
     screen = await opened(stage)
-    assert rows(screen)[1].strip() == "Staged by you, goes in too"
+    assert rows(screen)[1].strip() == "Staged by you, also committed"
     assert rows(screen)[2].split() == ["[x]", "notes.md"]
     await stage.press("space")
     await state_is(stage, screen, "staged")
@@ -156,7 +156,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
         await accepted(stage, 1)
         screen = await opened(stage)
         await stage.until(lambda: len(rows(screen)) > 1, "recent commits")
-        assert rows(screen)[1].split() == ["Lately", "Second", "·", "First"]
+        assert rows(screen)[1].split() == ["Recent", "Second", "·", "First"]
         await stage.press("space")
         await state_is(stage, screen, "staged")
         await stage.press("space")
@@ -209,12 +209,12 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
         await answered(stage)
         await accepted(stage, 1)
         screen = await opened(stage)
-        assert "is in no git repository; run `git init` there" in screen.notice.text
+        assert "is not in a git repository; run `git init` there" in screen.notice.text
         assert hints(screen) == ["i message", "esc back", "? keys"]
         await stage.press("space")
-        assert "is in no git repository" in screen.notice.text
+        assert "is not in a git repository" in screen.notice.text
         await stage.press("C")
-        assert "is in no git repository" in screen.notice.text
+        assert "is not in a git repository" in screen.notice.text
         assert "+     found = 0" in shown(screen, "change")
 
 
@@ -434,7 +434,7 @@ async def test_S_in_the_code_stages_the_file(stage: Stage, repo: Path) -> None: 
     stage.screen.set_focus(stage.pane)
     await stage.press("S")
     await stage.until(lambda: stage.notice, "notice")
-    assert stage.notice == "Nothing was accepted in this file; nothing to stage."
+    assert stage.notice == "Nothing was accepted in this file, so there is nothing to stage."
     await accepted(stage, 1)
     await stage.press("S")
     await stage.until(lambda: stage.notice.startswith("Staged"), "staged")
@@ -610,7 +610,7 @@ async def test_a_published_commit_is_amended_only_with_a_warning(stage: Stage, r
     await accepted(stage, 1)
     screen = await opened(stage)
     await stage.press("A")
-    await stage.until(lambda: "origin/main has already" in screen.notice.text, "warning")
+    await stage.until(lambda: "origin/main already has" in screen.notice.text, "warning")
     assert screen.notice.level == "warning"
 
 

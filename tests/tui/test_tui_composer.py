@@ -84,9 +84,9 @@ async def test_a_list_says_what_is_still_being_read() -> None:
                          lambda: listed)  # fmt: skip
     await made.prepare("wri")
     assert [choice.symbol for choice in made.candidates("wri")] == ["write_all"]
-    assert made.missing("wri") == "more comes: reading the folder"
+    assert made.missing("wri") == "still reading the folder"
     listed = True
-    assert made.missing("read_") == "more comes: reading definitions"
+    assert made.missing("read_") == "still reading definitions"
     await made.prepare("read_")
     assert made.missing("read_") == ""
     assert "read_all" in [choice.symbol for choice in made.candidates("read_")]
@@ -112,7 +112,7 @@ async def test_the_list_grows_when_the_folder_has_been_read(
         await stage.type("fix @")
         await stage.until(lambda: listed.display, "list")
         words = ["".join(text for text, _ in row.left) for row in listed.rows]
-        assert words == ["more comes: reading the folder"]
+        assert words == ["still reading the folder"]
         assert not stage.composer.choosing
         read.set()
         await stage.until(lambda: len(listed.candidates) == 2, "files")

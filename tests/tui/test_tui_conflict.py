@@ -48,7 +48,7 @@ async def test_a_hunk_in_conflict_is_put_away_and_brought_back(project: Path) ->
         assert any("sum = 0" in row for row in shown)
         await stage.press("r")
         await stage.until(lambda: "Dismissed" in stage.notice, "word")
-        assert stage.notice == "Dismissed; the file stays as it is. u brings the hunk back."
+        assert stage.notice == "Dismissed; the file is unchanged. u brings the hunk back."
         await stage.until(lambda: not any("sum = 0" in row for row in stage.rows), "gone")
         assert any("total = 0.0" in row for row in stage.rows)
         await stage.press("u")

@@ -209,7 +209,7 @@ async def test_without_a_keyring_it_is_said_where_the_key_is(
                 await picking(stage)
                 await stage.press("enter")
                 await stage.until(lambda: stage.app.screen is stage.screen, "back")
-                assert "written nowhere and forgotten when you quit" in stage.notice
+                assert "not saved and is forgotten when you quit" in stage.notice
                 assert "export SERVER_API_KEY" in stage.notice
         assert os.environ.pop("SERVER_API_KEY") == "right"
         assert "right" not in (state / "config.toml").read_text()
@@ -236,7 +236,7 @@ async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path
         screen = await asked(stage)
         await stage.press(way(screen, "paste an address"))
         await typed(stage, screen, "two words")
-        assert "no address" in screen.notice.text
+        assert "not an address" in screen.notice.text
         await stage.press("n", way(screen, "paste") if screen.notices.asking else "3")
         await typed(stage, screen, "http://127.0.0.1:1/v1")
         await stage.until(lambda: "cannot be reached" in screen.notice.text, "error")
@@ -277,7 +277,7 @@ async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(
         await stage.press("1")
         picker = await picking(stage)
         note = str(picker.query_one(".note").render())
-        assert note.startswith("api.groq.com gets each instruction with the files it is about")
+        assert note.startswith("api.groq.com receives each instruction with the files it is about")
         assert not (state / "told.json").exists() or "groq" not in (state / "told.json").read_text()
         await stage.press("enter")
         await stage.until(lambda: stage.app.screen is stage.screen, "back")

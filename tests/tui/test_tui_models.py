@@ -104,7 +104,7 @@ async def test_switching_keeps_the_session_and_asks_the_other_model(
                 screen = await opened(stage)
                 assert screen.used == "endpoint:other"
                 await stage.press("enter")
-                assert "is in use already" in screen.notice.text
+                assert "is already in use" in screen.notice.text
 
 
 async def test_keep_writes_the_choice(project: Path, state: Path) -> None:
@@ -198,7 +198,7 @@ async def test_advice_for_sensitive_files(project: Path) -> None:
         screen = await opened(stage)
         await to(stage, screen, f"built-in:{default_model()}")
         words = " ".join(shown(screen, "about").split())
-        assert "auth.py looks security-sensitive: take a deeper model" in words
+        assert "auth.py looks security-sensitive: use a stronger model" in words
 
 
 async def test_folders_of_the_person_are_found_and_damaged_ones_do_no_harm(

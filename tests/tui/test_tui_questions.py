@@ -89,7 +89,7 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
     async with hosted_stage(root, hosted) as stage:
         stage.composer.put("? what does it do")
         await stage.until(lambda: "Ask" in stage.title, "its title")
-        assert "answered in words, nothing is changed" in stage.title
+        assert "answered in text; no file is changed" in stage.title
         assert stage.screen.panes.conversation is None
         await stage.press("enter")
         hosted.say("It **adds** ")
@@ -138,7 +138,7 @@ async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:
         await ask(stage, hosted, "how is nothing summed up?", ANSWER)
-        await stage.until(lambda: "I in the code makes hunks" in stage.notice, "an offer")
+        await stage.until(lambda: "I in the code turns the code" in stage.notice, "an offer")
         await stage.press("escape", "I")
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         assert len(hosted.creates) == 1, "the model was not needed"

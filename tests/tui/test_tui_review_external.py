@@ -29,7 +29,7 @@ async def test_what_another_program_writes_is_decided_by_keys(
         await stage.open("pkg/bill.py")
         await stage.press("V")
         await stage.until(lambda: "reviewing" in status(stage), "a review")
-        assert "V ends that" in stage.notice
+        assert "V ends the review" in stage.notice
         bill.write_text(AFTER)
         store = stage.session.hunks
         await stage.until(lambda: len(store.undecided()) == 2, "two hunks")

@@ -35,7 +35,7 @@ async def test_no_session_is_a_sentence(project: Path) -> None:
     async with on_stage(project) as stage:
         screen = await opened(stage)
         assert rows(screen) == []
-        assert "No session of this folder is kept yet." in shown(screen, "about")
+        assert "No sessions of this folder are kept yet." in shown(screen, "about")
         assert hints(screen) == ["esc back", "? keys"]
         await stage.press("enter", "d")
         assert not screen.notice.is_shown
@@ -112,7 +112,7 @@ async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, sta
             screen = await opened(stage)
             assert "open there" in rows(screen)[0]
             await stage.press("enter")
-            assert "Another Midstream has this session open" in screen.notice.text
+            assert "This session is open in another Midstream" in screen.notice.text
             await stage.press("d")
             assert "is open; close it" in screen.notice.text
             assert info.path.exists()

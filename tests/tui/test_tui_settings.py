@@ -202,7 +202,7 @@ async def test_an_endpoint_is_made_changed_and_taken_out(stage: Stage, config: P
     await to(stage, screen, "+endpoint")
     await stage.press("enter")
     await type_in(stage, screen, "desk")
-    assert "Give it a name of its own" in screen.notice.text
+    assert "Give it a unique name" in screen.notice.text
     await type_in(stage, screen, "work")
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "kinds")
     await stage.type("custom")

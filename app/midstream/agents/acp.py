@@ -71,7 +71,7 @@ class AgentRefusedError(AgentError):
 
 
 class AgentListener(Protocol):
-    """Who hears an agent."""
+    """Receives the events of an agent."""
 
     def agent_updated(self, session_id: str, update: AgentUpdate) -> None:
         """Something was said or done; called in order."""
@@ -443,8 +443,8 @@ class AgentProcess:
             ways = f" ({', '.join(self.info.login)})" if self.info.login else ""
             answer.set_exception(
                 LoginNeededError(
-                    f"{self._name} wants you to log in{ways}; run it once in a terminal of its "
-                    f"own, log in there, and start again. It says: {text}."
+                    f"{self._name} wants you to log in{ways}; run it once in a separate "
+                    f"terminal, log in there, and start again. It says: {text}."
                 )
             )
         else:

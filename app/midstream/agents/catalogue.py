@@ -1,4 +1,4 @@
-"""The catalogue: coding agents that are known by name, and what each of them needs."""
+"""The catalogue of known coding agents, with what each of them needs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KnownAgent:
 
     @property
     def key(self) -> str:
-        """What ``find_agent`` finds it by."""
+        """The name by which ``find_agent`` finds it."""
         return self.name or shlex.join(self.command)
 
     @property
@@ -69,7 +69,7 @@ class KnownAgent:
         raise AgentError(f"There is no program {self.command[0]}", "install it, or name its path")
 
     def variables(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """What to set for it on top of an environment, which wins unless it cannot work."""
+        """Variables to set besides an environment, which takes precedence unless it cannot work."""
         wanted = {n: value for n, value in self.environ.items() if n not in environ}
         return {**wanted, **(self.as_root if os.geteuid() == 0 else {})}
 

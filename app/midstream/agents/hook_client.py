@@ -1,4 +1,5 @@
-"""``midstream hook``: hands an agent's hook to the session that reviews the folder, and waits.
+"""``midstream hook``: passes an agent's hook call to the session that reviews the folder, and
+waits.
 
 The agent starts this before every edit, so it imports next to nothing.  Where no session reviews
 the folder it is silent, and the agent goes on as if it had no hook.  Once a session has the call,
@@ -24,12 +25,12 @@ GIVE_UP_S = 580.0
 
 _CONNECT_S = 1.0
 _LONGEST_ADDRESS = 100
-_ENDED = "Midstream ended while it reviewed this edit; nothing was written. Ask the user."
+_ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."
 
 
 def socket_folder() -> str:
-    """Where sessions listen, in the state folder; only its owner can open it."""
+    """The folder of sessions' sockets, in the state folder; only its owner can open it."""
     folder = f"{_state_folder()}/hooks"
     if len(os.fsencode(folder)) > _LONGEST_ADDRESS - 24:  # the system allows 104 or 108 bytes
         folder = f"/tmp/midstream-{os.getuid()}-{socket_prefix(folder)}hooks"
@@ -47,7 +48,7 @@ def _state_folder() -> str:
 
 
 def socket_prefix(root: str) -> str:
-    """How the names of the sockets of a folder's sessions begin; ``root`` is its real path."""
+    """The prefix of socket names for a folder's sessions; ``root`` is its real path."""
     import hashlib
 
     return hashlib.blake2b(os.fsencode(root), digest_size=6).hexdigest() + "-"

@@ -1,4 +1,5 @@
-"""Hooks of Claude Code and Codex: what they say, how they are answered, where a session listens.
+"""Hooks of Claude Code and Codex: their input, the answers to it, and the socket a session listens
+on.
 
 Both agents run a command before a tool is used and when they are about to stop.  The command is
 ``midstream hook`` (``hook_client``), which hands the event to the session and prints its answer.
@@ -167,7 +168,7 @@ def session_meta(agent: str) -> dict[str, Any] | None:
 
 
 class HookEndpoint:
-    """Where the hooks of agents in a folder are answered.
+    """The socket on which the hooks of agents in a folder are answered.
 
     Args:
         root: The folder.
@@ -272,11 +273,11 @@ def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
     """
     hooks = existing.get("hooks", {})
     if not isinstance(hooks, dict):
-        raise UserError('"hooks" in that file is no table; correct it first.')
+        raise UserError('"hooks" in that file is not a table; correct it first.')
     merged: dict[str, Any] = dict(cast("dict[str, Any]", hooks))
     for kind, groups in hook_settings(agent).items():
         present: object = merged.get(kind, [])
         if not isinstance(present, list):
-            raise UserError(f'"hooks.{kind}" in that file is no list; correct it first.')
+            raise UserError(f'"hooks.{kind}" in that file is not a list; correct it first.')
         merged[kind] = [*present, *(group for group in groups if group not in present)]
     return {**existing, "hooks": merged}

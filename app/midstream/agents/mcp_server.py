@@ -1,4 +1,4 @@
-"""``midstream mcp``: tells an agent how the review of its folder stands, as a server of MCP.
+"""``midstream mcp``: an MCP server that tells an agent the state of its review.
 
 The Model Context Protocol over standard input and output is JSON-RPC, one message a line
 (modelcontextprotocol.io/specification, 2025-06-18). Two tools and three methods of it are all that
@@ -29,14 +29,14 @@ LONGEST_WAIT_S: Final = 540
 """Most seconds that an agent may wait; many end a call after ten minutes."""
 
 _NOBODY: Final = (
-    "No review is running in this folder. The user begins one with `midstream review`; go on as "
-    "usual."
+    "No review is running in this folder. The user starts one with `midstream review`; continue "
+    "as usual."
 )
 _TOOLS: Final[list[dict[str, Any]]] = [
     {
         "name": STATUS,
-        "description": "How the user's review of your changes stands: which hunks wait for a "
-        "decision, and which of your changes the user has put back, with the reasons.",
+        "description": "The state of the user's review of your changes: which hunks are waiting "
+        "for a decision, and which of your changes the user has put back, with the reasons.",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": True},
     },
@@ -79,10 +79,10 @@ class _Server:
         try:
             message: object = json.loads(line)
         except (ValueError, RecursionError):
-            self._say({"id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            self._say({"id": None, "error": {"code": -32700, "message": "This is not JSON."}})
             return
         if not isinstance(message, dict):
-            self._say({"id": None, "error": {"code": -32600, "message": "This is no request."}})
+            self._say({"id": None, "error": {"code": -32600, "message": "This is not a request."}})
             return
         request = cast("dict[str, Any]", message)
         if "id" not in request or "method" not in request:

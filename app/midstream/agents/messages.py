@@ -1,4 +1,4 @@
-"""What an agent says in the Agent Client Protocol, version 1, as values.
+"""Messages of an agent in the Agent Client Protocol, version 1, as values.
 
 Agents differ in what they send, and send more from month to month, so reading is lenient: a field
 of another type counts as absent, and an update that is not known keeps all its data
@@ -52,7 +52,7 @@ class ToolDiff:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What is known of one use of a tool.
+    """What is known about one call of a tool.
 
     The first word about it may be any of a call, an update or a question, so all have this form.
 
@@ -211,7 +211,7 @@ class PermissionQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """What an agent says of itself.
+    """An agent's description of itself.
 
     Attributes:
         name: Its name for people.
@@ -238,7 +238,7 @@ class AgentSession:
     choices: tuple[AgentChoice, ...]
 
     def with_options(self, options: tuple[AgentChoice, ...]) -> AgentSession:
-        """Return the session after all its config options were sent anew.
+        """Return the session with a new set of all its config options.
 
         What was offered in an older way is not among them and stays.
         """

@@ -1,5 +1,5 @@
-"""Runs the program with a pulse in its event loop: how long the loop is held, what frames take, and
-whether a row that was decided is ever shown as something else.
+"""Runs the program with a probe in its event loop: how long the loop is blocked, how long frames
+take, and whether a decided row is ever shown as something else.
 
 ``python -m midstream.bench.beat FILE ARGUMENTS...`` does what ``midstream ARGUMENTS...`` does.  At
 SIGUSR1 it writes the readings since the last time to FILE, as JSON.
@@ -50,7 +50,7 @@ class CountedFrames(FramePace):
             self._flips += self._looks.setdefault(key, row.look) is not row.look
 
     def taken(self) -> dict[str, list[float]]:
-        """What was noted since the last time."""
+        """What was recorded since the last call."""
         seconds, self._seconds = self._seconds, []
         return {"frames_s": seconds, "flips": [self._flips]}
 

@@ -1,4 +1,4 @@
-"""What moved cache rows cost and change, for `midstream bench engine --texts FOLDER`.
+"""Cost and effect of moved KV cache rows, for `midstream bench engine --texts FOLDER`.
 
 Conversations are made of Markdown files: a turn quotes the first words of a passage, and the answer
 is how it goes on. The oldest turns are dropped, and the next answer, which is given, follows three

@@ -1,4 +1,4 @@
-"""``midstream bench edits``: how fast the parsers and the aligner are, and how good the diffs.
+"""``midstream bench edits``: speed of the parsers and the aligner, and quality of the diffs.
 
 Speed is measured in processor time on synthetic replies fed in small pieces.  Diff quality
 is measured on real changes: pairs of file versions from a local git history (this project's, or

@@ -367,7 +367,7 @@ def _measure_bandwidth(report: EngineReport, model: OnnxModel) -> None:
 
 
 def _row_share(report: EngineReport, rows: int) -> float:
-    """What each further token of a run adds, as a share of a run of one."""
+    """The cost of each further token in a forward pass, as a share of a pass of one token."""
     return (report.rows_ms[rows] / report.rows_ms[1] - 1) / (rows - 1)
 
 

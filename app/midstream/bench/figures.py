@@ -1,4 +1,4 @@
-"""What the benches report: measured figures beside their targets."""
+"""Figures that the benchmarks report, beside their targets."""
 
 from __future__ import annotations
 

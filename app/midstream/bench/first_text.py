@@ -1,6 +1,6 @@
-"""How long a chat waits for its first text, for `midstream bench engine`: behind a long context
-that is read afresh, that was read with the turn before, and with the question read ahead while it
-is typed.
+"""Time to first text of a chat, for `midstream bench engine`: after a long context that is
+processed from scratch, that is cached from the previous turn, and with the question read ahead
+while it is typed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model folder as GGUF (version 3), so that llama.cpp is timed on the very same model.
+"""A model folder as GGUF (version 3), so that llama.cpp is timed with exactly the same model.
 
 Two kinds of graphs can be written, because their tensors have known names: those that the training
 recipe builds and those of ONNX Runtime GenAI's builder, both what llama.cpp calls "llama" (rotary

@@ -1,4 +1,4 @@
-"""``midstream bench guard``: how fast a verdict is, and what it costs in false alarms.
+"""``midstream bench guard``: the guard's speed and its false alarms.
 
 Latency, false halts and prefix repair are measured on the standard library of the interpreter that
 runs this; secrets on credentials made here by the formats that their issuers document.  None of it
@@ -48,7 +48,7 @@ _MOST_FALSE: Final = 5.0
 
 
 class Half(StrEnum):
-    """Which part of a labelled collection is used.
+    """The part of a labelled collection that is used.
 
     It is split in two by the hash of the sample's name (of its text, for lines), so that rules are
     mended on the one half and measured on the other.

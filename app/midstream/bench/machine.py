@@ -1,4 +1,4 @@
-"""The machine and the versions that a bench ran on, and comparing its output with an earlier one.
+"""The machine and versions that a benchmark ran on, and comparison with an earlier output.
 
 Figures of two machines cannot be compared, but ratios can: how many times as quick as another
 program that ran in turns with ours, a share of a limit. Where machines differ, only these are

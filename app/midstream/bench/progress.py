@@ -1,4 +1,4 @@
-"""What a long benchmark tells while it runs, and how Ctrl+C ends it with what was measured."""
+"""Progress of a long benchmark, and how Ctrl+C ends it with the figures so far."""
 
 from __future__ import annotations
 

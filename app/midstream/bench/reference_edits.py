@@ -1,4 +1,4 @@
-"""The edits that engine figures are measured on: an instruction and a function each."""
+"""The edits used to measure the engine: an instruction and a function each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``midstream bench review``: how fast a review follows what other programs write, on a real pty.
+"""``midstream bench review``: how fast a review follows other programs' writes, on a real pty.
 
 The repository has ten thousand committed files.  Times run from the last byte that another process
 has written until the change, or the sentence about it, has come out of the pseudo-terminal.  What a

@@ -1,4 +1,4 @@
-"""Stock Textual as a yardstick: its `RichLog` and `TextArea`, fed as fast as the screen is.
+"""Stock Textual for comparison: its `RichLog` and `TextArea`, fed as fast as the screen is.
 
 Run as a program, `python -m midstream.bench.stock WIDGET RATE`, it shows an input line below one of
 the two widgets and feeds it a long function at a fixed rate in tokens per second. Each turn of the

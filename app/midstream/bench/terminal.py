@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal: type keys, read what it paints, time what lies between.
+"""A program on a pseudo-terminal: type keys, read its output, measure the time in between.
 
 The master side answers the questions Textual asks a terminal (synchronized output, size in cells),
 so that the program behaves as on a modern one.  Works where ``pty`` does (not on Windows).

@@ -1,5 +1,5 @@
-"""What `midstream bench engine` times: how long a person waits (first token, stop, an event loop
-beside it), given texts, and the same work in turns with other engines.
+"""Measurements of `midstream bench engine`: waiting times (first token, stop, an event loop beside
+it), given texts, and the same work in alternation with other engines.
 
 Engines take turns step by step, because the machine is not steady: only what was measured in the
 same minute is compared.
@@ -424,11 +424,11 @@ class EditFigures:
     Attributes:
         tokens_per_second: output tokens per second of decoding.
         characters_per_second: text per second of decoding.
-        tokens_per_forward: output tokens per run of the model.
+        tokens_per_forward: output tokens per forward pass.
         characters_per_forward: text per run (a model with line anchors writes whole lines as one
             token, so tokens alone say little).
         edit_ms: a whole edit, from its tokens to the last one of the answer.
-        forwards: runs of the model in all.
+        forwards: forward passes in all.
         tokens: output tokens in all.
     """
 

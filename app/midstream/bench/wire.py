@@ -1,4 +1,4 @@
-"""`midstream bench wire`: what the wire costs, and how fast a redirect comes back from a model.
+"""`midstream bench wire`: overhead of the wire protocol, and time to redirect a model.
 
 The server runs in a process of its own and replays text, so every figure but the last line is
 transport, scheduling and Python. A simulated network is a TCP proxy that holds every byte back for
@@ -170,7 +170,7 @@ class TurnFigures:
 
 
 class TurnSamples(NamedTuple):
-    """What `TurnFigures` are the medians of, by round."""
+    """The samples whose medians are in `TurnFigures`, by round."""
 
     round_trip_ms: list[float]
     first_text_ms: list[float]

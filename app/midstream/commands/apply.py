@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partial", action="store_true", help="apply what matches even if something does not"
     )
     parser.add_argument(
-        "--anyway", action="store_true", help="write files that do not parse any more, too"
+        "--anyway", action="store_true", help="write files even if they no longer parse"
     )
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     parser.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         if left:
             print(printable(left))
         for path, why in broken.items():
-            said = f"{path} would not parse any more ({why}); nothing was written. Fix the reply"
+            said = f"{path} would no longer parse ({why}); nothing was written. Fix the reply"
             print(printable(f"{said}, or write it with --anyway."))
     return 0 if result.ok and not broken else 1
 

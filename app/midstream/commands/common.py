@@ -25,7 +25,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--endpoint",
         metavar="NAME|URL",
-        help="use another model server than the built-in one: a configured name or an address",
+        help="use this model server instead of the built-in one: a configured name or an address",
     )
     group.add_argument(
         "--transport",
@@ -40,7 +40,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="execution provider of the built-in server: cpu, cuda, ...",
     )
     group.add_argument(
-        "--pace", type=float, metavar="N", help="at most N tokens per second, to read along"
+        "--pace",
+        type=float,
+        metavar="N",
+        help="write at most N tokens per second; 40 is reading speed",
     )
     group.add_argument(
         "--pacing",

@@ -1,4 +1,4 @@
-"""Completion scripts of shells, from the declarations of the commands."""
+"""Shell completion scripts, generated from the declarations of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show what works on this machine, and what to do about what does not.
+"""Check what works on this machine, and how to fix what does not.
 
 Every line is the result of a test with the real components.
 """
@@ -69,8 +69,8 @@ def run(options: argparse.Namespace, key_troubles: KeyTroubles) -> int:
 
 def _next_step(usable: bool, whole: bool) -> str:
     if not usable:
-        return "Next: mend what is marked FAIL, and run `midstream doctor` again."
-    noted = "" if whole else " What is marked note works only in part."
+        return "Next: fix what is marked FAIL, and run `midstream doctor` again."
+    noted = "" if whole else " What is marked note works only partly."
     return (
         f"Next: `midstream demo` shows it on a small project, `midstream` opens this folder.{noted}"
     )
@@ -153,7 +153,8 @@ def _git() -> CheckResult:
         return CheckResult(
             "git",
             False,
-            "not found; install it to see branches and commit. Checkpoints are copies without it",
+            "not found; install it to see branches and to commit. Without it, checkpoints are "
+            "copies",
         )
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     return CheckResult("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
@@ -217,7 +218,7 @@ def _endpoint(settings: Settings) -> CheckResult:
         started = time.perf_counter()
         try:
             await client.connect()
-            if not endpoint.tries_websocket:  # Nothing was sent yet.
+            if not endpoint.tries_websocket:  # Nothing has been sent yet.
                 with contextlib.suppress(RefusedError):  # That is an answer, too.
                     await asyncio.to_thread(get, endpoint, "/models", seconds=5.0, most_bytes=10**7)
         except OSError as error:

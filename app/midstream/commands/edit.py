@@ -42,17 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--message", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--apply", action="store_true", help="write the result")
     parser.add_argument(
-        "--unsure", action="store_true", help="with --apply, write an answer that is flagged, too"
+        "--unsure", action="store_true", help="with --apply, also write an answer that is flagged"
     )
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="with --apply, write a file that does not parse any more, too",
+        help="with --apply, also write a file that no longer parses",
     )
     parser.add_argument(
         "--everywhere",
         action="store_true",
-        help="repeat the change wherever else it is needed: all uses of a renamed name",
+        help="repeat the change wherever else it is needed, such as all uses of a renamed name",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff (the default)")

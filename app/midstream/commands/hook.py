@@ -1,4 +1,4 @@
-"""Have Claude Code and Codex ask before they write: what an agent's hook runs.
+"""Have Claude Code and Codex ask before they write: the command that their hook runs.
 
 The agent gives it what it is about to write on standard input. If a session reviews the folder, the
 edit is shown there and the decisions are printed; otherwise nothing happens. ``--install`` adds it
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--install",
         choices=AGENTS,
-        help="add the hook to the user's settings of this agent, after a question",
+        help="add the hook to your settings of this agent, after asking",
     )
 
 
@@ -56,7 +56,7 @@ def install(agent: str) -> int:
     existing = _parse(path, text)
     merged = merged_hooks(existing, agent)
     if merged == existing:
-        print(f"{path} has the hook already.")
+        print(f"{path} already has the hook.")
         return 0
     indent = re.search(r"\n([ \t]+)\S", text)
     new = json.dumps(merged, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
@@ -102,7 +102,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"{path} is not valid JSON: {error}.") from None
     if not isinstance(settings, dict):
-        raise UsageError(f"{path} holds no settings; correct it first.")
+        raise UsageError(f"{path} does not contain a table of settings; correct it first.")
     return cast("dict[str, Any]", settings)
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    _action(actions, "list", "the installed models (the default)")
-    info = _action(actions, "info", "the facts of a model folder, without loading it")
+    _action(actions, "list", "list the installed models (the default)")
+    info = _action(actions, "info", "show the properties of a model folder, without loading it")
     check = _action(actions, "check", "load a model and run it; exit 1 if it does not work")
     add = _action(actions, "add", "check a model folder and install a copy")
     add_get_arguments(

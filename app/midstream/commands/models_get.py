@@ -1,4 +1,4 @@
-"""`midstream models get` and `remove`: published models, downloaded and installed, and taken away.
+"""`midstream models get` and `remove`: downloading, installing and removing published models.
 
 Only these commands ask a hub, and only for what was named. Nothing is downloaded before its
 size, its licence and the free disk were shown and agreed to.
@@ -85,7 +85,7 @@ def run_get(options: argparse.Namespace) -> int:
         meter.end()
         print(
             f"Stopped; {_megabytes(present(offer, folder))} of {_megabytes(offer.size)} are kept. "
-            f"`midstream models get {options.model}` goes on, "
+            f"`midstream models get {options.model}` resumes, "
             f"`midstream models remove {name}` removes them.",
             file=sys.stderr,
         )
@@ -114,7 +114,9 @@ def run_remove(options: argparse.Namespace) -> int:
     ]
     if not found:
         if (shipped / name).is_dir():
-            raise UsageError(f"{name} is part of Midstream and stays; choose another with --model.")
+            raise UsageError(
+                f"{name} is part of Midstream and cannot be removed; choose another with --model."
+            )
         raise UsageError(f"No model {name} is in {own}; `midstream models` lists what is.")
     size = sum(file.stat().st_size for path in found for file in path.rglob("*") if file.is_file())
     if not options.yes:
@@ -150,10 +152,10 @@ def print_partials(place: Path, *, as_json: bool) -> int:
 
 def _require_free(name: str, place: Path) -> None:
     if Path(name).name != name or name.startswith("."):
-        raise UsageError(f'"{name}" is no folder name; give one with --name.')
+        raise UsageError(f'"{name}" is not a valid folder name; give one with --name.')
     if (place / name).exists():
         raise UsageError(
-            f"{place / name} is there already; `midstream models remove {name}` removes it, "
+            f"{place / name} already exists; `midstream models remove {name}` removes it, "
             "--name takes another name."
         )
 
@@ -181,8 +183,8 @@ def _catalogue(*, as_json: bool) -> None:
     if not as_json:
         print(
             "\n`midstream models get NAME` downloads one, `midstream models get OWNER/NAME` any "
-            "repository with ONNX.\nMemory and speed are estimates, the speed from how fast this "
-            f"machine reads memory ({bandwidth:.0f} GB/s)."
+            "repository with ONNX.\nMemory and speed are estimates, the speed is based on this "
+            "machine's memory bandwidth ({bandwidth:.0f} GB/s)."
         )
 
 
@@ -223,7 +225,7 @@ def _agree(question: str) -> None:
         UsageError: There is no terminal, or the answer is no.
     """
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask on; --yes agrees.")
+        raise UsageError("There is no terminal to ask on; --yes confirms.")
     print(f"{question} [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("Nothing was changed.")
@@ -274,7 +276,7 @@ def _try_out(folder: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"event": "installed", "folder": str(folder), "fault": "".join(failed)})
     elif failed:
-        print(printable(f"{folder.name} is installed and does not work: {failed[0]}"))
+        print(printable(f"{folder.name} is installed but does not work: {failed[0]}"))
         print(f"`midstream models remove {folder.name}` removes it.")
     else:
         print(printable(f"{folder.name} is installed and works; --model {folder.name} uses it."))

@@ -36,12 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="NAME",
-        help="answer to these names in place of the model's own, for clients that insist on theirs",
+        help=(
+            "serve the model under these names instead of its own, for clients that expect "
+            "certain names"
+        ),
     )
     model.add_argument("--provider", default="cpu", metavar="NAME", help="execution provider (cpu)")
     model.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
     model.add_argument(
-        "--pace", type=_rate, metavar="N", help="at most N tokens per second, to read along"
+        "--pace",
+        type=_rate,
+        metavar="N",
+        help="write at most N tokens per second; 40 is reading speed",
     )
     model.add_argument(
         "--pacing",
@@ -56,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_megabytes,
         default=0,
         metavar="N",
-        help="megabytes of disk for what chat models have read, for the next start (0: nothing)",
+        help="megabytes of disk for saved KV caches of chat models, for the next start (0: none)",
     )
     model.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
     place = parser.add_argument_group("address and access")
@@ -99,9 +105,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ray.add_argument(
         "--ray-address", metavar="HOST:PORT|auto", help="a running cluster; default: one of its own"
     )
-    ray.add_argument("--replicas", type=_count, default=1, metavar="N", help="always running (1)")
     ray.add_argument(
-        "--max-replicas", type=_count, default=4, metavar="N", help="at most, by load (4)"
+        "--replicas", type=_count, default=1, metavar="N", help="replicas that always run (1)"
+    )
+    ray.add_argument(
+        "--max-replicas",
+        type=_count,
+        default=4,
+        metavar="N",
+        help="the most that are started under load (4)",
     )
     ray.add_argument(
         "--connections-per-replica",

@@ -68,7 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "arguments",
         nargs=argparse.REMAINDER,
         metavar="...",
-        help="what to open, as after `midstream`: a path, agent, demo or review, and their options",
+        help=(
+            "what to open: the arguments that would follow `midstream` (a path, agent, demo or "
+            "review, with options)"
+        ),
     )
 
 
@@ -190,7 +193,7 @@ async def token_app(arguments: list[str], port: int, token: str) -> web.Applicat
             return app
 
         async def on_startup(self, app: web.Application) -> None:
-            """Say nothing: the address is said once it is open."""
+            """Print nothing: the address is printed once it is open."""
 
         async def handle_index(self, request: web.Request) -> web.StreamResponse:  # pyright: ignore[reportIncompatibleMethodOverride]
             self.public_url = f"http://{request.host}"

@@ -1,4 +1,5 @@
-"""The edit tools of coding agents: what a call would do to files, and the same call for less.
+"""Edit tools of coding agents: the effect of a call on files, and the same call for part of the
+edit.
 
 Claude Code's ``Edit``, ``MultiEdit`` and ``Write`` name one file; Codex's ``apply_patch`` names
 several.  The lines of a file are what counts here: encodings and line ends are the agent's affair.
@@ -27,7 +28,7 @@ class UnplacedError(ValueError):
 
 
 class PlannedFile(NamedTuple):
-    """What a call does to one file.
+    """The effect of a call on one file.
 
     Attributes:
         path: As the call names it.
@@ -41,7 +42,7 @@ class PlannedFile(NamedTuple):
 
 
 def planned(tool: str, arguments: Mapping[str, Any], read: ReadBytes) -> tuple[PlannedFile, ...]:
-    """What a call does to each file that it changes.
+    """The effect of a call on each file that it changes.
 
     Args:
         tool: One of ``EDIT_TOOLS``.

@@ -71,7 +71,7 @@ class _Run(NamedTuple):
 
 
 class LineIndex:
-    """Where each old line occurs; built once and shared."""
+    """The positions of each old line; built once and shared."""
 
     __slots__ = ("lines", "positions")
 

@@ -1,4 +1,4 @@
-"""Whole files that leave code out: a line "... existing code ..." stands for lines to keep.
+"""Whole files with elided code: a line "... existing code ..." stands for lines to keep.
 
 The text between two such lines goes where its first and last line are found in order; otherwise
 nothing is guessed.

@@ -1,4 +1,4 @@
-r"""What a streaming parser reports.
+r"""Events of a streaming parser.
 
 Texts never contain ``"\r"``: parsers fold line ends first.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class FileOp(StrEnum):
-    """What a reply does to a file."""
+    """The effect of a reply on a file."""
 
     REGION = "region"
     """Rewrites one region that the request marked."""

@@ -1,4 +1,4 @@
-"""Changes that another program has written: which hunks they make of a file.
+"""Changes written by another program, and the hunks that they make of a file.
 
 An external hunk is the reverse of a proposed one: its new lines are in the file already, and what
 waits for a decision is whether they stay.  The file without its undecided external hunks is the
@@ -43,7 +43,7 @@ class ExternalChange(NamedTuple):
 
 @dataclass(slots=True)
 class ExternalWrite:
-    """What a write of another program makes of the external hunks of a file.
+    """The effect of another program's write on the external hunks of a file.
 
     Attributes:
         moves: Where the hunks that stay are in the new text.

@@ -220,7 +220,7 @@ class Hunk:
 
     @property
     def outcome(self) -> str:
-        """The state in words: lines that are on disk already are kept or put back."""
+        """The state in words: hunks that are already on disk are kept or put back."""
         return (_OUTCOMES.get(self._state) if self.external else None) or self._state.value
 
     @property
@@ -250,7 +250,7 @@ class Hunk:
 
 
 class Move(NamedTuple):
-    """What a new base makes of one hunk.
+    """The effect of a new base on one hunk.
 
     Attributes:
         hunk: The hunk.
@@ -395,7 +395,7 @@ class _Step:
         return any(child.id in hunk_ids for child in self.children)
 
     def forget_split(self) -> None:
-        """Keep what was decided about the parts, which cannot be joined any more."""
+        """Keep the decisions about the parts, which can no longer be joined."""
         if self.parent is None:
             return
         del self.before[self.parent.id], self.after[self.parent.id]
@@ -589,7 +589,7 @@ class HunkStore:
         self.touch()
 
     def drop_call(self, call: int) -> tuple[Hunk, ...]:
-        """What is left of a call will not be written; returns the hunks that are gone."""
+        """Drop the undecided hunks of a call, which will not be written; returns them."""
         gone: list[Hunk] = []
         for hunk in self._hunks.values():
             if hunk.call == call:

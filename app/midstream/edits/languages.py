@@ -1,4 +1,4 @@
-"""The languages that files are read in: their grammars and what defines names in them.
+"""The supported languages: their grammars, and the queries for definitions.
 
 Python is read by its own parser (``edits.syntax``); the others by tree-sitter grammars.  A language
 is one row of ``LANGUAGES`` and one query.  The captures of a query:

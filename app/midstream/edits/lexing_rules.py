@@ -1,4 +1,4 @@
-"""Which rules of a pygments lexer can match at a character; the others need not be tried.
+"""Which rules of a pygments lexer can match at a character, so that the others are skipped.
 
 A lexer tries the expressions of its state one after another at every token, keyword lists at every
 bracket.  What a match can begin with follows from the expression, so the rules that cannot match

@@ -1,4 +1,4 @@
-"""A reply of any format, streamed into file proposals: hunks appear while the model still writes.
+"""A reply in any format, streamed into file proposals: hunks appear while the model still writes.
 
 Whole files and regions stream from their first character.  A block that gives its old lines before
 its new ones (SEARCH/REPLACE, JSON) streams from its first new character; a patch block from the

@@ -1,4 +1,4 @@
-"""Where one hunk of a reply goes in a text, and the line edits that it becomes there.
+"""Where one hunk of a reply belongs in a text, and the line edits that it becomes there.
 
 Handles contexts (``@@``), elisions, superfluous blank lines, insertions and runs of characters, and
 reports a structured error where nothing fits.  ``matching`` compares the lines.

@@ -1,4 +1,4 @@
-"""Finding the lines that an edit quotes: a ladder from exact to fuzzy; each level needs one place.
+"""Finding the lines that an edit quotes: from exact to fuzzy, each level requiring a unique match.
 
 Levels: 1 exact; 2 trailing white space ignored; 3 indentation shifted uniformly; 4 white space at
 both ends ignored (not where indentation has meaning); 5 typographic punctuation folded; 6 similar

@@ -1,4 +1,4 @@
-"""The text of a file without anything that was accepted in it, kept beside its proposal.
+"""The text of a file without any accepted change, kept beside its proposal.
 
 What is accepted changes the *reviewed* text (the file without what waits for a decision) and leaves
 the origin alone; what changes without a decision, such as a save by the user, changes both.  So the

@@ -1,4 +1,4 @@
-"""What became of a reply: per hunk, per file, and in words for the model that wrote it."""
+"""The outcome of a reply: per hunk, per file, and as a message for the model that wrote it."""
 
 from __future__ import annotations
 

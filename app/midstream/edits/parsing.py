@@ -1,4 +1,4 @@
-"""What all parsers of replies share: an interface, a driver for line-based formats, file names.
+"""What all reply parsers share: an interface, a driver for line-based formats, file names.
 
 The laws of a parser: events do not depend on the chunking; hunk ids only grow and a closed hunk
 never changes; nothing that could be the start of a marker is reported; cost is constant per
@@ -47,7 +47,7 @@ class Wait(Enum):
 
 
 class EventParser:
-    """What all parsers do with their events.
+    """The event handling that all parsers share.
 
     Attributes:
         next_hunk: Id of the next hunk.

@@ -1,4 +1,4 @@
-"""What a request wants added although the code already has it.
+"""Detects requests to add what the code already has.
 
 Only requests that ask for nothing else are recognised, so that no other wish is lost.
 """
@@ -39,7 +39,7 @@ _DECORATOR: Final = re.compile(
 
 
 def already_there(instruction: str, code: str) -> str:
-    """What a request wants added that is already there.
+    """What a request wants to add although it exists already.
 
     Args:
         instruction: The request, in words.

@@ -117,7 +117,7 @@ class ReplyHunk:
 
 @dataclass(slots=True)
 class ReplyFile:
-    """What a reply does to one file."""
+    """The effect of a reply on one file."""
 
     op: FileOp
     path: str

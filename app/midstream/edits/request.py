@@ -132,7 +132,7 @@ def _suffix(name: str, contents: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What an edit model is given for an instruction and its redirects.
+    """The input of an edit model for an instruction and its redirects.
 
     Attributes:
         instruction: one instruction.

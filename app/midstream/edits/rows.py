@@ -1,4 +1,4 @@
-"""What a diff shows: one row for each line on screen.  Data only; the aligner decides the kinds."""
+"""The rows of a diff, one for each line on screen.  Data only; the aligner decides the kinds."""
 
 from __future__ import annotations
 

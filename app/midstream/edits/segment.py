@@ -1,4 +1,4 @@
-"""One streamed rewrite of a range of base lines: its rows, its hunks and what it has not reached.
+"""One streamed rewrite of a range of base lines: its rows, its hunks and the lines not yet reached.
 
 It turns the aligner's decisions into rows and hunks in the coordinates of the base, even if the
 base is replaced while the rewrite still streams.

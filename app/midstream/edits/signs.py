@@ -1,4 +1,4 @@
-"""Signs in the text of a rewrite that its instruction was misunderstood.
+"""Signs in a rewrite that its instruction was misunderstood.
 
 They are computed from the instruction and the lines before and after, without a model.  Each may
 have a good reason, so one sign proves nothing; calibration measures what they mean together.
@@ -79,7 +79,7 @@ _BUILTIN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlis
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What speaks against a rewrite, as counts.
+    """Evidence against a rewrite, as counts.
 
     Attributes:
         broken: Whether the lines were Python before and are not any more.

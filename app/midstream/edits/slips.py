@@ -1,4 +1,4 @@
-"""Slips in the text of a rewrite that are wrong however sure the model was.
+"""Slips in a rewrite that are wrong however confident the model was.
 
 Unlike the signs (``edits.signs``), which calibration weighs together, each of these is a reason to
 flag an answer by itself; ``nonsense`` is a reason to withhold it.
@@ -55,7 +55,7 @@ _KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist)
 
 
 def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
-    """What is wrong with a rewrite of Python, as sentences without their "it", the worst first.
+    """Faults of a Python rewrite, as sentences without their subject "it", worst first.
 
     Args:
         instruction: The instruction, in words.

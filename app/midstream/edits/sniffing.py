@@ -1,4 +1,4 @@
-"""Which format a reply is in, found from its lines, and parsers that follow the answer."""
+"""Detects the format of a reply from its lines, and parses it accordingly."""
 
 from __future__ import annotations
 

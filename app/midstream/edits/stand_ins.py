@@ -1,4 +1,4 @@
-"""Files that are decided as a whole: one line stands for all that they are.
+"""Files that are decided as a whole: one line stands in for their contents.
 
 A picture, a very long file or a symbolic link has no lines to decide about, and a change of line
 ends or permissions changes none.  A stand-in has one line that names the file's kind, size and
@@ -22,7 +22,7 @@ MOST_BYTES: Final = 4 * LARGEST
 
 
 class Held(NamedTuple):
-    """What a file is, apart from its name.
+    """The properties of a file, apart from its name.
 
     Attributes:
         data: Its bytes, or where a symbolic link points; ``None`` if they were not kept.
@@ -92,7 +92,7 @@ class StandIn(SourceText):
 
     @property
     def held(self) -> Held:
-        """What the lines stand for.
+        """The file that the lines stand in for.
 
         Raises:
             UnencodableError: They stand for nothing.

@@ -1,4 +1,4 @@
-"""Small edits that would do a Python file good, as instructions that a small model follows well.
+"""Small edits that would improve a Python file, as instructions that a small model can follow.
 
 What is found is certain from the syntax tree, short, and local to one function: a person who has
 never used the program can judge it at a glance.  The wordings are among those that were measured

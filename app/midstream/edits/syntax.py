@@ -1,4 +1,4 @@
-"""Where a text breaks the syntax of its language, and Python's own parser behind a lock."""
+"""Where a text has syntax errors, and Python's own parser behind a lock."""
 
 from __future__ import annotations
 

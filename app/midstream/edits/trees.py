@@ -1,4 +1,4 @@
-"""Syntax trees of the languages with a tree-sitter grammar.
+"""Syntax trees of the languages that have a tree-sitter grammar.
 
 A grammar is imported with the first file in its language.  A tree exists for every text: where it
 cannot be read, the tree has error nodes, and what stands around them is found all the same.
@@ -51,7 +51,7 @@ class DefinedName:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a file defines.
+    """The names that a file defines.
 
     Attributes:
         defined: By position; a definition comes before those inside of it.
@@ -125,7 +125,7 @@ member; as a variable and a key at once (JavaScript's ``{ total }``)."""
 
 
 class Occurrence(NamedTuple):
-    """Where a name stands as code: 0-based line, 0-based column in characters, and how."""
+    """An occurrence of a name in code: 0-based line, 0-based column in characters, and kind."""
 
     line: int
     column: int
@@ -138,7 +138,7 @@ class Occurrence(NamedTuple):
 
 
 def occurrences(language: Language, lines: Sequence[str], name: str) -> Iterator[Occurrence]:
-    """Where a name stands as code, by position; not in comments and texts."""
+    """Occurrences of a name in code, by position; not in comments and strings."""
     text = "\n".join(lines)
     if not _is_read(text, lines) or not name:
         return
@@ -178,7 +178,7 @@ _OWN: Final = frozenset({b"this", b"self", b"Self", b"super"})
 
 
 def faults(language: Language, text: str) -> list[Fault]:
-    """Where a text does not fit the grammar, from the top."""
+    """Places where a text does not fit the grammar, from the top."""
     lines = text.split("\n")
     if not _is_read(text, lines):
         return []

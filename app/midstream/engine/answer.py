@@ -1,4 +1,4 @@
-"""An answer of the edit codec while it is generated: the text that is certain, and the next token.
+"""An answer of the edit codec during generation: the text that is certain, and the next token.
 
 `StreamDecoder` turns tokens into text as soon as the text is certain. `AnswerChoice` picks the
 likeliest token that makes sense at its place, with a second look where a line is about to be kept:

@@ -1,4 +1,4 @@
-"""How fast this machine reads memory, and how much of it one decode step reads."""
+"""The memory bandwidth of this machine, and the bytes that one decode step reads."""
 
 from __future__ import annotations
 

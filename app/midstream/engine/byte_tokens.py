@@ -1,4 +1,4 @@
-"""The bytes that tokens of a byte-level BPE stand for."""
+"""The bytes that the tokens of a byte-level BPE stand for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The memory of a decoder's live key/value cache: where its rows lie, how they get in and out, and
-how many more fit.
+"""The memory of a decoder's live KV cache: where its rows are stored, how they are copied in and
+out, and how many more fit.
 
 Two layouts. Shared: GroupQueryAttention writes into the very buffer that it reads, so that a step
 copies nothing. Concatenated: every run returns past and new rows in one new tensor, which is the

@@ -1,4 +1,4 @@
-"""The jinja2 environment of chat templates: a sandbox with what transformers offers to them.
+"""The jinja2 environment of chat templates: a sandbox with the functions that transformers offers.
 
 Templates are written for `apply_chat_template` of transformers, which defines a little more than
 jinja2: loop controls, a tag around what the assistant says, JSON without HTML's escapes, and two

@@ -1,4 +1,4 @@
-"""The edit codec: how a region rewrite is written for a small edit model, and read back.
+"""The edit codec: how a region rewrite is encoded for a small edit model, and decoded.
 
 A small model fails at copying long names and long stretches of code, so the codec makes both
 trivial while the text on the wire stays a plain rewrite of the region:

@@ -1,4 +1,4 @@
-"""How sure an edit model may be of an answer: what its tokens' probabilities and the text say.
+"""Confidence of an edit model in an answer, from its token probabilities and the text.
 
 While an answer is written, the rows of logits that its tokens were chosen from are kept; when it is
 complete, the probabilities and the signs of `edits.signs` are weighed as `[confidence]` in the
@@ -126,7 +126,7 @@ def weighed(table: Calibration, found: Mapping[str, float]) -> float:
 
 
 class AnswerReading(Protocol):
-    """What a codec reads off the tokens of an answer."""
+    """Facts that a codec derives from the tokens of an answer."""
 
     def gave_up(self, tokens: Sequence[int]) -> bool:
         """Return whether the answer says that the request is beyond the model."""

@@ -1,4 +1,4 @@
-"""One decoder graph in one ONNX Runtime session, with its key/value cache: tokens in, logits out.
+"""One decoder graph in one ONNX Runtime session, with its KV cache: tokens in, logits out.
 
 The cache rows [0, past) belong to the tokens run so far; running again with a smaller `past` rolls
 back. `cache_memory` says how they are kept; which way a graph wants it is found out by a probe at

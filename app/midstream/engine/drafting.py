@@ -32,7 +32,7 @@ FREE_ROWS = 2
 
 
 class RowCost:
-    """What one more row adds to a run of the fewest rows, as a share of it.
+    """The cost of one more row in a forward pass, as a share of the smallest pass.
 
     Where products take rows one or two at a time, a row of small weights, which are computed with
     and not waited for, costs a good part of a step more. Integer products take many rows in the

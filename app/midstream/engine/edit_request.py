@@ -1,4 +1,4 @@
-"""What an edit model is asked, and how the words of a person become words that it understands.
+"""The request to an edit model, and how a person's wording is normalised for it.
 
 Two rewrites of an instruction: without the phrase that only says where (`without_locator`), and,
 where the guard corrects a line, as a request about the line itself (`corrected_request`).  What is
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """What a model is asked to rewrite.
+    """A rewrite that a model is asked for.
 
     Attributes:
         instruction: what to do, in words.

@@ -1,4 +1,4 @@
-"""Edit scripts as text: what may come next in one, and what it makes of a region as it streams.
+"""Edit scripts as text: what may come next in one, and how it rewrites a region as it streams.
 
 A script's lines are
 
@@ -205,7 +205,7 @@ class ScriptApplier:
 
 @dataclass(frozen=True, slots=True)
 class ScriptState:
-    """Where in the grammar a script is.
+    """The position of a script in its grammar.
 
     Attributes:
         at: "start", "line", "number", "plus", "content", "closed", "old", "arrow", "new", "done".
@@ -256,7 +256,7 @@ class ScriptGrammar:
         return ScriptGrammar(self.region, replace(self.state, ruled=False), self.rules)
 
     def repair(self) -> str | None:
-        """The text that mends what a script has got to, where a rule forbids its likeliest end."""
+        """The text that completes a script where a rule forbids its likeliest end."""
         if self.rules is None:
             return None
         return self.rules.repair(self.state.text, self.state.names)

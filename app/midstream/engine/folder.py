@@ -1,5 +1,4 @@
-"""Model folders: which file is the graph, how long a context may be, which tokens end a text, how
-prompts look.
+"""Model folders: the graph file, the context length, the end tokens and the prompt style.
 
 Three layouts are known: ONNX Runtime GenAI (`genai_config.json`), Optimum (`model.onnx` or
 `decoder_model_merged.onnx` beside `config.json`) and transformers.js (`onnx/model*.onnx`). An
@@ -51,7 +50,7 @@ class Drafting:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """What a model should not be asked for, even where its context would hold it; None is no limit.
+    """Limits on requests to a model that are below its context length; None means no limit.
 
     Attributes:
         prompt: most tokens of a prompt.
@@ -64,7 +63,7 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How a model's answers are judged; see `confidence`.
+    """The parameters by which a model's answers are judged; see `confidence`.
 
     Attributes:
         threshold: an answer with a lower probability of being right is flagged.
@@ -79,7 +78,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """Which model is asked before this one, and when this one takes over; see `cascade`.
+    """The model that is asked before this one, and when this one takes over; see `cascade`.
 
     Attributes:
         first: name of the other model's folder.
@@ -101,7 +100,7 @@ class Takeover:
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
-    """How large the cache is by the configuration; a graph that fixes its own sizes needs none.
+    """The KV cache's shape in the configuration; unused if the graph fixes its own sizes.
 
     Attributes:
         layers: how many layers have keys and values.
@@ -122,7 +121,7 @@ class CacheShape:
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What the files of a model folder say.
+    """The contents of a model folder.
 
     Attributes:
         path: the folder.

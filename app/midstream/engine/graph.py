@@ -1,4 +1,4 @@
-"""A model folder's graph: opened in ONNX Runtime, with its inputs and outputs read.
+"""The graph of a model folder: opening it in ONNX Runtime and reading its inputs and outputs.
 
 Provider and threads are chosen here, and a file that ONNX Runtime refuses becomes a sentence that
 says why. What a graph has to be fed, what comes back and how its cache is laid out is read from the

@@ -1,4 +1,4 @@
-"""Looks at model folders for people: what a folder holds, whether it works, taking one in.
+"""Inspection of model folders for users: their contents, whether they work, and installing one.
 
 Everything comes back as data; printing it is the command line's business.
 """
@@ -176,7 +176,7 @@ def _memory(decoder: Decoder) -> Check:
     free = available_bytes()
     left = "" if free is None else f", {spelled(free)} are free"
     return Check(
-        "memory", True, f"{spelled(rows * decoder.row_bytes)} of cache for {rows} tokens{left}"
+        "memory", True, f"{spelled(rows * decoder.row_bytes)} of KV cache for {rows} tokens{left}"
     )
 
 
@@ -192,7 +192,7 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
     decoder.fill(ids[:last], 0, exact=True)
     cut = decoder.run(ids[last:], last, exact=True)[-1].copy()
     if not np.isfinite(whole).all():
-        yield Check("numbers", False, "the graph returns infinities or no numbers at all")
+        yield Check("numbers", False, "the graph returns infinities or NaN")
         return
     gap = float(np.abs(whole - cut).max()) / (float(whole.std()) or 1.0)
     if gap > AGREEMENT and decoder.causal:
@@ -205,8 +205,8 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
         exact = "one row of logits: no drafting"
     elif not decoder.causal:
         exact = (
-            "one scale for all tokens of a run, so texts depend on what was cached: no drafting; "
-            "a graph in 4 bits or whole is better"
+            "one scale for all tokens of a forward pass, so output depends on what was cached: "
+            "no drafting; prefer a 4-bit or unquantised graph"
         )
     yield Check("cache", True, exact)
     steps: list[float] = []
@@ -216,7 +216,7 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
         steps.append(time.perf_counter() - started)
     decode = 1 / float(np.median(steps))
     yield Check(
-        "speed", True, f"{prefill:.0f} tokens/s read, {decode:.0f} tokens/s written one by one"
+        "speed", True, f"prefill {prefill:.0f} tokens/s, decode {decode:.0f} tokens/s (no drafting)"
     )
 
 

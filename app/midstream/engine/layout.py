@@ -1,5 +1,5 @@
-"""Lines and token spans of the edit codec: a region's dedented lines, which source line a target
-line comes from, and which span of a line a change replaces.
+"""Lines and token spans of the edit codec: a region's dedented lines, the source line of each
+target line, and the span of a line that a change replaces.
 
 Plain text and lists of token ids; the codec turns one into the other.
 """

@@ -1,5 +1,5 @@
-"""The generation loop: read the prompt in chunks, then draft, run, verify and emit until something
-ends it.
+"""The generation loop: prefill the prompt in chunks, then draft, run, verify and emit until
+something ends it.
 
 Reads top to bottom as what happens. A stop flag is looked at before every run, and ends a run in
 progress. Between two runs another generation may read a prompt ahead; the rows of this one are put
@@ -41,7 +41,7 @@ ALONE = nullcontext()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the generations of one model share.
+    """The state that all generations of one model share.
 
     Attributes:
         decoder: the graph; used only inside `step`.
@@ -149,7 +149,7 @@ class ModelGeneration:
         return self._first is not None and not self._stop.is_set()
 
     def __iter__(self) -> Iterator[Piece]:
-        """Read the prompt, then yield a piece for every run of the model.
+        """Prefill the prompt, then yield a piece for every forward pass.
 
         However it ends, text that was held back and is certain comes last, as a piece of no tokens.
         """

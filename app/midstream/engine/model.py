@@ -1,4 +1,4 @@
-"""A loaded model: folder, graph, prompts and cache behind the interface that the server knows.
+"""A loaded model: folder, graph, prompts and KV cache behind the interface that the server uses.
 
 A prompt may be read while its instruction is being typed, because it will probably be sent. The
 answer is begun and waits after its first run (`Preparation`). If just that request follows, the

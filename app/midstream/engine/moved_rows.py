@@ -1,4 +1,4 @@
-"""Which rows of one sequence serve another one at other positions: a pure search.
+"""Which KV cache rows of one sequence can serve another one at other positions: a pure search.
 
 When the oldest turns of a conversation are dropped, what follows them is the same text further in
 front. When a file goes along with the newest question only, it stands further behind each time.

@@ -1,4 +1,4 @@
-"""Drafts of answers that are patches: SEARCH/REPLACE blocks, apply_patch and unified diffs.
+"""Drafts for answers that are patches: SEARCH/REPLACE blocks, apply_patch and unified diffs.
 
 A patch repeats its source with marks in front of the lines, and a mark changes how the line behind
 it is cut into tokens: what `drafting.Drafter` finds by its tokens would have to be found anew on

@@ -1,4 +1,4 @@
-"""A request in tokens and what reads its answer: all that the loop knows of prompts."""
+"""A request as tokens, and the reader of its answer: all that the loop knows of prompts."""
 
 from __future__ import annotations
 

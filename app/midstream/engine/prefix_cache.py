@@ -1,4 +1,4 @@
-"""Keeps what was computed: a new prompt starts from the longest prefix that it shares with a cached
+"""The prefix cache: a new prompt starts from the longest prefix that it shares with a cached
 sequence.
 
 The decoder's live cache holds one sequence. Going on with it costs nothing; when a prompt would

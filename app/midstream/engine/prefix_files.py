@@ -1,4 +1,4 @@
-"""Cache rows on disk: what a model has read of a conversation outlives the process.
+"""KV cache rows on disk, so that a processed conversation outlives the process.
 
 Reading a long prompt takes a large model seconds; its rows come back from disk in a fraction of
 that. A file holds the rows of one prompt, the tokens that they stand for, and a hash, without which
@@ -129,7 +129,7 @@ class PrefixFiles:
                     kept.path.unlink(missing_ok=True)
             _shrink(folder, self.budget)
         except OSError as error:
-            logging.getLogger(__name__).info("cache rows are not kept: %s", error)
+            logging.getLogger(__name__).info("KV cache rows are not saved: %s", error)
 
     def covers(self, tokens: Sequence[int], spare: int) -> bool:
         """Whether a file has rows for all these tokens but the last `spare` ones."""

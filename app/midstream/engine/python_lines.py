@@ -1,4 +1,4 @@
-"""Lines of Python that a model writes: what they leave open, and whether another may follow.
+"""Lines of Python that a model writes: what they leave open, and whether another line may follow.
 
 Two scanners that know no grammar. `LineState` follows brackets, quotes and indentation over many
 lines, which is enough to say that a line cannot come next. `may_stand` and `may_come` look at one

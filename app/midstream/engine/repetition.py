@@ -1,4 +1,4 @@
-"""Answers that go round in circles: small chat models write one line or tag again and again."""
+"""Detects answers that loop: small chat models may repeat one line or tag."""
 
 from __future__ import annotations
 

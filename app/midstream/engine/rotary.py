@@ -1,5 +1,5 @@
-"""Rotary position embedding as it is seen from outside: how far a model turns a key per position,
-read off keys that it has computed, and turning keys to other positions.
+"""Rotary position embedding, measured from outside: how far a model rotates a key per position,
+inferred from computed keys, and rotating keys to other positions.
 
 A rotary key at position p is the token's key, whose numbers are taken in pairs and turned, each
 pair by p times a speed of its own. So a key at p becomes the key at q by turning it on by q - p
@@ -31,7 +31,7 @@ LEAST_SPEED = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotation:
-    """How keys are turned.
+    """How keys are rotated.
 
     Attributes:
         first, second: indices of the numbers of each pair, int [pairs].

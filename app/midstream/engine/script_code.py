@@ -1,4 +1,4 @@
-"""What a line of Python in an edit script may go on with.
+"""How a line of Python in an edit script may continue.
 
 A small model that retypes a line drops letters and brackets: `sorted(order` for `sorted(orders`, or
 `row.get("x" for row in rows]`. Where such a slip can be seen as it is written, the

@@ -1,4 +1,4 @@
-"""What a text model is to the rest of the program: requests in, pieces of text out.
+"""The interface of a text model: requests in, pieces of text out.
 
 Only plain types, no heavy imports: the server, replayed models and tests share them with the
 engine.
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
-    """What is asked of a model.
+    """A request to a model.
 
     Attributes:
         messages: the conversation, oldest first.
@@ -68,13 +68,13 @@ class Piece:
 
 @dataclass(slots=True)
 class Usage:
-    """What a generation cost so far.
+    """The cost of a generation so far.
 
     Attributes:
         input_tokens: tokens of the prompt.
         cached_tokens: those of them that were in the cache already.
         output_tokens: generated tokens, the stop token included.
-        forwards: runs of the model that produced output tokens (prefill not counted).
+        forwards: forward passes that produced output tokens (prefill not counted).
         drafted_tokens: tokens proposed from the source text.
         accepted_tokens: proposed tokens that the model would have written itself.
         prefill_s: seconds until the prompt was read.

@@ -1,4 +1,4 @@
-"""What the guard reports: a rule, a place, and how serious it is."""
+"""Findings of the guard: a rule, a place, and a severity."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def parse(text: str) -> ast.Module | None:
 
 
 def mend(lines: Sequence[str]) -> Mended | None:
-    """Return the lines as a text that parses; ``None`` if that does not come about."""
+    """Return the lines repaired into a text that parses; ``None`` if that fails."""
     if len(lines) > MOST_LINES:
         return None
     now = [line.replace("\x00", " ").replace("\x0c", " ").rstrip("\r") for line in lines]

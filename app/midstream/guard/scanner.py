@@ -1,4 +1,4 @@
-"""The guard on a text: which of its lines are dangerous, and how much.
+"""The guard applied to a text: which of its lines are dangerous, and how serious that is.
 
 Python is scanned by ruff, by our own tracking of queries and by the secret rules; JavaScript,
 TypeScript, Go and shell by our own pack and the secret rules; other text by the secret rules alone,

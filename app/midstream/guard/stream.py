@@ -1,4 +1,4 @@
-"""The guard on a region that streams in: the cost of a finished line does not grow with the file.
+"""The guard on a streaming region: the cost of a finished line does not grow with the file.
 
 A `StreamScan` follows one rewrite of one region.  Each finished line is scanned once; Python goes
 to ruff statement by statement, with its enclosing headers and the names that the file has bound.

@@ -1,4 +1,4 @@
-"""Downloading a variant into a folder that becomes an installed model when it is whole.
+"""Downloading a variant into a folder that becomes an installed model once it is complete.
 
 What was downloaded stays when a download ends early, by whatever: the same command goes on from
 there. Every file is checked against the checksum that the hub states before it counts.
@@ -55,7 +55,7 @@ class Partial:
 
 
 def folder_of(place: Path, name: str) -> Path:
-    """Where a download of that name is kept until it is whole."""
+    """The folder in which a download of that name is kept until it is complete."""
     return place / f".{name}.partial"
 
 
@@ -72,7 +72,7 @@ def partials(place: Path) -> list[Partial]:
 
 
 def present(offer: Offer, folder: Path) -> int:
-    """How many bytes of an offer a folder holds already."""
+    """The bytes of an offer that are already in a folder."""
     return sum(min(_held(file, folder), file.size) for file in offer.files)
 
 
@@ -173,9 +173,9 @@ def _fetch(offer: Offer, file: HubFile, folder: Path, progress: Progress) -> Non
     if not _is_intact(file, part):
         part.unlink()
         raise HubError(
-            f"{file.source} of {offer.repository} came damaged: its checksum is not the one that "
-            "the hub states",
-            "run the command again; the file is fetched anew",
+            f"{file.source} of {offer.repository} arrived damaged: its checksum is not the one "
+            f"that the hub states",
+            "run the command again to download the file again",
         )
     part.rename(whole)
 
@@ -213,7 +213,7 @@ def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None
         if tries < 0:
             raise HubError(
                 f"The hub sent fewer bytes of {file.source} than it says that it has",
-                "what has come is kept; run the command again",
+                "what was downloaded is kept; run the command again",
             )
         if out.tell() < file.size:
             time.sleep(PAUSE_SECONDS)
@@ -253,6 +253,6 @@ def _disk_error(error: OSError, folder: Path) -> HubError:
     if error.errno == errno.ENOSPC:
         return HubError(
             f"The disk of {folder.parent} is full",
-            "what has come is kept; make room and run the command again",
+            "what was downloaded is kept; make room and run the command again",
         )
     return HubError(f"{error.filename or folder} cannot be written: {error.strerror}", "check it")

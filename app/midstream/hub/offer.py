@@ -1,4 +1,4 @@
-"""What a repository on the hub offers: which of its files make one model that runs here.
+"""The files of a repository on the hub that make up one model that runs here.
 
 Repositories hold the same weights many times over, for browsers, graphics cards and phones. A
 *variant* is one of them: a graph (``onnx/model_q4.onnx``) with the configuration at the root of the
@@ -165,7 +165,9 @@ class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
                     "`midstream models get` lists the catalogue; repositories are OWNER/NAME",
                 )
             case errors.OfflineModeIsEnabled():
-                return HubError("The hub is not asked because HF_HUB_OFFLINE is set", "unset it")
+                return HubError(
+                    "The hub was not contacted because HF_HUB_OFFLINE is set", "unset it"
+                )
             case errors.HfHubHTTPError():
                 status = error.response.status_code
                 return HubError(f"{hub} answers HTTP {status} for {name}", "try again later")
@@ -179,7 +181,7 @@ class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
 
 def _gated(name: str, hub: str) -> tuple[str, str]:
     return (
-        f"{name} is given only to people who accepted its terms",
+        f"{name} is available only to people who have accepted its terms",
         f"accept them at {hub}/{name} and set HF_TOKEN",
     )
 
@@ -226,7 +228,7 @@ def _choose(
         kinds = {path.suffix for path in paths} & {".safetensors", ".gguf", ".bin", ".onnx"}
         found = f" (it has {', '.join(sorted(kinds))} files)" if kinds else ""
         raise HubError(
-            f"{repository} holds no ONNX model in a layout that runs here{found}",
+            f"{repository} has no ONNX model in a supported layout{found}",
             "search the hub for the model's name with ONNX",
         )
     if wanted is None:
@@ -267,7 +269,8 @@ def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterabl
     for name in required:
         if name not in chosen:
             raise HubError(
-                f"{repository} has no {name} for {variant}", "take another repository of this model"
+                f"{repository} has no {name} for {variant}",
+                "choose another repository of this model",
             )
     for path, file in sorted(chosen.items()):
         yield HubFile(file.source, path, file.size, file.sha256, file.blob)

@@ -1,4 +1,4 @@
-"""The catalogue: a few published coder models that are known to load, with what choosing needs."""
+"""The catalogue: a few published coder models that are known to load, with facts for choosing."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class AgentConversation:
                 raise
             raise LoginNeededError(
                 f"{agent.title} wants you to log in",
-                f"run `{agent.login}` in a terminal of its own, then start again",
+                f"run `{agent.login}` in a separate terminal, then start again",
             ) from error
         except BaseException:
             await process.close()
@@ -138,12 +138,12 @@ class AgentConversation:
 
     @property
     def title(self) -> str:
-        """What people call the agent; one that is started by a command of the user's says it."""
+        """The display name of the agent; for a custom command, the command."""
         return self.agent.title if self.agent.name else self.info.name or self.agent.title
 
     @property
     def info(self) -> AgentInfo:
-        """What the agent says of itself."""
+        """The agent's description of itself."""
         return self._running.info
 
     @property
@@ -153,12 +153,12 @@ class AgentConversation:
 
     @property
     def session_id(self) -> str:
-        """What the agent calls this conversation; continues it later."""
+        """The agent's id of this conversation, with which it can be continued later."""
         return self._session.session_id
 
     @property
     def choices(self) -> tuple[AgentChoice, ...]:
-        """What may be chosen: modes, models and the like."""
+        """The options to choose from: modes, models and the like."""
         return self._session.choices
 
     @property

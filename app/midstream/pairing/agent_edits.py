@@ -1,4 +1,4 @@
-"""Which edit of a coding agent a hunk comes from: compared by lines, never by time."""
+"""Attributes hunks to the edits of a coding agent, by comparing lines, never by time."""
 
 from __future__ import annotations
 

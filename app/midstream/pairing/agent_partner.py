@@ -1,4 +1,4 @@
-"""The coding agent of a session: instructions go to it instead of the model while it is there.
+"""The coding agent of a session, which receives the instructions in place of the model.
 
 The agent writes files itself.  What it writes is reviewed like what any other program writes
 (``pairing.external``), with its name on it; what it says is in its conversation.
@@ -71,7 +71,7 @@ class AgentPartner:
 
     @property
     def title(self) -> str:
-        """What people call the agent, ``""`` without one."""
+        """The display name of the agent, ``""`` without one."""
         return self.starting or (self.conversation.title if self.conversation else "")
 
     @property
@@ -134,8 +134,8 @@ class AgentPartner:
         self.conversation = conversation
         if not asks:
             self._status.warn(
-                f"{conversation.title} does not offer the mode {agent.asks!r}, in which it asks: "
-                "it may write without asking. What it writes is still yours to keep or put back."
+                f"{conversation.title} has no mode {agent.asks!r}, which asks before each edit, "
+                f"so it may write without asking. You can still keep or put back what it writes."
             )
         self._next()
 
@@ -171,7 +171,7 @@ class AgentPartner:
         self._herald.close()
 
     def send(self, text: str) -> bool:
-        """Tell the agent something, or queue it until the agent is done; whether it is queued.
+        """Send a message to the agent, or queue it until the agent is done; returns whether queued.
 
         An agent that ``steers`` is told at once while it works.  One whose process has ended is
         started again first, with the same conversation.

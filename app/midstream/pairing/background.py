@@ -1,4 +1,4 @@
-"""Background tasks: what the session asks the model by itself, one task after the other.
+"""Background tasks: requests that the session makes on its own, one after the other.
 
 There are three kinds: comments with ``AI!`` in saved files, follow-on edits of a saved change
 (continuous mode), and "the same elsewhere" for one hunk.  Each is a turn like any other, so its
@@ -211,8 +211,8 @@ class BackgroundTasks:
             self._status.inform(await self._why_not(path, now, found, mine))
         else:
             self._status.inform(
-                "This change is no plain rename or replacement; the built-in model can only "
-                "repeat those, a chat model (--endpoint) can repeat others."
+                "This change is not a plain rename or replacement, which is all that the "
+                "built-in model can repeat; a chat model (--endpoint) can repeat others."
             )
         return asked
 
@@ -244,8 +244,8 @@ class BackgroundTasks:
         if kind == "question":
             if not self._server.model_info.is_chat:
                 self._status.warn(
-                    f"The AI? comment at {where} needs a model that chats, and the one in use only "
-                    "edits; --endpoint names another.",
+                    f"The AI? comment at {where} needs a chat model, and the current model only "
+                    f"edits; --endpoint names another.",
                     LARGER_MODEL,
                 )
                 return
@@ -374,8 +374,8 @@ class BackgroundTasks:
             lines = ", ".join(covered[:MOST_LISTED])
             more = f" and {len(covered) - MOST_LISTED} more" if len(covered) > MOST_LISTED else ""
             self._status.warn(
-                f"`{wanted.old}` is left in {lines}{more}, where hunks wait already; decide those, "
-                "and ask again."
+                f"`{wanted.old}` remains in {lines}{more}, where hunks are undecided; decide "
+                f"those, and ask again."
             )
         return count
 
@@ -433,7 +433,7 @@ class BackgroundTasks:
         Its hunks are flagged.
         """
         lines = ", ".join(f"{path}:{use.line + 1}" for use in uses[:MOST_LISTED])
-        doubt = f"Nothing says whether `{wanted.old}` means the same in {lines}. Look closely."
+        doubt = f"It is unclear whether `{wanted.old}` means the same in {lines}. Look closely."
         longest = self._server.model_info.max_region_lines
 
         def find(now: Sequence[str]) -> list[EditPlace]:
@@ -474,7 +474,7 @@ class BackgroundTasks:
                     f"This change is wanted in {names[0]} as well, which has more than the "
                     f"{longest} lines that this model takes; mark some with v and ask there."
                 )
-        return "No other place was found where this change is wanted."
+        return "No other place was found that needs this change."
 
     def _spread_alike(
         self,

@@ -175,7 +175,7 @@ class Chat:
         return self.permission.question
 
     def looking(self, tools: ReadOnlyTools) -> Looking:
-        """What carries out calls of tools; they stand in this conversation."""
+        """Carries out tool calls, which are recorded in this conversation."""
         return Looking(tools, self.permission, self.entries, self._herald.heard)
 
     @property
@@ -185,12 +185,12 @@ class Chat:
 
     @property
     def title(self) -> str:
-        """Who answers."""
+        """The name of whoever answers."""
         return self._server.name_or_the_model
 
     @property
     def facts(self) -> Sequence[str]:
-        """What the model does not remember any more, or not in full, in words."""
+        """What the model no longer remembers, or not in full, in words."""
         told: list[str] = []
         if self.summarised:
             told.append(f"the first {counted(self.summarised, 'question')} summarised")
@@ -251,7 +251,7 @@ class Chat:
         from midstream.pairing.request.kinds import check_answers
 
         if not text.strip():
-            raise UsageError("The question is empty", "write what you want to know behind the ?")
+            raise UsageError("The question is empty", "write your question after the ?")
         async with self._asking:
             await self._reach()
             check_answers(self._server.model_info)
@@ -537,7 +537,7 @@ class _Circles:
             said = _DIGITS.sub("", line).strip()
             self._seen[said] += len(said) >= SHORTEST_LINE and not self._code
             if self._seen[said] > MOST_REPEATED:
-                return "it wrote the same again and again"
+                return "it kept repeating itself"
         return ""
 
 

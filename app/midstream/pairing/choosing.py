@@ -286,12 +286,15 @@ def advice(path: str, waiting: Sequence[str], *, here: bool) -> str:
     """
     if looks_sensitive(path):
         if here:
-            return f"{path} looks security-sensitive: take a deeper model for it, and read slowly."
-        return f"{path} looks security-sensitive: a deeper model is right for it; read slowly."
+            return (
+                f"{path} looks security-sensitive: use a stronger model for it, and review "
+                f"carefully."
+            )
+        return f"{path} looks security-sensitive: a stronger model suits it; review carefully."
     if len(waiting) >= MANY_FILES and here:
         return f"This session is in {len(waiting)} files: a deeper model keeps track of more."
     if path and not here and len(waiting) <= 1:
         return (
-            "For quick edits in one file a fast model on this machine answers sooner, for nothing."
+            "For quick edits in one file, a fast model on this machine answers sooner, at no cost."
         )
     return ""

@@ -56,7 +56,7 @@ class CodeBlock:
 
     @property
     def title(self) -> str:
-        """What tells it from others: its file, or its first line."""
+        """The label that distinguishes it from other blocks: its file, or its first line."""
         first = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
         return f"{self.path}: {first}" if self.path else first
 

@@ -112,7 +112,7 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What was accepted in one file.
+    """The accepted changes in one file.
 
     Attributes:
         path: The file, relative to the root.

@@ -1,4 +1,4 @@
-"""What files hold: text in lines, or a stand-in for a file that is decided as a whole.
+"""Contents of files: text in lines, or a stand-in for a file that is decided as a whole.
 
 A file is decided as a whole if it is no text of usual length, or if a change leaves its lines as
 they are: of line ends, of the encoding, of the permission to run it, or of where a link points.
@@ -67,7 +67,7 @@ def usual_text(data: bytes) -> SourceText | None:
 def stand_in(
     entry: Entry, former: Iterable[SourceText] = (), program: bool | None = None
 ) -> StandIn:
-    """What stands for a file that is decided as a whole.
+    """The stand-in for a file that is decided as a whole.
 
     Args:
         entry: What it is.
@@ -103,7 +103,7 @@ def is_empty_file(digest: str | None) -> bool:
 
 
 def wanted_state(text: SourceText, now: str | None) -> tuple[Entry, str]:
-    """What a text asks for on disk, and its digest (blocking).
+    """The state on disk that a text asks for, and its digest (blocking).
 
     Args:
         text: The text.
@@ -195,12 +195,12 @@ def same(old: Entry | None, new: Entry | None) -> bool:
 
 
 def mode_changed(old: bool | None, new: bool | None) -> bool:
-    """Whether a file may be run since, or may not any more; not if either is not known."""
+    """Whether a file became executable or ceased to be; not if either state is unknown."""
     return None not in (old, new) and old != new
 
 
 def unseen_change(before: SourceText, after: SourceText) -> list[str]:
-    """What differs between two texts and is in no line, in words."""
+    """The differences between two texts that show in no line, in words."""
     if is_whole(before) or is_whole(after) or not (before.lines and after.lines):
         return []
     changes: list[str] = []

@@ -1,4 +1,4 @@
-"""What is said in a conversation, with a coding agent or with the session's model, in order."""
+"""The entries of a conversation, with a coding agent or with the session's model, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Speech:
 
 
 class QuestionState(StrEnum):
-    """What became of a question."""
+    """The state of a question."""
 
     NONE = "none"
     OPEN = "open"
@@ -44,7 +44,7 @@ Entry: TypeAlias = "Speech | ToolUse"
 
 
 def packed(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """What a journal keeps of a conversation: words, and what became of the uses of tools."""
+    """What a journal stores of a conversation: the words, and the outcomes of tool calls."""
     return [
         {"role": entry.role, "text": entry.text}
         if isinstance(entry, Speech)
@@ -166,12 +166,12 @@ class Herald:
         self._closed = False
 
     def heard(self) -> None:
-        """Tell soon."""
+        """Notify observers soon."""
         if self._timer is None and not self._closed:
             self._timer = asyncio.get_running_loop().call_later(self.EVERY_S, self._now)
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """Stop notifying observers."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

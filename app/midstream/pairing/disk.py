@@ -1,4 +1,4 @@
-"""What the open files have on disk, and the writes that follow from decisions."""
+"""The state of the open files on disk, and the writes that follow from decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other programs change: following the folder, and reviewing what they write.
+"""Changes by other programs: watching the folder, and reviewing what they write.
 
 In a review, every change of an agent, a formatter, a script or your own editor becomes hunks that
 are in the file already and wait for a decision: accepting one keeps its lines, rejecting one puts
@@ -100,13 +100,13 @@ class ExternalReview:
         self._status.emit(ReviewSwitched(True))
         if not self._record(baseline):
             self._status.warn(
-                "This review remembers too much for a journal: a resumed session will not see what "
-                "is written while Midstream does not run."
+                "This review is too large for a journal: a resumed session will not see what was "
+                "written while Midstream was not running."
             )
         if not baseline.complete:
             self._status.warn(
-                "This folder is too large to remember all of it: some files are reviewed only from "
-                "their second change on. Review a folder below it, or commit first."
+                "This folder is too large to keep a copy of every file: some files are reviewed "
+                "only from their second change on. Review a subfolder, or commit first."
             )
         paths = await self._without_moves(baseline, baseline.changed)
         await self._take_up(paths, MOST_AT_START)
@@ -175,8 +175,8 @@ class ExternalReview:
             self._burst_until = now + BURST_S
             self.aside |= closed
             self._status.warn(
-                f"{counted(len(self.aside), 'file')} changed at once; they stay as they are unless "
-                "you open them for review.",
+                f"{counted(len(self.aside), 'file')} changed at once; they are left as they are "
+                f"unless you open them for review.",
                 "review.external",
             )
             paths = frozenset(paths).difference(closed)
@@ -240,7 +240,7 @@ class ExternalChanges:
     @property
     def watching(self) -> str:
         """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
-        return self._watcher.mode if self._watcher is not None else "off: not asked for"
+        return self._watcher.mode if self._watcher is not None else "off: not enabled"
 
     def start(self, *, reviewing: bool = False) -> None:
         """Follow changes from now on, and read the state of the repository.
@@ -258,7 +258,7 @@ class ExternalChanges:
         self._read_repo_soon()
 
     def close(self) -> None:
-        """Look at nothing any more."""
+        """Stop watching."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""What agents are told about decisions: which of their lines were not kept, and why.
+"""What agents are told about decisions: which of their lines were rejected, and why.
 
 A call that is held (``pairing.gate``) is answered with the verdict on its hunks.  What is put back
 after an agent has written it is collected here until the agent can be told: with the answer to its
@@ -53,7 +53,7 @@ class Feedback:
 
     @property
     def waiting(self) -> int:
-        """How many put-backs no agent was told of."""
+        """The number of put-backs that no agent has been told of."""
         return len(self._untold)
 
     @property
@@ -69,7 +69,7 @@ class Feedback:
         self._written.update(hunk_ids)
 
     def approve(self) -> None:
-        """What waits now may be told at the next opportunity."""
+        """Allow the pending feedback to be sent at the next opportunity."""
         self._approved = bool(self._untold)
 
     def take(self) -> str:
@@ -90,10 +90,10 @@ class Feedback:
         if not calls or self._mode == OFF:
             return ""
         items = (f"- {', '.join(_files(call)) or call.title[:80] or call.kind}" for call in calls)
-        return "\n".join(["The user did not allow this, and nothing of it was done:", *items])
+        return "\n".join(["The user did not allow this, and none of it was done:", *items])
 
     def standing(self, waiting: Sequence[Hunk], *, tell: bool) -> str:
-        """How the review stands, for an agent that asks.
+        """The state of the review, for an agent that asks.
 
         Args:
             waiting: The hunks of agents that wait for a decision.
@@ -104,11 +104,11 @@ class Feedback:
             wait = "waits" if len(waiting) == 1 else "wait"
             head = f"{counted(len(waiting), 'hunk')} of yours {wait} for the user: {files}."
         else:
-            head = "No change of yours waits for a decision."
+            head = "None of your changes is waiting for a decision."
         if self._mode == OFF:
-            return f"{head}\nWhat was put back is not told; read the files again."
+            return f"{head}\nThis tool does not report what was put back; read the files again."
         back = self.tell() if tell else self.message
-        return f"{head}\n{back or 'Nothing was put back that you do not know of.'}"
+        return f"{head}\n{back or 'Nothing new was put back.'}"
 
     def _hear(self, event: SessionEvent) -> None:
         if not isinstance(event, HunkDecided) or self._mode == OFF:

@@ -394,7 +394,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         changes = [] if before is None else unseen_change(before, text)
         known = self.disk.executable.get(proposal.path)
         if not is_whole(text) and mode_changed(known, entry.executable):
-            now = "it may be run now" if entry.executable else "it may not be run any more"
+            now = "it is executable now" if entry.executable else "it is no longer executable"
             changes.append(f"permissions ({now})")
         return ", ".join(changes)
 
@@ -444,7 +444,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.hunks.answer(call)
 
     def drop_call(self, call: int) -> tuple[Hunk, ...]:
-        """What is left of a call will not be written; returns the hunks that are gone."""
+        """Drop the undecided hunks of a call, which will not be written; returns them."""
         if call not in self.hunks.calls:
             return ()
         self._journal.add(DropCallEntry(call))
@@ -815,17 +815,18 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         if stuck is None or stuck[0].id in self._skipped:
             return False
         hunk, why = stuck
-        what = f"`{hunk.headline[:60]}`" if hunk.new else f"That `{hunk.headline[:60]}` went away"
+        what = f"`{hunk.headline[:60]}`" if hunk.new else f"Deleting `{hunk.headline[:60]}`"
         if why is Obstacle.WRITING:
             self._status.warn(
-                f"{what} was accepted where the model is writing now; stop it or let it end, then "
-                "undo."
+                f"{what} was accepted where the model is writing now; stop it or wait until it "
+                f"ends, then undo."
             )
             return True
         self._skipped.add(hunk.id)
         self._status.warn(
-            f"{what} was accepted in {hunk.path}, and its lines were changed since: it stays. "
-            "Change it by hand or ask for it back; the next undo takes back the decision before it."
+            f"{what} was accepted in {hunk.path}, and its lines have changed since, so it cannot "
+            f"be undone. Change it by hand or with an instruction; the next undo takes back the "
+            f"decision before it."
         )
         return True
 

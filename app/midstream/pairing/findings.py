@@ -1,4 +1,4 @@
-"""Reads places that failed out of what test runners, linters and compilers print.
+"""Extracts failed places from the output of test runners, linters and compilers.
 
 Lines are read one at a time while they are printed. Formats are those of pytest, unittest and plain
 tracebacks, ruff, mypy, pyright, tsc, go and cargo, and others' ``path:line:column: message``.

@@ -105,7 +105,7 @@ class EditGate:
         return self._endpoint is not None
 
     async def close(self) -> None:
-        """Answer nothing any more: agents that wait do not write."""
+        """Stop answering: agents that are waiting do not write."""
         self._closed = True
         await self._set_listening(False)
 
@@ -183,7 +183,8 @@ class EditGate:
         self._status.emit(AgentHeld())
         count = len(self._files.hunks.of_call(call))
         self._status.inform(
-            f"{event.agent} waits to write {counted(count, 'hunk')}, until all of it is decided."
+            f"{event.agent} is waiting to write {counted(count, 'hunk')} until you have decided "
+            f"all of them."
         )
         while self._undecided(call):
             await self._news()
@@ -281,7 +282,8 @@ class EditGate:
                 again = planned(event.tool, arguments, lambda path: _data(before.get(path)))
                 if sorted(again, key=_path) != sorted(changes, key=_path):
                     raise UnplacedError(
-                        "What was kept of this edit cannot be written with this tool; nothing was."
+                        "What was kept of this edit cannot be written with this tool; nothing "
+                        "was written."
                     )
             self._files.answer_call(call)
         more = self._feedback.take()

@@ -54,7 +54,7 @@ _WAITING: Final = ("settled", _HELD)
 
 
 class LightState(StrEnum):
-    """What the guard does for a file."""
+    """How far the guard covers a file."""
 
     OFF = "off"
     IDLE = "idle"
@@ -209,7 +209,7 @@ class RewritePlace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What was quarantined, and how the model is asked to correct it.
+    """A quarantined rewrite, and how the model is asked to correct it.
 
     Attributes:
         watch: Where.
@@ -375,7 +375,7 @@ class Guard:
         from midstream.guard.pack import has_pack  # takes 50 ms, so not before a file is open
 
         if not (is_python(path) or has_pack(path)):
-            return Light(LightState.UNGUARDED, "no rules for this kind of file, only for secrets")
+            return Light(LightState.UNGUARDED, "only secrets are checked in this kind of file")
         if self._scanner is not None and self._scanner.problem and is_python(path):
             return Light(LightState.UNGUARDED, self._scanner.problem.rstrip("."))
         watches = [w for w in self._watches if w.path == path]
@@ -654,7 +654,8 @@ class Guard:
         if looks_sensitive(path) and path not in self._advised:
             self._advised.add(path)
             self._status.inform(
-                f"{path} looks security-sensitive; use a deeper model for it and read slowly."
+                f"{path} looks security-sensitive; use a stronger model for it, and review "
+                f"carefully."
             )
 
 

@@ -101,7 +101,7 @@ class Outcome:
 
 
 class Sink(Protocol):
-    """Where the progress of a job goes."""
+    """The receiver of a job's progress."""
 
     def started(self, turn: Turn, base: SourceText, model: str) -> None:
         """The request is on its way."""
@@ -249,7 +249,7 @@ async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -
         proposal = session.files[path]
         lines = proposal.base.lines
         if broken := await breaks(path, join_lines(lines), proposal.proposed_region(0, len(lines))):
-            return f"{path} would not parse any more ({broken}); --anyway writes it"
+            return f"{path} would no longer parse ({broken}); --anyway writes it"
     return ""
 
 

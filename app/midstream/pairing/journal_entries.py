@@ -1,4 +1,4 @@
-"""Every kind of entry of a session's journal: what is written, and what replaying it does.
+"""Every kind of journal entry of a session: what is written, and how it is replayed.
 
 To journal another action, add a :class:`SessionEntry` to this file, and pass it to
 ``SessionJournal.add`` where the action happens.
@@ -32,7 +32,7 @@ MOST_RECORDED: Final = 4_000_000
 
 
 class EntryWriter(Protocol):
-    """What entries are written to."""
+    """Writes journal entries."""
 
     def append(self, kind: str, data: Mapping[str, Any]) -> None:
         """Hand the data of an entry to the file."""
@@ -268,7 +268,7 @@ class BaselineEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class ReviewedEntry(SessionEntry):
-    """A commit contains a file as it is: nothing in it needs a decision any more."""
+    """A commit contains a file as it is: nothing in it needs a decision any longer."""
 
     kind = "reviewed"
     path: str
@@ -445,7 +445,7 @@ class DecideEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class PostponeEntry(SessionEntry):
-    """External hunks will be put back when nobody writes any more; ``None``: they will not."""
+    """External hunks will be put back once writing has stopped; ``None``: they will not."""
 
     kind = "postpone"
     ids: list[int]
@@ -558,7 +558,7 @@ class AnswerEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class DropCallEntry(SessionEntry):
-    """What is left of the call will not be written."""
+    """The undecided hunks of a call will not be written."""
 
     kind = "drop_call"
     call: int

@@ -1,4 +1,4 @@
-"""The tool loop: a model looks at files, if the user lets it, before it answers.
+"""The tool loop: a model looks at files before it answers, if the user allows it.
 
 A question and an instruction go the same way: what is sent and how the response is read is up to
 them, what is called is carried out here.

@@ -1,4 +1,4 @@
-"""Files that another program has moved: one is gone, and most of its lines are in a new one.
+"""Files moved by another program: one is gone, and most of its lines are in a new one.
 
 A move is two hunks, the lines of the one file and those of the other.  They are decided together,
 and shown as one.  That they belong together follows from what they hold, so it is stored nowhere.
@@ -31,7 +31,7 @@ class Move(NamedTuple):
     share: float
 
     def said_of(self, hunk: Hunk) -> str:
-        """What one of the two hunks is, in words."""
+        """The description of one of the two hunks."""
         if self.gone is hunk:
             return f"moved to {self.made.path}"
         same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"

@@ -1,4 +1,4 @@
-"""A plan: numbered steps that the user may edit, carried out one by one as ordinary instructions.
+"""A plan: numbered steps that the user can edit, carried out one by one as ordinary instructions.
 
 A step belongs to the turn that was asked for in its words, and how far it has come follows from the
 decisions about that turn's hunks.  So nothing else is kept, and an undo opens a step again.
@@ -89,7 +89,7 @@ def _outside_of_code(text: str) -> Iterator[str]:
 
 
 class StepState(StrEnum):
-    """How far a step has come; the values are those that agents use for theirs."""
+    """The progress of a step; the values are those that agents use for theirs."""
 
     OPEN = "pending"
     BEGUN = "in_progress"
@@ -172,7 +172,7 @@ class Plan:
             self.replace(())
 
     def states(self) -> list[StepState]:
-        """How far each step has come."""
+        """The progress of each step."""
         return [self._state(step) for step in self.steps]
 
     @property

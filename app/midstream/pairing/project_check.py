@@ -1,4 +1,4 @@
-"""The project's own check: its test command, run on a key, and the places that it says failed.
+"""The project's own check: its test command, run on request, and the places that failed.
 
 The command is the user's setting, or one that the folder's files suggest. A folder may come from
 anywhere, so what it suggests runs only after it was confirmed, once per folder and command. It runs
@@ -158,7 +158,7 @@ class ProjectCheck:
 
     @property
     def on_top(self) -> str:
-        """What the last run had besides the files on disk, for people; "" for nothing."""
+        """What the last run included besides the files on disk, for people; "" for nothing."""
         return f"with {counted(self.waiting, 'undecided hunk')}" if self.waiting else ""
 
     @property
@@ -169,7 +169,7 @@ class ProjectCheck:
 
     @property
     def summary(self) -> str:
-        """How it stands, in a few words."""
+        """The state, in a few words."""
         found = counted(len(self.findings), "place") if self.findings else ""
         if self.state is CheckState.FAILED:
             return f"failed with exit code {self.exit_code}" + (f", {found}" if found else "")
@@ -200,12 +200,12 @@ class ProjectCheck:
         if self.running:
             raise UserError(
                 f"{shown(self.command.text if self.command else '')} is running",
-                "wait for its end, or stop it",
+                "wait until it ends, or stop it",
             )
         command = await self.suggested()
         if command is None:
             raise UserError(
-                "Nothing in this folder says how it is tested",
+                "No test command was found for this folder",
                 'set check_command in the settings, such as check_command = "pytest -q"',
             )
         changes = self._proposed() if proposed else None
@@ -256,7 +256,7 @@ class ProjectCheck:
         return "".join(f"{line}\n" for line in (head, *places, "", "Its output ends with:", *end))
 
     def instruction(self, finding: Finding, *, with_output: bool) -> str:
-        """What to ask a model for, to mend a finding.
+        """The instruction that asks a model to fix a finding.
 
         Args:
             finding: One of `findings`.

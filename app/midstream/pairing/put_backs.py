@@ -1,4 +1,4 @@
-"""Lines that go back when the program that wrote them is done.
+"""Lines that are put back once the program that wrote them has finished.
 
 A put-back in the middle of an agent's turn takes away lines that the agent builds on, and often
 makes it write them again.  So while one writes, a rejected external hunk is only marked, in the
@@ -115,7 +115,7 @@ class _Batch(NamedTuple):
 
 
 class PutBackQueue:
-    """The external hunks that are to be put back when nobody writes any more.
+    """The external hunks to put back once writing has stopped.
 
     Args:
         hunks: Keeps the marks.
@@ -213,14 +213,14 @@ class PutBackQueue:
                 self._unmark(tuple(sorted(left)))
         if tell and done:
             what = f"{counted(done, 'hunk')} put back"
-            self._status.inform(f"Nothing is being written any more: {what}", "decision.undo")
+            self._status.inform(f"Writing has stopped: {what}", "decision.undo")
         changed = [i for i in sorted(meant) if not self._hunks.get(i).live]
         if changed:
             one = len(changed) == 1
             self._status.warn(
                 f"{counted(len(changed), 'hunk')} that {'was' if one else 'were'} to be put back "
-                f"{'was' if one else 'were'} changed meanwhile and {'was' if one else 'were'} not: "
-                "decide what is there now."
+                f"{'was' if one else 'were'} changed meanwhile and {'was' if one else 'were'} "
+                f"not put back: decide what is there now."
             )
         return done
 

@@ -144,7 +144,7 @@ async def find_uses(
         await processes.end(child, kill=uses is None)
     if uses is None:
         raise ReferencesError(
-            f"The search for the uses of `{name}` failed; look for them with the editor."
+            f"The search for the uses of `{name}` failed; search for them in your editor."
         )
     return uses
 

@@ -1,4 +1,4 @@
-"""A process that finds the uses of one name in a project: in Python with jedi.
+"""A process that finds the uses of one name in a project, for Python with jedi.
 
 Reads one JSON object from its input (see ``Search``) and prints one JSON object a line: first
 ``{"looked_at": 3, "of": 20}`` while it works, at the end ``{"uses": [...]}``.  It is a process of
@@ -41,7 +41,7 @@ _Node = Any
 
 
 class Spot(NamedTuple):
-    """Where a token stands: file, 0-based line, 0-based column."""
+    """The position of a token: file, 0-based line, 0-based column."""
 
     path: str
     line: int

@@ -1,4 +1,4 @@
-"""Uses of a name in files in other languages than Python, from their syntax trees alone.
+"""Uses of a name in languages other than Python, from syntax trees alone.
 
 A tree knows no types, so this decides by what defines the name.  A parameter or local variable is
 used in its function only.  Any other name is certain where nothing else in the project is called

@@ -1,4 +1,4 @@
-"""Code that belongs to a place: the definitions that it uses, and the places that use it.
+"""Related code: the definitions that a place uses, and the places that use it.
 
 Found in a child process (``related_child``) while an instruction is typed, so that sending never
 waits for it.  Only files of the folder that git does not ignore are read, none that is named as if

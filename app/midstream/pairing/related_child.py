@@ -1,4 +1,4 @@
-"""A process that finds what belongs to a place in code: what it uses, and what uses it.
+"""A process that finds the code related to a place: what it uses, and what uses it.
 
 Reads one JSON object from its input (see ``related.find_related``) and prints one a line, each as
 soon as it is found; what has not come in time is done without.  Python is read with jedi, other

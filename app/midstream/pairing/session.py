@@ -357,7 +357,7 @@ class PairingSession:
         if self._closed or self.turns.streaming or self.status.state is SessionState.OFFLINE:
             return
         self.status.enter(SessionState.OFFLINE)
-        self.status.warn("The model server has ended; the next instruction starts it again.")
+        self.status.warn("The model server has exited; the next instruction restarts it.")
 
     async def _write_drafts(self) -> None:
         from midstream.workspace.drafts import write_drafts

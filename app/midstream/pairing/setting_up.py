@@ -1,4 +1,4 @@
-"""Setting up an endpoint: keys in the environment, pasted addresses, a key that is checked first.
+"""Setting up an endpoint: keys in the environment, pasted addresses, and checking a key first.
 
 A key is stored in the system's keyring or nowhere; the configuration file only says where it is.
 """
@@ -45,7 +45,7 @@ def pasted(text: str, settings: Settings) -> Profile:
         UsageError: It is no address.
     """
     text = text.strip()
-    wrong = UsageError("That is no address; paste one such as https://HOST/v1.")
+    wrong = UsageError("That is not an address; paste one such as https://HOST/v1.")
     if not text or " " in text or not text.isprintable():
         raise wrong
     try:
@@ -59,7 +59,7 @@ def pasted(text: str, settings: Settings) -> Profile:
     if not host:
         raise wrong
     if parts.scheme not in ("http", "https", "ws", "wss"):
-        raise UsageError(f"{parts.scheme}:// is no address of a model server; use https://.")
+        raise UsageError(f"{parts.scheme}:// is not the address of a model server; use https://.")
     if "@" in parts.netloc:
         raise UsageError("Leave the name and password out of the address; a key is asked for.")
     path = parts.path.rstrip("/")
@@ -133,8 +133,8 @@ def keep_key(
         why = error.problem + (f" ({error.remedy})" if error.remedy else "")
         return (
             replace(profile, key_env=variable, keyring=None),
-            f"{why.rstrip('.')}, so the key is written nowhere and forgotten when you quit; "
-            f"export {variable} to have it next time.",
+            f"{why.rstrip('.')}, so the key is not saved and is forgotten when you quit; export "
+            f"{variable} to use it next time.",
         )
     return (
         replace(profile, key_env=None, keyring=SERVICE),

@@ -1,4 +1,4 @@
-"""Similar edits: the other places that need a change which was made in one place.
+"""Similar edits: other places that need a change which was made in one place.
 
 A user renames one use of a name, or replaces one literal; the other uses need the same.  The
 change is derived from two versions of a file, and the places from the newer one.  Only what can be

@@ -272,12 +272,12 @@ class FilesTouched:
 
 @dataclass(frozen=True, slots=True)
 class AgentHeld:
-    """An agent waits for the decision about an edit, or does not wait any more."""
+    """An agent waits for the decision about an edit, or no longer waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSwitched:
-    """What other programs write is reviewed from now on, or not any more."""
+    """The review of other programs' changes was turned on or off."""
 
     on: bool
 

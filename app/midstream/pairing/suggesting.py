@@ -1,4 +1,4 @@
-"""What to try first in a folder: a few small edits that its own files would gain from."""
+"""What to try first in a folder: a few small edits that would improve its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that reads two versions of a file and says where the second breaks its syntax."""
+"""A process that parses two versions of a file and reports where the second breaks its syntax."""
 
 from __future__ import annotations
 

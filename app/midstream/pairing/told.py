@@ -1,4 +1,4 @@
-"""What a person is told once: what the built-in model is for, and what is sent to which host.
+"""Notices shown once: what the built-in model is for, and what is sent to which host.
 
 Which of it was told is kept in the state folder, so that no later session says it again.
 """
@@ -82,7 +82,7 @@ def about_built_in(larger: str) -> str:
 def what_is_sent(url: str) -> str:
     """What an endpoint off this machine is sent, as a sentence."""
     return (
-        f"{urlsplit(url).hostname or url} gets each instruction with the files it is about, "
+        f"{urlsplit(url).hostname or url} receives each instruction with the files it is about, "
         "their uncommitted changes, AGENTS.md and the like, what you name with @, and your "
         "decisions so far; what you have not sent stays here."
     )

@@ -1,4 +1,4 @@
-"""The turns of a session: instruct the model, redirect, stop or queue, and what was asked so far.
+"""The turns of a session: instruct, redirect, stop or queue, and the instructions so far.
 
 This module puts the turn together from its parts: ``request`` (what is sent), ``turn`` (the
 coroutine that runs turns, and what it needs).
@@ -308,7 +308,7 @@ class Turns(Sequence[Turn]):
 
     @property
     def effort(self) -> str:
-        """How much is done for an answer: ``auto``, ``low``, ``medium``, ``high`` or ``xhigh``.
+        """The effort per answer: ``auto``, ``low``, ``medium``, ``high`` or ``xhigh``.
 
         Setting another value raises ``UsageError``.
         """
@@ -427,7 +427,7 @@ class Turns(Sequence[Turn]):
 
     @property
     def context(self) -> Context:
-        """What was sent along with the last instruction."""
+        """The context sent with the last instruction."""
         return self._answers.context
 
     @property

@@ -1,4 +1,4 @@
-"""A unified diff that is written while the rewrite still streams.
+"""A unified diff that is written while the rewrite is still streaming.
 
 A group of changes is written as soon as no later change can join it, so the output is a valid patch
 at every moment.  Line terminators are those that the file has and will have.

@@ -1,4 +1,4 @@
-"""What the commands of plain mode do: each calls the session and says what came of it."""
+"""The commands of plain mode: each calls the session and reports the outcome."""
 
 from __future__ import annotations
 
@@ -403,7 +403,9 @@ class PlainCommands:
     async def _next(self, _: str) -> None:
         step = self._session.chat.steps.next
         if not step:
-            raise UsageError("There is no step of a plan that has not begun; plan TEXT makes one.")
+            raise UsageError(
+                "No step of the plan is left to carry out; plan TEXT makes a new plan."
+            )
         self._say(f"Next: {step}")
         self._asked = step
         await self._instruct(step, self._lines)

@@ -1,4 +1,4 @@
-"""The conversation with the model in plain mode: asking, printing what is answered, taking code."""
+"""The conversation with the model in plain mode: asking, printing answers, taking code."""
 
 from __future__ import annotations
 
@@ -75,9 +75,12 @@ class Conversing:
             self._asked = question
             yield f"{chat.title} wants to look at files of this folder: {question.use.call.title}"
             if self._terminal:
-                yield "look yes lets it, in this session, look no does not; it can change nothing."
+                yield (
+                    "look yes allows it for this session, look no does not; it cannot change "
+                    "anything."
+                )
             else:
-                yield "It may not; a line `look yes` before the question lets it."
+                yield "Not allowed; enter `look yes` before the question to allow it."
                 chat.allow(on=False)
         if len(chat.entries) < self._entry:
             self._entry = self._printed = 0
@@ -101,7 +104,7 @@ class Conversing:
     async def renew(self, _: str) -> None:
         """Begin a new conversation."""
         await self._session.chat.clear()
-        self._say("A new conversation: nothing said before is sent any more.")
+        self._say("New conversation: earlier messages are no longer sent.")
 
     async def look(self, rest: str) -> None:
         """Let the model look at files of the folder, or not."""
@@ -123,11 +126,11 @@ class Conversing:
                 return rest
             steps.replace(written)
         if not steps:
-            raise UsageError("There is no plan; plan TEXT has one made.")
+            raise UsageError("There is no plan; plan TEXT asks for one.")
         if rest == "edit":
             command = editor_command() if self._terminal else None
             if command is None:
-                raise UsageError("EDITOR names no editor; plan 1. TEXT 2. TEXT sets the steps.")
+                raise UsageError("EDITOR is not set; plan 1. TEXT 2. TEXT sets the steps.")
             edited = await asyncio.to_thread(edit_text, command, f"{steps.text}\n", "plan.md")
             if written := written_steps(edited or ""):
                 steps.replace(written)
@@ -143,7 +146,7 @@ class Conversing:
         """
         blocks = self._blocks
         if not blocks:
-            raise UsageError("The last answer shows no code that could become hunks.")
+            raise UsageError("The last answer contains no code that can become hunks.")
         if not rest and len(blocks) > 1:
             self._say(f"{counted(len(blocks), 'block')} of code; take 1 makes hunks of the first.")
             for number, block in enumerate(blocks, 1):

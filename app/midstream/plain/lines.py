@@ -54,7 +54,7 @@ def started(turn: Turn) -> str:
 
 
 def ended(turn: Turn, waiting: int) -> str:
-    """What came of it."""
+    """The outcome of a turn."""
     verb = {TurnStatus.STOPPED: "Stopped", TurnStatus.FAILED: "Failed"}.get(turn.status, "Done")
     if turn.status is TurnStatus.FAILED and turn.error:
         return f"Failed: {turn.error}"

@@ -1,4 +1,4 @@
-"""Commands of plain mode about the model and what works beside it: which, how hard, what was sent.
+"""Commands of plain mode about the model and its surroundings: choice, effort, what was sent.
 
 Each says what came of it.
 """
@@ -68,7 +68,7 @@ class ModelCommands:
             self._say(what_is_sent(profile.url))
 
     async def effort(self, rest: str) -> None:
-        """Tell or set how much is done for an answer.
+        """Show or set the effort per answer.
 
         Raises:
             UsageError: The model has no such level.
@@ -83,10 +83,10 @@ class ModelCommands:
             self._say(f"Effort {turns.effort}; there are {', '.join(levels)}.")
 
     async def sent(self, _: str) -> None:
-        """Tell what went with the last instruction, and what was cut or left out."""
+        """Show what was sent with the last instruction, and what was cut or left out."""
         context = self._session.turns.context
         if not context.parts:
-            self._say("Nothing was sent yet.")
+            self._say("Nothing has been sent yet.")
             return
         for part in context.parts:
             self._say(f"{part.name}: {part.facts.strip()}")
@@ -95,7 +95,7 @@ class ModelCommands:
             self._say(f"Left out: {each}")
 
     async def failures(self, _: str) -> None:
-        """Tell the edits of this session that did not match their file, and why."""
+        """Show the edits of this session that did not match their file, and why."""
         turns = [turn for turn in self._session.turns if turn.failures]
         if not turns:
             self._say("Every edit of this session matched its file.")
@@ -113,7 +113,7 @@ class ModelCommands:
         on = not background.continuous if not rest else rest == "on"
         await background.set_continuous(on=on)
         self._say(
-            "Saving a change asks for follow-up edits from now on."
+            "From now on, saving a change asks for follow-up edits."
             if on
             else "Continuous mode is off."
         )
@@ -130,16 +130,16 @@ class ModelCommands:
             self._say(f"The review of what other programs write is {_STATE[on]} already.")
         elif on:
             await review.start(since_commit=False)
-            self._say("What other programs write from now on waits for your decisions.")
+            self._say("Changes by other programs now wait for your decision.")
         else:
             review.stop()
-            self._say("What other programs write is taken as it is from now on.")
+            self._say("Changes by other programs are no longer reviewed.")
 
     async def put_back(self, _: str) -> None:
         """Put back at once what waits until another program has stopped writing."""
         session = self._session
         if not session.hunks.postponed():
-            self._say("No hunk waits to be put back.")
+            self._say("No hunk is waiting to be put back.")
         elif count := await session.files.put_backs.apply():
             self._say(f"{counted(count, 'hunk')} put back; undo takes it back.")
 
@@ -147,7 +147,7 @@ class ModelCommands:
         """Print the message for the agent about what was put back, or let its hooks tell it."""
         feedback = self._session.feedback
         if not feedback.waiting:
-            self._say("There is nothing put back that the agent does not know of.")
+            self._say("The agent already knows everything that was put back.")
         elif self._session.gate.heard:
             feedback.approve()
             self._say("The agent is told with its next edit, or when it wants to stop.")

@@ -1,4 +1,4 @@
-"""What a line means: a command with its arguments, or an instruction for the model.
+"""The meaning of a line: a command with its arguments, or an instruction for the model.
 
 A line is a command only if its first word is one and the rest fits it, so that "show the total at
 the end" is an instruction and "show 3" is not.  Commands on hunks come from the table of actions.
@@ -60,72 +60,72 @@ WORDS: Final = (
     *(_hunk_word(action, action.hunk) for action in ACTIONS if action.hunk is not None),
     Word("hunks", "hunks", "list the undecided hunks"),
     Word("show", "show 3, show FILE, show FILE:10-20", "read a hunk or lines again", _PLACE + "|"),
-    Word("diff", "diff", "the undecided hunks as a patch"),
+    Word("diff", "diff", "print the undecided hunks as a patch"),
     Word("undo", "undo", "undo the last decision, on disk as well"),
-    Word("redo", "redo", "redo it"),
+    Word("redo", "redo", "redo the decision that was undone"),
     Word(
         "commit",
         'commit, commit "MESSAGE"',
-        "commit what was accepted; without a message, with what you asked for",
+        "commit what was accepted; the default message is made from your instructions",
         '(?:".+")?',
     ),
-    Word("stop", "stop", "stop the model; settled hunks stay", "", True),
+    Word("stop", "stop", "stop the model; settled hunks are kept", "", True),
     Word("redirect", "redirect TEXT", "stop, keep settled hunks, continue differently", ".+", True),
     Word("queue", "queue TEXT", "send when the answer ends", ".+", True),
-    Word("open", "open FILE, open FILE:10-20", "what the next instruction is about", _PLACE),
-    Word("files", "files", "the files of this folder"),
+    Word(
+        "open", "open FILE, open FILE:10-20", "choose what the next instruction applies to", _PLACE
+    ),
+    Word("files", "files", "list the files of this folder"),
     Word("allow", "allow", "send the files you were asked about"),
     Word(
         "model",
         "model, model NAME",
-        "the models; use one from the next instruction on",
+        "list the models, or switch to one",
         r"\S*[^\s.,]|",
     ),
     Word(
         "effort",
         "effort, effort high",
-        "how much is done for an answer",
+        "show or set how much work goes into an answer",
         "(?:auto|low|medium|high|xhigh)?",
     ),
-    Word("sent", "sent", "what went with the last instruction, and what was cut"),
-    Word("failures", "failures", "edits that did not match the file, and why"),
+    Word("sent", "sent", "show what was sent with the last instruction, and what was cut"),
+    Word("failures", "failures", "show the edits that did not match the file, and why"),
     Word(
         "continuous",
         "continuous on",
-        "follow-up edits whenever you save; off ends it",
+        "suggest follow-up edits whenever you save, or stop (off)",
         "(?:on|off)?",
     ),
-    Word(
-        "review", "review on", "what other programs write waits for you; off ends it", "(?:on|off)?"
-    ),
-    Word("putback", "putback", "put back now what waits until another program has stopped writing"),
+    Word("review", "review on", "review what other programs write, or stop (off)", "(?:on|off)?"),
+    Word("putback", "putback", "put back now, without waiting for the other program"),
     Word("tell", "tell", "tell the agent what was put back, and why"),
     Word(
         "check",
         "check, check proposed, check stop",
-        "run the project's tests; proposed: in a copy with the undecided hunks",
+        "run the project's tests; proposed: in a copy that includes the undecided hunks",
         "(?:(?:proposed )?yes|proposed|stop)?",
         True,
     ),
     Word(
         "places",
         "places, places 2",
-        "the places that the tests found, and what they printed",
+        "list the places that failed, or show one with its output",
         r"\d*",
     ),
     Word("mend", "mend 2", "ask the model to fix what failed at a place", r"\d+"),
-    Word("take", "take, take 2", "make hunks of code in the last answer", r"\d*"),
+    Word("take", "take, take 2", "turn code in the last answer into hunks", r"\d*"),
     Word(
         "plan",
         "plan, plan TEXT, plan edit, plan 1. A 2. B",
-        "the plan; have one made, change it in $EDITOR, or write it",
+        "show the plan, ask for one, edit it in $EDITOR, or write it yourself",
         ".*",
     ),
     Word("next", "next", "carry out the next step of the plan"),
-    Word("look", "look yes, look no", "whether the model may look at files", "yes|no", True),
-    Word("new", "new", "begin a new conversation; nothing said before is sent any more"),
-    Word("do", "do TEXT", "an instruction that starts with a command's word", ".+"),
-    Word("help", "help", "this list"),
+    Word("look", "look yes, look no", "allow the model to look at files, or not", "yes|no", True),
+    Word("new", "new", "start a new conversation; earlier messages are no longer sent"),
+    Word("do", "do TEXT", "send an instruction that starts with a command's name", ".+"),
+    Word("help", "help", "show this list"),
     Word("quit", "quit", "leave; undecided hunks are kept"),
 )
 BY_NAME: Final = {word.name: word for word in WORDS}
@@ -186,6 +186,6 @@ def help_lines() -> list[str]:
     width = max(len(word.form) for word in WORDS)
     return [
         *(f"{word.form:<{width}}  {word.help}" for word in WORDS),
-        f"{'? TEXT':<{width}}  ask the model; it answers in words and changes nothing",
+        f"{'? TEXT':<{width}}  ask the model a question; no file is changed",
         f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines; show 3 numbers them",
     ]

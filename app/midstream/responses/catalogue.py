@@ -1,4 +1,4 @@
-"""Which models an endpoint says it has: one GET, bounded in time and size.
+"""The models that an endpoint lists: one GET, bounded in time and size.
 
 Every ``/v1/models`` has names. How many tokens a model reads and what it costs stand in different
 fields with each server, and most leave them out. Nothing is kept here.

@@ -445,7 +445,7 @@ class Client:
             self._stop_rung = "drop"
         self._lane.end(turn, Finished("incomplete", "interrupted", TokenUsage(), ""))
         self._leave()
-        self._recover("it was left to stop a response")
+        self._recover("it was closed to stop a response")
 
     def _recover(self, reason: str) -> None:
         """After a lost connection: fail the responses that had begun, resend the others."""

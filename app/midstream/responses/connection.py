@@ -1,4 +1,4 @@
-"""Connections to a server: what the client needs of one (`Link`), and the WebSocket.
+"""Connections to a server: the interface that the client needs (`Link`), and the WebSocket.
 
 Nothing is retried here and no response is known here; `midstream.responses.client` does both.
 `midstream.responses.http_link` is the other kind of link.

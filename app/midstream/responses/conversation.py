@@ -1,4 +1,4 @@
-"""What a conversation consists of on this side of the wire, and how its entries are sent.
+"""The entries of a conversation on the client side, and how they are sent.
 
 Messages are pairs of role and text, because most of the program needs nothing else. A call of a
 custom tool and its output are entries of their own: a server goes on from a call only with an
@@ -26,7 +26,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answered to a call."""
+    """The output of a tool call."""
 
     call_id: str
     output: str

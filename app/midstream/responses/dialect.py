@@ -1,4 +1,4 @@
-"""The kinds of endpoints: everything that differs between them, one record each.
+"""The kinds of endpoints, with one record for everything in which they differ.
 
 Only what is documented or was observed. Adding a kind means a name in `EndpointKind` and a record
 in `DIALECTS`; settings, pages, `doctor` and the client read the record.
@@ -38,7 +38,7 @@ ANTHROPIC_VERSION: Final = "2023-06-01"
 
 @dataclass(frozen=True, slots=True)
 class ChatQuirks:
-    """How a server's Chat Completions differ from what every server takes.
+    """How a server's Chat Completions differ from what all servers accept.
 
     Text of reasoning needs no entry: ``reasoning_content`` (DeepSeek, xAI, llama.cpp, SGLang, older
     vLLM), ``reasoning`` (Cerebras, Groq, OpenRouter, Ollama, MLX, vLLM since 0.12), content parts

@@ -1,4 +1,4 @@
-"""Where a model is served and what kind of server that is.
+"""Where a model is served, and which kind of server serves it.
 
 Holds facts only: no connection, no key lookup (settings do that) and no model list.
 """

@@ -1,4 +1,4 @@
-"""What a response stream tells its reader, and how the server's frames are read.
+"""Events of a response stream, and how they are parsed from the server's frames.
 
 Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
 fields the client uses, unknown types and fields ignored); `Started`, `Progress`, `Delta`,

@@ -1,4 +1,4 @@
-"""What every API over HTTP has: how a request is written, and how its answer is read.
+"""What all HTTP APIs share: how a request is built, and how its answer is read.
 
 The client asks in the terms of the Responses API and acts on its events. An `HttpApi` translates
 both ways, so that stopping, redirecting and counting are the same with each of them.
@@ -28,7 +28,7 @@ class AnswerReader(Protocol):
     """Reads one answer."""
 
     def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        """What a server-sent event means.
+        """The meaning of a server-sent event.
 
         Raises:
             ValueError: It is not what this API sends.
@@ -36,7 +36,7 @@ class AnswerReader(Protocol):
         ...
 
     def end(self) -> list[ServerEvent]:
-        """What the end of the answer means; nothing if it came too early."""
+        """The meaning of the answer's end; nothing if it came too early."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Requests over HTTP: one for each response, with server-sent events back.
+"""Requests over HTTP: one per response, with server-sent events in return.
 
 Nothing can be said to a running response here: it is stopped by leaving the request, which ends the
 generation, and its cost, on every server that was tried (docs/compatibility.md). Every request
@@ -49,7 +49,7 @@ _MOST_KEPT_BYTES: Final = 65_536
 
 
 class ApiChoice:
-    """Which of an endpoint's APIs is spoken: the first one that it has, found out by asking.
+    """The API spoken with an endpoint: the first one that it supports, found by trying.
 
     Attributes:
         chosen: Whether a request was answered.
@@ -71,7 +71,7 @@ class ApiChoice:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """What was asked for so far, as a person calls it."""
+        """The APIs tried so far, by their display names."""
         return tuple(APIS[name].title for name in self._names[: self._at + 1])
 
     @property

@@ -1,4 +1,4 @@
-"""Keys of endpoints in the system's keyring, through the optional package ``keyring``.
+"""Endpoint keys in the system's keyring, through the optional package ``keyring``.
 
 Reading and writing may open a window of the system's, so both are called from a thread. Nothing
 else of Midstream keeps a key.

@@ -217,7 +217,7 @@ class Lane:
             self.end(turn, failure(response.error, ErrorCode.SERVER_ERROR, fallback), response)
             return
         if turn.stop is None and not self._complete(turn, response):
-            sentence = "The model server's text does not add up; try again."
+            sentence = "The model server's text is inconsistent; try again."
             self.end(turn, Failed(ErrorCode.TEXT_MISMATCH, sentence), response)
             return
         details = response.incomplete_details

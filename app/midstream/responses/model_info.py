@@ -1,4 +1,4 @@
-"""What a server says about its model, parsed once where the metadata arrives.
+"""A server's description of its model, parsed once where the metadata arrives.
 
 On the wire these are strings: `/v1/models` of a Midstream server has them as `metadata`, and the
 `metadata` of its responses has them again as `midstream.<name>`. Other servers say none of this;
@@ -35,7 +35,7 @@ class Pacing:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known about a model; the defaults describe an unknown one.
+    """The known facts about a model; the defaults describe an unknown one.
 
     Attributes:
         prompt: Prompt style: "chat", "edit-..." (trained to rewrite regions), or another.

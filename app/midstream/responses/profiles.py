@@ -1,4 +1,4 @@
-"""Endpoints as a person configures them: where, which model, which key, at which price.
+"""Endpoints as a user configures them: address, model, key and price.
 
 Holds facts and finds the key; it reads no configuration file, opens no connection and never keeps
 or shows a key.

@@ -1,4 +1,4 @@
-"""What a model server's HTTP refusal means: one sentence with what it said and the way out."""
+"""Explains an HTTP refusal of a model server: one sentence with its message and a way out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Refusal:
         if self.lacks_route:
             return self._without_api()
         if status == 429:
-            return f"{where} has had enough requests (HTTP {status}{quote}).{self._later}"
+            return f"{where} has received too many requests (HTTP {status}{quote}).{self._later}"
         sentence = f"{where} refused the request (HTTP {status}{quote})"
         if self.endpoint.model:
             return f"{sentence}."

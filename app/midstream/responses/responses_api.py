@@ -1,4 +1,4 @@
-"""The Responses API over HTTP, whatever an engine leaves out of it."""
+"""The Responses API over HTTP, tolerant of what engines leave out."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from midstream.responses.events import (
 
 
 class Control(Protocol):
-    """What a stream asks of its connection."""
+    """What a stream requires of its connection."""
 
     async def stop(self, stream: Stream, *, keep: bool) -> None: ...
 

@@ -1,5 +1,5 @@
-"""Who may talk to the server: the bearer token and the ``Origin`` rule, before anything else looks
-at a request, and how many at a time.
+"""Who may use the server: the bearer token and the ``Origin`` rule, checked before anything else,
+and how many requests at a time.
 
 A browser page can open ``ws://127.0.0.1`` and post forms there, and always says where it comes
 from; programs do not send ``Origin``. So a request with an origin that was not allowed by name is

@@ -148,7 +148,7 @@ def create_app(
     async def response_one(request: Request) -> Response:
         if request.query_params.get("stream") == "true":
             raise RequestError(
-                "A stored response is not streamed again; leave out stream.", param="stream"
+                "A stored response cannot be streamed again; leave out stream.", param="stream"
             )
         return JSONResponse(await service.stored.response(request.path_params["id"]))
 

@@ -1,4 +1,4 @@
-"""An edit model behind a client that has the files and tools for them, as Codex does.
+"""An edit model behind a client that has the files and the tools for them, such as Codex.
 
 Such a client asks in words, and expects calls of its tools. The next step follows from the
 conversation alone:
@@ -52,7 +52,7 @@ _LONGEST_REPORT: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ClientStep:
-    """What comes next in the work of an edit model with its client's tools.
+    """The next step in the work of an edit model with its client's tools.
 
     Attributes:
         call: The call that everything written belongs to; None for a message.

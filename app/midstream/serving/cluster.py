@@ -74,7 +74,7 @@ _REPORT_SECONDS = 20.0
 
 
 class Shared(ResponseShelf):
-    """What the replicas share; an actor of Ray."""
+    """The state that replicas share; a Ray actor."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -132,7 +132,7 @@ class SharedByRay:
             return await answer
         except self._ray.exceptions.RayError as error:
             raise RequestError(
-                "What the replicas share cannot be reached; try again in a moment.",
+                "The replicas' shared state cannot be reached; try again in a moment.",
                 code="server_error",
                 status=503,
             ) from error
@@ -140,7 +140,7 @@ class SharedByRay:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """How the deployment is made.
+    """The options of the deployment.
 
     Attributes:
         source: The model; its folder must be at the same place on every machine.

@@ -404,7 +404,7 @@ class ServerConnection:
         if not turn.active:
             return "response_not_active", "The response is ending already."
         if len(turn.steers) >= self._limits.pending_steers:
-            return "too_many_pending_steers", "Too many instructions wait for this response."
+            return "too_many_pending_steers", "Too many instructions are waiting for this response."
         return "", ""
 
     # The end.

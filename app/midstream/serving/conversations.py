@@ -1,4 +1,4 @@
-"""What a response leaves behind so that the next one can go on from it.
+"""The stored state of a response, from which the next one can continue.
 
 Holds texts only; the model's cache of attention states belongs to the engine, which finds the
 common prefix by itself.
@@ -41,7 +41,7 @@ class StoredConversation:
 
 
 class Kept(Protocol):
-    """What a `ResponseCache` holds."""
+    """An entry of a `ResponseCache`."""
 
     @property
     def response_id(self) -> str:
@@ -58,7 +58,7 @@ KeptT = TypeVar("KeptT", bound=Kept)
 
 
 class ResponseCache(Generic[KeptT]):
-    """What responses left behind, the ones used last, bounded in number and size.
+    """The stored state of the most recently used responses, bounded in number and size.
 
     Args:
         entries: Responses to hold at most.

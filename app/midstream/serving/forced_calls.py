@@ -1,4 +1,4 @@
-"""Calls that a request leaves no choice but to make.
+"""Tool calls that a request makes mandatory.
 
 What the model writes is read as the call's input, or refused in a sentence: a client that forces a
 call must never get something else in its place.

@@ -1,4 +1,4 @@
-"""How much of everything one peer may ask for, and how a rate is counted."""
+"""Limits on what one peer may ask for, and how rates are counted."""
 
 from __future__ import annotations
 

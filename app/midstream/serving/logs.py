@@ -1,4 +1,4 @@
-"""What the server writes to its log: its own faults, and nothing that a peer has sent.
+"""The server's log: its own faults, and nothing that a peer has sent.
 
 A log must not fill up because of garbage requests, and must not contain prompts. A line for each
 request is optional (`midstream serve --log-requests`) and never quotes the prompt.

@@ -1,4 +1,4 @@
-"""Counters of the server in Prometheus' text format; nothing about what was asked or answered.
+"""Server counters in Prometheus' text format, without any content of requests or answers.
 
 A server counts for itself. The replicas of a cluster show each other's counters as well, each with
 its name as the label ``replica``, because Prometheus reaches any one of them.
@@ -111,7 +111,7 @@ class Metrics:
             "midstream_first_text_seconds", "Time from created to the first text event."
         )
         self.waiting = Histogram(
-            "midstream_queue_seconds", "Time from created until the engine took the response up."
+            "midstream_queue_seconds", "Time from created until the engine started the response."
         )
 
     def families(self, *, connections: int, generations: int) -> list[Family]:
@@ -119,7 +119,7 @@ class Metrics:
 
         Args:
             connections: Open WebSockets.
-            generations: Generations that run or wait.
+            generations: Running and waiting generations.
         """
         ended: list[tuple[str, Labels, float]] = [
             ("", (("status", status), ("reason", reason)), count)
@@ -130,16 +130,20 @@ class Metrics:
         ]
         return [
             _gauge("connections", "Open WebSocket connections.", connections),
-            _gauge("generations", "Generations that run or wait.", generations),
+            _gauge("generations", "Running and waiting generations.", generations),
             Family("midstream_responses_total", "counter", "Ended responses.", ended),
             Family(
                 "midstream_tokens_total",
                 "counter",
-                "Tokens; cached ones are part of the input.",
+                "Tokens; cached ones count as input.",
                 tokens,
             ),
             _counter("text_events_total", "Text events sent.", self.text_events),
-            _counter("prefill_seconds_total", "Time reading input.", self.prefill_seconds),
+            _counter(
+                "prefill_seconds_total",
+                "Time spent processing input (prefill).",
+                self.prefill_seconds,
+            ),
             _counter("decode_seconds_total", "Time generating.", self.decode_seconds),
             self.first_text.family(),
             self.waiting.family(),

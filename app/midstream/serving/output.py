@@ -1,4 +1,4 @@
-"""What a model writes, as the output items of one response and the events that build them.
+"""A model's output as the output items of one response, and the events that build them.
 
 Knows which item is open and which are complete; sends nothing.
 """

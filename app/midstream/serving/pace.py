@@ -1,4 +1,4 @@
-"""Slows a text model down: the same text, later.
+"""Slows a text model down: the same text, but later.
 
 Either to a reading pace (a limit of tokens per second), or to the simulated pace of another machine
 (every token when it would be due there). Nothing gets faster: a model slower than the pace is
@@ -35,7 +35,7 @@ The model that runs may spend one token on a whole unchanged line, which no othe
 
 
 class Timetable(Protocol):
-    """When the text of one generation may be passed on."""
+    """The times at which the text of one generation may be passed on."""
 
     def parts(self, piece: Piece) -> list[Piece]:
         """A piece as it would come token by token."""

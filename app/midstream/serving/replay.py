@@ -1,5 +1,4 @@
-"""A text model without a model: scripted text at a given pace, for tests, screenshots and
-benchmarks.
+"""A scripted stand-in for a text model, at a given pace, for tests, screenshots and benchmarks.
 
 A script file is a JSON list; the first entry whose ``match`` (a regular expression, searched
 without regard to case)

@@ -1,4 +1,4 @@
-"""Reading what a peer asks for: ``response.create``, ``response.interrupt`` and ``response.steer``.
+"""Parses client events: ``response.create``, ``response.interrupt`` and ``response.steer``.
 
 A field that is known and wrong is refused with its name; a field that is unknown is ignored,
 because other clients send many. Says nothing about whether the request can be served.
@@ -65,7 +65,7 @@ class RequestError(Exception):
 
 
 class Reasoning(msgspec.Struct, frozen=True):
-    """How hard to think; other fields are ignored."""
+    """The reasoning effort; other fields are ignored."""
 
     effort: str | None = None
 

@@ -1,4 +1,4 @@
-"""What other people's clients need of a model that rewrites marked regions and nothing else.
+"""Adapts a model that only rewrites marked regions to the requests of other clients.
 
 Such a model is asked with a region, and its answer is the region's new text. A client of the
 Responses API asks with an instruction and a fenced code block, goes on from the answer in words,

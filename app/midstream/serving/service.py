@@ -63,7 +63,7 @@ class Service:
         self.stored = StoredResponses(limits, shelf)
 
     async def leave(self) -> None:
-        """Tell all connections that the server is about to end."""
+        """Tell all connections that the server is about to shut down."""
         self.leaving.set()
         self.news.set()
         await self.stored.close()
@@ -72,7 +72,7 @@ class Service:
                 await asyncio.gather(*(tell() for tell in self.farewells), return_exceptions=True)
 
     def check(self) -> None:
-        """Raise if the server cannot generate any more.
+        """Raise if the server can no longer generate.
 
         Raises:
             RuntimeError: The thread of a model has died.

@@ -1,4 +1,6 @@
-"""Which model a server process is to load: plain values that can cross to another process."""
+"""The model that a server process is to load, as plain values that can be passed to another
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses that outlive their request: to go on from, to retrieve, to run in the background.
+"""Responses that outlive their request: to continue, to retrieve, or to run in the background.
 
 They are on a shelf: in memory, the ones used last (`Limits.stored_responses`), and as JSON, whose
 size is known. One server has a shelf of its own, the replicas of a cluster share one. A response in
@@ -59,7 +59,7 @@ class StoredResponse:
 
 
 class Shelf(Protocol):
-    """Where stored responses are; every method may raise RequestError if it cannot be reached."""
+    """A store of responses; every method may raise RequestError if it cannot be reached."""
 
     async def put(self, stored: StoredResponse) -> None:
         """Keep a response in place of what is kept of it."""
@@ -239,7 +239,7 @@ class StoredResponses:
         if (await self._find(response_id)).running and not await self._shelf.stop(response_id):
             await self._shelf.drop(response_id)
             raise RequestError(
-                "What ran this response does not answer; it is forgotten.",
+                "The replica that ran this response does not answer; the response is lost.",
                 code="server_error",
                 status=503,
             )
@@ -286,7 +286,7 @@ class StoredResponses:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """Which part of a list is wanted.
+    """The requested part of a list.
 
     Attributes:
         limit: Items at most.

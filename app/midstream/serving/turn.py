@@ -66,7 +66,7 @@ class AcceptedSteer:
 
 
 class Interrupt(Enum):
-    """What becomes of the unfinished item when a response is interrupted."""
+    """The fate of the unfinished item when a response is interrupted."""
 
     DISCARD = "discard_partial_items"
     KEEP = "keep_partial_items"

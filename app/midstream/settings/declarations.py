@@ -50,12 +50,12 @@ SESSION_EFFORTS: Final = ("auto", *EFFORTS)
 class Section(StrEnum):
     """Headings of the settings page."""
 
-    LOOKS = "Looks"
+    LOOKS = "Appearance"
     KEYS = "Keys"
     MODEL = "Built-in model"
     ENDPOINT = "Endpoint"
     ANSWERS = "Answers"
-    CARE = "Care"
+    CARE = "Safety"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +169,13 @@ class Settings:
     )
     keys: str = setting(
         "default", one_of(KEY_PRESETS), Section.KEYS,
-        "The key preset to start from; your own keys come on top.",
+        "The key preset to start from; your own keys override it.",
         "keys.preset", at_once=True,
     )
     key_binds: tuple[tuple[str, str], ...] = setting(
         (), BINDS, Section.KEYS,
-        "Your own keys by action, comma separated; an action without keys stays in the palette.",
+        "Your own keys by action, separated by commas; an action without keys stays in the "
+        "palette.",
         "keys.bind", example='[keys.bind] "hunk.accept" = "a,y"', at_once=True,
         in_environment=False,
     )
@@ -201,14 +202,15 @@ class Settings:
     pacing: str = setting(
         "off", PACING, Section.MODEL,
         "Slow the built-in server down to the simulated speed of a wafer or of GPUs running a "
-        "model of 70 billion parameters, or the model after a colon (gpu:llama3.1-8b). replay "
+        "70-billion-parameter model, or the model named after a colon (gpu:llama3.1-8b). replay "
         "writes finished answers at a wafer's speed; off does neither.",
         "model.pacing", example="gpu",
     )
     kept_mb: int = setting(
         512, MEGABYTES, Section.MODEL,
-        "Megabytes of disk for what chat models of the built-in server have read, so that the next "
-        "session does not wait for it again; 0 keeps nothing.", "model.kept_mb",
+        "Megabytes of disk for the saved KV caches of the built-in server's chat models, so that "
+        "the next session need not process the same text again; 0 saves nothing.",
+        "model.kept_mb",
     )
     endpoints: tuple[Profile, ...] = ()
     broken_endpoints: tuple[tuple[str, str], ...] = ()
@@ -231,8 +233,8 @@ class Settings:
     endpoint_transport: Transport | None = setting(
         None, one_of(TRANSPORTS), Section.ENDPOINT,
         "How to speak to the endpoint: the Responses API over a WebSocket or over HTTP (sse), Chat "
-        "Completions (chat), Anthropic's Messages (messages), or auto, which asks for what its "
-        "kind may have.",
+        "Completions (chat), Anthropic's Messages (messages), or auto, which tries those that "
+        "its kind may support.",
         "endpoint.transport", none="the one in its profile", example="chat",
     )
     endpoint_token_env: str | None = setting(
@@ -243,14 +245,15 @@ class Settings:
     effort: str = setting(
         "auto", one_of(SESSION_EFFORTS), Section.ANSWERS,
         "How much work goes into an answer: one pass (low), checks and one repair (medium), "
-        "several ranked candidates (high, xhigh). A hosted model receives the effort instead; "
-        "none, minimal and max have a meaning only there.",
+        "several ranked candidates (high, xhigh). A hosted model receives the effort as a "
+        "parameter instead; none, minimal and max apply only there.",
         at_once=True,
     )
     check_command: str | None = setting(
         None, TEXT, Section.ANSWERS,
-        "The project's own quick test. A key runs it; at high effort it ranks candidates, in a "
-        "temporary copy of the folder.", none="what the folder suggests, once confirmed",
+        "The project's test command. The checks page runs it; at high effort it ranks candidates "
+        "in a temporary copy of the folder.",
+        none="what the folder suggests, once confirmed",
         example="pytest -q",
     )
     check_after_accepts: bool = setting(
@@ -259,20 +262,22 @@ class Settings:
     )
     project_instructions: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
-        "Send AGENTS.md, CLAUDE.md and .cursorrules of the folder along to chat models.",
+        "Send the folder's AGENTS.md, CLAUDE.md and .cursorrules to chat models.",
     )
     related_code: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
-        "Send definitions that the place uses, and the places that use it, along to chat models.",
+        "Send related code to chat models: definitions that the target uses, and places that use "
+        "it.",
     )
     tools: str = setting(
         "always", one_of(("off", "questions", "always")), Section.ANSWERS,
-        "When a hosted model may look at files, searches, definitions and git before it answers, "
-        "once you have allowed it in the session: never, for questions only, or always.",
+        "Whether a hosted model may read files, search, look up definitions and use git before "
+        "it answers, once you have allowed it in the session: never, for questions only, or "
+        "always.",
     )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
-        "Carry out comments that begin or end with AI! when a file with one is saved.",
+        "Carry out comments that begin or end with AI! when their file is saved.",
     )
     continuous: bool = setting(
         False, BOOLEAN, Section.ANSWERS,
@@ -305,7 +310,7 @@ class Settings:
     )
     hold_s: float = setting(
         570.0, number(1, 570, "1 to 570 seconds"), Section.CARE,
-        "An agent that waits for a decision is told to come back later after so many seconds.",
+        "Seconds that an agent waits for a decision before it is told to come back later.",
         "agents.hold_s",
     )
     feedback: str = setting(

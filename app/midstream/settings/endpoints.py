@@ -1,5 +1,6 @@
 # ruff: noqa: E501 (the table is read by columns)
-"""The tables ``[endpoints.NAME]`` of the user's file: their fields, declared once, and a reader.
+"""The tables ``[endpoints.NAME]`` of the user's file: their fields, declared once, and their
+reader.
 
 The settings page and ``docs/settings.md`` are made from `ENDPOINT_FIELDS` as well.
 """
@@ -56,11 +57,11 @@ class EndpointField:
 # fmt: off
 ENDPOINT_FIELDS: Final = (
     EndpointField("kind", one_of(DIALECTS), "the kind of server", lambda p: p.kind),
-    EndpointField("url", URL, "address, up to and including the version", lambda p: p.url),
+    EndpointField("url", URL, "address, including the version", lambda p: p.url),
     EndpointField("model", TEXT, "the model to request", lambda p: p.model),
-    EndpointField("key_env", TEXT, "environment variable with the key", lambda p: p.key_env),
-    EndpointField("keyring", TEXT, "service whose key the system's keyring holds", lambda p: p.keyring),
-    EndpointField("edit_format", one_of(("auto", *edit_formats())), "how the model is asked to write edits",
+    EndpointField("key_env", TEXT, "the environment variable with the key", lambda p: p.key_env),
+    EndpointField("keyring", TEXT, "the service in the system's keyring that holds the key", lambda p: p.keyring),
+    EndpointField("edit_format", one_of(("auto", *edit_formats())), "the edit format that the model is asked to use",
                   lambda p: p.edit_format),
     EndpointField("context", TOKENS, "context length in tokens", lambda p: p.context),
     EndpointField("price_in", DOLLARS, "dollars per million input tokens", lambda p: p.price and p.price.input),

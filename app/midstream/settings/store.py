@@ -1,4 +1,4 @@
-"""Reading settings from all their places, and changing the user's configuration file.
+"""Reads settings from all their sources, and changes the user's configuration file.
 
 The places, the later winning: the user's file (``midstream/config.toml`` in the configuration
 folder), ``.midstream.toml`` in the opened folder, a table for that folder in the user's file,
@@ -37,7 +37,7 @@ Step = tuple["Source", str, object]
 
 
 class Source(StrEnum):
-    """Where the value of a setting comes from, the later ones winning."""
+    """The source of a setting's value; later ones win."""
 
     DEFAULT = "default"
     USER = "your file"

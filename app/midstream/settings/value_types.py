@@ -1,4 +1,4 @@
-"""What a setting can hold: one `ValueType` for each kind of value.
+"""The types of settings: one `ValueType` for each kind of value.
 
 Settings and endpoint fields are declared with these types.  A check takes a value as it stands in a
 TOML file, and the place where it stands.  It returns the value in the program's own type, or raises
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What a setting can hold.
+    """The type of a setting's value.
 
     Attributes:
         kind: How it is written.
@@ -222,7 +222,7 @@ URL: Final = ValueType(Kind.TEXT, _check_url, "an address")
 PACING: Final = ValueType(
     Kind.TEXT,
     _check_pacing,
-    "off, wafer, gpu or replay, the last three with a model if you like, such as gpu:llama3.1-8b",
+    "off, wafer, gpu or replay; the last three optionally with a model, such as gpu:llama3.1-8b",
 )
 BINDS: Final = ValueType(Kind.TABLE, _check_binds, "keys by action")
 LEVELS: Final = ValueType(Kind.TABLE, _check_levels, "halt, warn or off by rule")

@@ -1,4 +1,4 @@
-"""A compositor that renders only the widget lines a repaint will show.
+"""A compositor that renders only the widget lines that a repaint will show.
 
 On every frame, Textual's compositor renders all lines of every widget that overlaps the bounding
 box of the dirty regions; on a full screen of nested containers that is most of a frame's work.

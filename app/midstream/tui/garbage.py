@@ -1,4 +1,5 @@
-"""When cyclic garbage is collected: what is young as it comes, everything only in quiet moments.
+"""When cyclic garbage is collected: the young generation as usual, everything only in quiet
+moments.
 
 A full collection takes time in proportion to all that is in memory, some 20 ms with a file of
 100,000 lines on screen: a page that comes late.  So none happens by itself.  While text streams

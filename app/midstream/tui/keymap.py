@@ -1,4 +1,4 @@
-"""Keys: presets, the user's own keys, clashes between them, Textual bindings, escape sequences.
+"""Keys: presets, the user's own keys, conflicts between them, Textual bindings, escape sequences.
 
 The actions themselves are in ``midstream.actions``; presets and the user's keys replace key strings
 by action id.

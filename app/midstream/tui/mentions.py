@@ -1,4 +1,4 @@
-"""What an ``@`` in an instruction can become: files, folders, what these define, and some words.
+"""Completions of ``@`` in an instruction: files, folders, their definitions, and some words.
 
 Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
 is not read yet is left out, which :meth:`MentionSource.missing` says.  Shows nothing, and does not
@@ -31,14 +31,14 @@ OLD_S: Final = 30.0
 """Age from which on the definitions of the folder are read again."""
 FROM_LETTERS: Final = 2
 """Letters from which on definitions of other files are offered."""
-MORE_FILES: Final = "more comes: reading the folder"
+MORE_FILES: Final = "still reading the folder"
 """What a list says that was opened before the files of the folder are known."""
 BEGINS: Final = 100
 """What it counts that a name begins with what was typed: more than everything else together."""
 
 _WORDS: Final = {
     AtWord.DIFF: "all uncommitted changes",
-    AtWord.ERROR: "what the project's check said",
+    AtWord.ERROR: "the last failed test run",
 }
 _TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]*)$")
 _HEADER: Final = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
@@ -124,7 +124,7 @@ class MentionSource:
         self._project_read = -OLD_S
 
     def forget(self) -> None:
-        """Nothing is typed any more: files that change until the next time are read again."""
+        """Typing has ended: files that change until the next time are read again."""
         self._symbols.clear()
 
     def candidates(self, query: str) -> list[MentionChoice]:
@@ -205,7 +205,7 @@ class MentionSource:
         if not self._listed():
             return MORE_FILES
         if len(query) >= FROM_LETTERS and self._project is None:
-            return "more comes: reading definitions"
+            return "still reading definitions"
         return ""
 
     async def prepare(self, query: str) -> bool:

@@ -1,4 +1,4 @@
-"""The notice line: facts that fade, questions answered by number keys, outcomes, errors of work.
+"""The notice line: facts that fade, questions answered by number keys, outcomes, errors.
 
 The review screen and every page have a line, what decides about it, and work done in order.
 """
@@ -178,7 +178,7 @@ class Notices:
             self._fade()
 
     def pass_over(self) -> None:
-        """What was said in passing does not hold any more."""
+        """Remove a passing notice that no longer applies."""
         if self._passing:
             self._stop_fading()
             self._fade()

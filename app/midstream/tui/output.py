@@ -1,4 +1,4 @@
-"""A driver that gives the terminal its output, and the program its keys, without detours.
+"""A driver that writes to the terminal, and delivers keys to the program, without detours.
 
 Textual leaves all output to a thread, which has to get hold of the interpreter first: 0.5 ms for a
 key in a stream, and up to 5 ms while a frame is made.  Here what the terminal takes at once is
@@ -90,7 +90,7 @@ class Outlet(Thread):
         """Nothing is held back."""
 
     def run(self) -> None:
-        """Write what is kept; what no terminal takes any more is dropped."""
+        """Write the buffered output; what the terminal no longer takes is dropped."""
         target = self._file.fileno()
         while (data := self._queue.get()) is not None:
             while data:

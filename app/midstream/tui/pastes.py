@@ -1,4 +1,4 @@
-"""Chips: a few words stand for a long pasted block, or for a hunk, until the text is sent."""
+"""Chips: a few words that stand for a long pasted block, or for a hunk, until the text is sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Pastes:
         return [self._blocks[chip] for chip in chips if chip in self._blocks]
 
     def block(self, chip: str) -> str | None:
-        """What a chip stands for."""
+        """The text that a chip stands for."""
         return self._blocks.get(chip)
 
     def chips(self, line: str) -> Iterator[tuple[int, int]]:

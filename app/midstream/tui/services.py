@@ -1,4 +1,4 @@
-"""What screens and widgets may use of the application.
+"""The services of the application for screens and widgets.
 
 Screens depend on this protocol, and the application depends on the screens: never the other way
 round.  ``tui.app.MidstreamApp`` implements it.

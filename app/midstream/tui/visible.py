@@ -1,4 +1,4 @@
-"""Text made safe and honest to show: nothing from a file or a model reaches the terminal raw.
+"""Makes text safe and honest to show: nothing from a file or a model reaches the terminal raw.
 
 Control characters become their pictures, tabs become spaces, bidirectional overrides and invisible
 characters (the tools of "trojan source") become marks of one cell.  Columns are mapped, so that

@@ -1,4 +1,4 @@
-"""A wafer beside GPUs: the same model and context, each by its own formula, each with its band."""
+"""A wafer beside GPUs: the same model and context, each with its own formula and band."""
 
 from __future__ import annotations
 

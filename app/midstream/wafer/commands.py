@@ -42,11 +42,13 @@ def add_arguments(subparsers: argparse._SubParsersAction[Any]) -> None:  # pyrig
     profile.add_argument(
         "--trace", metavar="FILE", type=Path, help="write a trace that opens in Perfetto"
     )
-    profile.add_argument("--tokens", type=int, default=8, help="passes in the trace (default 8)")
-    profile.add_argument("--map", action="store_true", help="draw the wafer as well")
+    profile.add_argument(
+        "--tokens", type=int, default=8, help="forward passes in the trace (default 8)"
+    )
+    profile.add_argument("--map", action="store_true", help="also draw the wafer")
     profile.set_defaults(run=_profile)
 
-    compare = subparsers.add_parser("compare", help="the same model on wafers and GPUs")
+    compare = subparsers.add_parser("compare", help="compare the same model on wafers and GPUs")
     _model_arguments(compare)
     compare.add_argument(
         "--on", default="", metavar="LIST", help="machines, for example wse3,h200x8,b200x8"
@@ -62,7 +64,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[Any]) -> None:  # pyrig
     map_.set_defaults(run=_map)
 
     validate = subparsers.add_parser(
-        "validate", help="the frozen parameters against published rows"
+        "validate", help="compare the frozen parameters with published figures"
     )
     validate.add_argument(
         "--rows", metavar="FILE.csv", help="a table of rows (columns: see --columns)"

@@ -116,7 +116,7 @@ class CycleCost:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What an operator's price depends on besides its rectangle.
+    """Everything besides its rectangle on which an operator's price depends.
 
     ``mesh_gemm_only`` makes prefill run MeshGEMM at any cost, as WaferLLM's kernels do; otherwise
     the cheaper of MeshGEMM and stationary weights is taken.

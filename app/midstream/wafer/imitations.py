@@ -1,4 +1,4 @@
-"""What to imitate: from ``gpu`` or ``replay:llama3.1-8b`` to the pace of that model there.
+"""Pacing targets: from ``gpu`` or ``replay:llama3.1-8b`` to the rate of that model there.
 
 Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
 """

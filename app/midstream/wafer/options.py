@@ -19,7 +19,7 @@ DEFAULT_KERNELS = "cerebras-2025"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to simulate.
+    """The options of a simulation.
 
     Attributes:
         hardware: ``wse2`` or ``wse3``.

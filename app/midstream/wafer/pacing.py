@@ -1,4 +1,4 @@
-"""Pacing: when a token may be shown, so that one can feel the simulated speed.
+"""Pacing: when a token may be shown, so that the simulated speed can be experienced.
 
 A :class:`Pacer` is pure: it is given the wall time and how many tokens exist, and answers how many
 to show.  ``off`` shows everything at once; ``wafer`` and ``gpu`` release tokens at the simulated

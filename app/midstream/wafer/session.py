@@ -57,7 +57,7 @@ TRACED_PASSES = 256
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What has been run so far, on both clocks.
+    """What has run so far, on both clocks.
 
     Attributes:
         wall_s: Seconds measured on this machine inside the numerics.

@@ -1,4 +1,4 @@
-"""What the files of a folder held before a review began.
+"""The contents of a folder's files before a review began.
 
 A clean file need not be copied: its text is in the last commit.  Changed and untracked files are
 kept in memory, and so is every file of a folder without commits.  Symbolic links of such a folder

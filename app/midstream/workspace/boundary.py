@@ -1,4 +1,4 @@
-"""The boundary of a workspace: which paths may be touched at all.
+"""The boundary of a workspace: which paths may be touched.
 
 A path is resolved the way the operating system would (symlinks, ``..``), then judged by where it
 really ends.  It must end inside the root and outside anything that belongs to git.  This module

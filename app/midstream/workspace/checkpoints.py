@@ -1,4 +1,4 @@
-"""Checkpoints: the bytes that files had before each batch of writes, so that a batch can be undone.
+"""Checkpoints: the bytes of files before each batch of writes, so that a batch can be undone.
 
 A store only remembers; :class:`~midstream.workspace.files.Workspace` decides and writes.  Order
 matters: a batch is saved before its first file is touched, and forgotten if it did not happen.
@@ -32,7 +32,7 @@ _DESCRIPTION = "checkpoint.json"
 
 @dataclass(frozen=True, slots=True)
 class SavedFile:
-    """What one batch does to one file."""
+    """The effect of one batch on one file."""
 
     rel: str
     before: bytes | None

@@ -1,4 +1,4 @@
-"""What a name in a folder stands for: a file's bytes, or where a symbolic link points."""
+"""The content behind a name in a folder: a file's bytes, or the target of a symbolic link."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class LinkTarget(bytes):
-    """Where a symbolic link points, as the system has it: all that a link holds."""
+    """The target of a symbolic link, as the system stores it: all that a link contains."""
 
     __slots__ = ()
 
 
 class Entry(NamedTuple):
-    """What a name stands for.
+    """The content behind a name.
 
     Attributes:
         data: A file's bytes, or a ``LinkTarget``.

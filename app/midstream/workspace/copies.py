@@ -1,4 +1,4 @@
-"""Throw-away copies of a folder, for commands that are to see other texts than the disk has.
+"""Temporary copies of a folder, for commands that should see other texts than those on disk.
 
 A copy has the files that git lists, and the ignored ones that lie beside them (a generated version
 file, a built extension module). Folders of installed dependencies are linked: they are large, and
@@ -80,7 +80,9 @@ def make_copy(
     _remove_stale()
     listed, notice = list_files(root)
     if notice:
-        raise CopyRefusedError("This folder has too many files to copy", "accept, then run")
+        raise CopyRefusedError(
+            "This folder has too many files to copy", "accept the hunks and run on the tree"
+        )
     names = sorted({*listed, *_ignored_files(root)})
     try:
         into = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))

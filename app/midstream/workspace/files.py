@@ -243,7 +243,7 @@ class Workspace:
         """
         names = {rel: self._written_name(rel, batch[rel], expected[rel]) for rel in batch}
         if len(set(names.values())) != len(names):
-            raise OutsideWorkspaceError("Two paths of one change are the same file", "name it once")
+            raise OutsideWorkspaceError("Two paths in one change are the same file", "name it once")
         return self._transact(
             {names[rel]: data for rel, data in batch.items()},
             {names[rel]: expected[rel] for rel in batch},
@@ -269,7 +269,7 @@ class Workspace:
             except OSError as error:
                 raise WriteFailedError(
                     f"The mode of {shown(rel)} cannot be changed ({error.strerror})",
-                    "its content is as it was to be",
+                    "its content is already as intended",
                 ) from error
             data, status = self._load(rel)
             self.ledger.record(rel, content_digest(data), len(data), atomic.may_run(status))

@@ -1,4 +1,4 @@
-"""Journal files: append-only JSON Lines, from which ``midstream --resume`` starts again.
+"""Journal files: append-only JSON Lines, from which ``midstream --resume`` restores a session.
 
 The first line of every file is a header; each further line is ``{"k": kind, "t": seconds,
 "d": data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one

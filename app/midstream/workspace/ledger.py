@@ -1,4 +1,4 @@
-"""What was last known to be on disk, which tells our own writes from the user's.
+"""What was last known to be on disk, to tell our own writes from the user's.
 
 There are no timers and no "ignore the next event": an event about a path is the user's exactly when
 what is on disk differs from what was last seen or written there: its bytes, or whether it may be

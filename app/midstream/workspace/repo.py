@@ -189,7 +189,7 @@ def repo_status(root: Path) -> RepoStatus | None:
 
 
 class WorkTreeChanges(NamedTuple):
-    """What differs from the last commit below a folder, as paths from that folder.
+    """The differences from the last commit below a folder, as paths relative to that folder.
 
     Attributes:
         head: The commit, ``""`` before the first one.
@@ -249,7 +249,7 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
 
 
 class RecordedModes(NamedTuple):
-    """What git has recorded of files beside their content.
+    """What git records about files besides their content.
 
     Attributes:
         programs: Files that may be run.

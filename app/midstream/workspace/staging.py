@@ -47,7 +47,7 @@ class IndexState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlobChange:
-    """What a commit changes in one file, in git's own form; ``b""`` where it does not exist."""
+    """A commit's change of one file, in git's own form; ``b""`` where it does not exist."""
 
     before: bytes
     after: bytes
@@ -154,7 +154,7 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]
 def _repository(root: Path) -> RepositoryPlace:
     place = find_repository(root)
     if place is None:
-        raise GitError(f"{shown(root)} is in no git repository", "run git init to stage changes")
+        raise GitError(f"{shown(root)} is not in a git repository", "run git init to stage changes")
     return place
 
 
@@ -213,7 +213,7 @@ def unstage(root: Path, staged: Staged) -> None:
     """
     if not is_staged(root, staged):
         raise GitError(
-            f"{shown(staged.rel)} was staged again since",
+            f"{shown(staged.rel)} has been staged again since",
             "take lines out with git restore --staged -p",
         )
     back = Staged(staged.rel, staged.after, staged.before)
@@ -303,7 +303,7 @@ def _why_no_repository(root: Path) -> str:
             )
         if "not a git repository" not in error.output:
             return f"Git cannot be used here: {shown(str(error))}."
-    return f"{shown(root)} is in no git repository; run `git init` there to stage and commit."
+    return f"{shown(root)} is not in a git repository; run `git init` there to stage and commit."
 
 
 def _branch(top: Path) -> str:
@@ -404,7 +404,7 @@ def _index_entry(top: Path, path: str) -> IndexEntry | None:
     if stage != "0":
         raise GitError(f"{shown(path)} has an unresolved merge conflict", "resolve it first")
     if not mode.startswith(("100", _LINK)):
-        raise GitError(f"{shown(path)} is no regular file in git", "stage it with git add")
+        raise GitError(f"{shown(path)} is not a regular file in git", "stage it with git add")
     return IndexEntry(mode, blob)
 
 

@@ -1,4 +1,4 @@
-"""Writing a batch of files all or nothing, also when the process is killed in between.
+"""Writes a batch of files all or nothing, even if the process is killed in between.
 
 First all new bytes are written beside their targets, where most failures happen and cost nothing;
 then the targets are replaced one after another; a failure there takes the earlier ones back.
@@ -179,7 +179,7 @@ def state_refused(folder: Path, error: OSError) -> StateFolderError:
     """The error for a state folder that cannot be used."""
     return StateFolderError(
         f"Midstream cannot keep a checkpoint in {shown(folder)} ({error.strerror})",
-        "set MIDSTREAM_STATE_DIR to a folder that can be written",
+        "set MIDSTREAM_STATE_DIR to a writable folder",
     )
 
 

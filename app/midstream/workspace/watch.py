@@ -1,4 +1,4 @@
-"""Watching a workspace: which files another program has changed.
+"""Watches a workspace for files changed by other programs.
 
 The kernel's events come through watchfiles.  Folders are watched, never single files (a watch on a
 file dies when an editor saves by rename), and of the root only its direct children and the folders

@@ -1,1 +1,1 @@
-"""From an instruction to a request: what goes along, and how the model is asked."""
+"""From an instruction to a request: its context, and how the model is asked."""

@@ -1,4 +1,4 @@
-"""From an instruction to a request: which lines are meant, what goes along, in which format.
+"""From an instruction to a request: its target, its context, and its edit format.
 
 Knows files, the model's abilities and the wording of requests; sends nothing and runs no turn.
 """
@@ -72,7 +72,7 @@ RELATED_SHARE: Final = 1 / 6
 """Of the budget that related code may take."""
 MOST_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
-_SOUGHT: Final = "it is still being looked for; what is sent now goes without it"
+_SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
 _REPORTED_LAST: Final = "The result is reported with the last call."
 
 
@@ -255,7 +255,7 @@ class RequestBuilder:
 
     Attributes:
         allowed: Files that git ignores or that credentials are kept in, which the user lets go out.
-        failure: Says what the project's check said when it failed last, ``""`` if it has not.
+        failure: Returns what the last failed test run said, ``""`` if none failed.
         conversation: Says what was asked and answered in words before, ``""`` if nothing was.
         related: Finds code that belongs to places; ``None`` where none goes along.
     """
@@ -430,7 +430,7 @@ class RequestBuilder:
     # What goes along
 
     async def context(self, scope: Scope, question: Question, *, look: bool = False) -> Context:
-        """What goes along with an instruction.
+        """The context that would be sent with an instruction.
 
         Args:
             scope: Where it applies.
@@ -500,7 +500,7 @@ class RequestBuilder:
     async def question_context(
         self, question: Question, limit: int, *, look: bool = False
     ) -> Context:
-        """What goes along with a question that is answered in words.
+        """The context that would be sent with a question.
 
         Args:
             question: Its file is what the user looks at; without one the question is about the
@@ -710,7 +710,7 @@ def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
     """
     language = language_of(path, text.lines[0] if text.lines else "")
     if model.languages and language not in model.languages:
-        what = f"is {language}" if language else "is in no language it knows"
+        what = f"is {language}" if language else "is not in a language it knows"
         raise WrongLanguageError(
             f"This model edits {' and '.join(model.languages)} only, and {path} {what}",
             "choose another model with --model or --endpoint",

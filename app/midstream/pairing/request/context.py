@@ -1,4 +1,4 @@
-"""What goes along with an instruction: its parts, cut to a token budget.
+"""The context sent with an instruction: its parts, cut to a token budget.
 
 Tokens are estimated; the server's own count comes with its answer.
 """
@@ -83,7 +83,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What goes along with one instruction.
+    """The context sent with one instruction.
 
     Attributes:
         parts: In the order in which they are sent.

@@ -1,4 +1,4 @@
-"""What a sentence asks for that is not an edit: an answer, a key of the screen, a program.
+"""Sentences that do not ask for an edit, but for an answer, a key of the screen, or a program.
 
 Such a sentence must not become an edit of the function at the cursor.  Those that nothing here can
 carry out raise an error with the action that can; the screen names its key.
@@ -181,7 +181,7 @@ def check_is_edit(text: str, model: ModelInfo | None = None) -> None:
     if question_of(text):
         check_answers(model)
         raise NotAnEditError(
-            "This asks for an answer in words, and here only changes can be asked for",
+            "This is a question, and only changes can be requested here",
             remedy="ask it on the screen or in plain mode",
         )
     if not model.is_edit_model:

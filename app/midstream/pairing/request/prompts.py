@@ -1,4 +1,4 @@
-"""How a model is asked: system texts by edit format, the patch tool, and the messages.
+"""Prompts: system texts by edit format, the patch tool, and the messages.
 
 An edit model was trained on region requests; it is sent those without a system text.
 """

@@ -1,4 +1,4 @@
-"""Collects what may go along with an instruction, by importance.
+"""Collects the context of an instruction, by importance.
 
 The parts are the open file, the selection, ``@`` files and folders, ``@diff`` and ``@error``, the
 project's instructions, the file's uncommitted change, earlier decisions and related code.  A file

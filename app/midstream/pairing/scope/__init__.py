@@ -1,1 +1,1 @@
-"""Which file and lines an instruction means."""
+"""Which file and lines an instruction refers to."""

@@ -1,4 +1,4 @@
-"""Finding the file and the lines that an instruction is about.
+"""Finding the file and the lines that an instruction refers to.
 
 In this order: an explicit selection, the symbol that the instruction names, the function or class
 at the cursor.  Never a guess: where nothing fits, the error is a question that lists candidates.
@@ -278,7 +278,7 @@ def not_renamed(
         return TargetUnclearError(sentence, missing=name)
     # What the file itself has is likelier than what any other defines.
     near = _nearest([last], identifiers(lines)) or _nearest([last], known)
-    hint = f"; nearest: {_listed(near)}" if near else "; say a name that the code has"
+    hint = f"; nearest: {_listed(near)}" if near else "; use a name that the code has"
     return TargetUnclearError(f"Nothing here is called `{name}`{hint}.", missing=name)
 
 

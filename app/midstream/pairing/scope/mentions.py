@@ -1,4 +1,4 @@
-"""What an instruction mentions: names of code, and files and more with ``@``.
+"""Mentions in an instruction: names in code, and files and more with ``@``.
 
 People write "rename total to amount in summarise" and "add a docstring to `Parser.feed`".
 :func:`find_mentions` finds the words that may be names of code and how surely each is one; whether

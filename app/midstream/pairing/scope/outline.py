@@ -1,4 +1,4 @@
-"""The definitions of a file and the lines they take.
+"""The definitions of a file and the lines they span.
 
 Made from the syntax tree.  A Python file that does not parse is read by its indentation instead,
 because users want help with exactly these; so is a very long one, because parsing it would block

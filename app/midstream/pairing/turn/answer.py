@@ -1,4 +1,4 @@
-"""One answer of the model: what is known of it while it is written and afterwards.
+"""One answer of the model: its state while it is written and afterwards.
 
 An answer is live until its end is decided.  A message for the runner that ends it makes it
 not live at once, before the runner or the server has heard of it; text that still arrives is
@@ -144,7 +144,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What the model wrote, as it came."""
+        """The text of the model, as received."""
         return "".join(self._text)
 
     @property
@@ -174,12 +174,12 @@ class Answer:
 
     @property
     def exchange(self) -> Exchange:
-        """What a follow-up continues from."""
+        """The exchange that a follow-up continues from."""
         written = Written(self.text[self._carried :], self.output, tuple(self.hunk_ids))
         return Exchange(self.conversation, written, self.history)
 
     def attempts(self, kind: FollowUpKind) -> int:
-        """How many follow-ups of a kind led to it."""
+        """The number of follow-ups of a kind that led to it."""
         return sum(follow_up.kind is kind for follow_up in self.history)
 
     def resolve(self, error: Exception | None = None) -> None:

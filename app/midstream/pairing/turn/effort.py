@@ -1,4 +1,4 @@
-"""Effort: what a session does to get a better answer out of a model of its own.
+"""Effort: how a session gets a better answer out of a local model.
 
 ``low`` is one greedy pass.  ``medium`` checks the answer (does the file still parse, did ruff's F
 and E9 find anything new) and has it corrected once.  ``high`` and ``xhigh`` have several candidates
@@ -235,7 +235,7 @@ def _chosen_because(count: int, found: Sequence[tuple[str, Verdict]], best: int)
 
 
 class Trial:
-    """A throw-away copy of the folder in which the user's test command runs.
+    """A temporary copy of the folder in which the user's test command runs.
 
     Attributes:
         trouble: Why it cannot, ``""`` if it can.

@@ -1,4 +1,4 @@
-"""Making answers: from an instruction to the first, and from one of them to the next."""
+"""Creates answers: the first one for an instruction, and follow-ups of an answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AnswerFactory:
             return self._begin(scope, question)
 
     async def aim(self, question: Question) -> Scope:
-        """Where a question goes; nothing is sent, and raises as ``ask``."""
+        """The destination of a question; nothing is sent, and raises as ``ask``."""
         question = self._about_last_answer(question)
         path = await self.builder.find_path(question, self.last_path)
         async with self._files.lock:
@@ -167,7 +167,7 @@ class AnswerFactory:
         check_is_edit(text, self._server.model_info)
 
     async def preview(self, question: Question) -> Context:
-        """What would go along with a question; raises as ``ask``."""
+        """What would be sent along with a question; raises as ``ask``."""
         path = await self.builder.find_path(question, self.last_path)
         async with self._files.lock:
             scope = await self.builder.locate(path, question)

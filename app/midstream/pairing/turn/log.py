@@ -73,7 +73,9 @@ class TurnLog:
             return
         turn.answered_by = progress.answered_by
         if progress.waits_for:
-            self.status.inform(f"{progress.waits_for} is still being loaded and answers then.")
+            self.status.inform(
+                f"{progress.waits_for} is still loading and will answer when it is ready."
+            )
         if progress.trouble:
             self.status.warn(f"{progress.answered_by} answers alone: {progress.trouble}")
         self.status.touch()
@@ -118,7 +120,8 @@ class TurnLog:
         if answer.turn.running:
             self.cut(answer, TurnStatus.FAILED, f"Midstream failed: {error!r}")
         self.status.fail(
-            f"Midstream itself failed in this turn ({error!r}); your files are as decided."
+            f"Midstream itself failed in this turn ({error!r}); your files contain only what you "
+            f"accepted."
         )
 
     def count(self, answer: Answer, finished: Finished, price: Price | None) -> None:

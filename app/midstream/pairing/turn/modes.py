@@ -1,4 +1,4 @@
-"""The two ways in which an answer says what changes, behind one protocol.
+"""The two ways in which an answer states its changes, behind one protocol.
 
 With ``RegionMode`` the model rewrites one region; with ``BlockMode`` it names its places itself, in
 an edit format.  The runner, the checks and the candidates know the protocol only.
@@ -127,7 +127,7 @@ class EditMode(Protocol):
         ...
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
-        """What takes the text of the answer."""
+        """The parser that takes the text of the answer."""
         ...
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
@@ -222,7 +222,7 @@ class EditMode(Protocol):
         ...
 
     def subject(self, turn: Turn) -> str:
-        """What the answer is about, in words."""
+        """The subject of the answer, in words."""
         ...
 
     def missing(self, turn: Turn) -> str:
@@ -230,7 +230,7 @@ class EditMode(Protocol):
         ...
 
     def rest(self, turn: Turn) -> str:
-        """What an answer that was cut short leaves as it was, in words."""
+        """What remains unchanged after an answer that was cut short, in words."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The files that an answer names: opening them in time, or trying the answer on copies.
+"""The files named in an answer: opening them in time, or trying the answer on copies.
 
 Models write paths with ``a/`` and ``b/`` in front, with ``path/to/``, or only their last part.
 Files outside the folder, in ``.git``, or ignored by git and not open count as missing.

@@ -1,4 +1,4 @@
-"""Sending the request of an answer, and reading its response into proposals.
+"""Sends the request of an answer, and streams its response into proposals.
 
 Text counts while the answer is live, which is looked at between two pieces.  After that the
 response is read to its end for its token counts only.
@@ -34,8 +34,8 @@ WAITING_S: Final = 2.0
 """Seconds after which a request without an answer is mentioned."""
 _EARLY_ENDS: Final = {
     "max_output_tokens": "the answer reached its length limit",
-    "repetition": "it wrote the same again and again",
-    "content_filter": "the endpoint's filter ended it",
+    "repetition": "it kept repeating itself",
+    "content_filter": "the endpoint's content filter stopped it",
 }
 """The wire's reasons for an early end, in words."""
 
@@ -337,7 +337,7 @@ class ResponseReader:
         if answer.mode.is_written:  # What follows the region is talk.
             await self.complete(answer)
         else:
-            self._cut(answer, "was stopped (it wrote far more than this can need)")
+            self._cut(answer, "was stopped (it wrote far more than this change can need)")
 
     def _cut(self, answer: Answer, how: str) -> None:
         changes = counted(len(answer.hunk_ids), "change")
@@ -354,8 +354,8 @@ class ResponseReader:
         self._log.cut(answer, TurnStatus.FAILED, failed.message)
         if turn.again:
             status.fail(
-                f"{failed.message.rstrip('.')}; what had come can be decided, and the next "
-                f"instruction {turn.again}."
+                f"{failed.message.rstrip('.')}; what has arrived can still be decided, and the "
+                f"next instruction {turn.again}."
             )
         else:
             status.fail(failed.message)

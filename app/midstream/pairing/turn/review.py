@@ -1,4 +1,4 @@
-"""Review of a finished answer: notices about it, and the follow-up that it needs."""
+"""Review of a finished answer: notices about it, and any follow-up that it needs."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _mend(answer: Answer) -> FollowUp:
 
 
 def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) -> None:
-    """Tell of an answer that changes nothing."""
+    """Report an answer that changes nothing."""
     turn = answer.turn
     what = answer.mode.subject(turn)
     out = way_out(server.others, implied=turn.implied)
@@ -131,8 +131,8 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
         status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
     elif old := find_mentions(turn.instruction).renamed:
         status.warn(
-            f"{_writer(answer, server)} left {what} without a change, and `{old}` still stands "
-            f"there: {'' if turn.implied else 'change it by hand, '}{out}",
+            f"{_writer(answer, server)} did not change {what}, and `{old}` is still there: "
+            f"{'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
     elif server.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
@@ -147,7 +147,7 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
 def tell_same(
     answer: Answer, hunks: Iterable[Hunk], server: ServerLink, status: SessionStatus
 ) -> bool:
-    """Tell of an answer that only repeats what was proposed before; whether it does."""
+    """Report an answer that only repeats earlier proposals; returns whether it does."""
     said = repeated(answer, hunks)
     if said:
         out = way_out(server.others, implied=answer.turn.implied)
@@ -156,7 +156,7 @@ def tell_same(
 
 
 def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
-    """What an answer repeats, in words: hunks that wait already, or ones that were turned down.
+    """What an answer repeats, in words: hunks that are open already, or ones that were rejected.
 
     Args:
         answer: It is complete and has hunks.
@@ -164,17 +164,17 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
     """
     mode, turn = answer.mode, answer.turn
     if mode.before is not None and mode.new_text == mode.before:
-        return f"{turn.place} of {turn.path} came back with the hunks that it had"
+        return f"{turn.place} of {turn.path} came back with the same hunks as before"
     mine = set(answer.hunk_ids)
     here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
     down = {(h.path, h.start, h.old, h.new) for h in hunks if h.state == "rejected"}
-    return "the model made the change that you turned down" if here and here <= down else ""
+    return "the model made the change that you rejected" if here and here <= down else ""
 
 
 def tell_doubt(
     answer: Answer, server: ServerLink, status: SessionStatus, *, aloud: bool = True
 ) -> None:
-    """Tell of an answer that the model is unsure of, and note its hunks in the turn.
+    """Report an answer that the model is unsure of, and note its hunks in the turn.
 
     Args:
         answer: It is complete and has hunks.
@@ -287,7 +287,7 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
 
 
 def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
-    """What to do about an answer that is not what was meant; it ends with the larger model.
+    """What to do about an answer that is not what was meant; ends with the larger model.
 
     Args:
         endpoints: Configured endpoints that could do it.
@@ -307,7 +307,7 @@ def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one"
         out: What to do about it, see ``way_out``.
         about: Which answer it is.
     """
-    what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it wavered while it wrote"
+    what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it was uncertain while writing"
     return f"{model} is unsure about {about}: {what}. Look closely, {out}"
 
 
@@ -336,7 +336,7 @@ def unchanged_by_edit_model(what: str, beyond: str, out: str) -> str:
 
 
 def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:
-    """What speaks against a rewrite, as sentences without their "it", the worst first.
+    """Evidence against a rewrite, as sentences without their subject "it", worst first.
 
     Args:
         signs: What its lines show.
@@ -345,7 +345,7 @@ def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> 
     """
     found: list[str] = []
     if signs.broken:
-        found.append("wrote what is no valid Python")
+        found.append("wrote invalid Python")
     if signs.missing:
         found.append(f"left out {_quoted(signs.missing)}")
     if signs.lost:

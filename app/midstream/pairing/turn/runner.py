@@ -1,4 +1,4 @@
-"""The runner of a session: one coroutine in which every turn begins, is written, and ends.
+"""The runner of a session: the one coroutine in which every turn starts, runs and ends.
 
 Instructions, stops, redirects and guard findings are messages in its inbox.  A message that ends
 the running answer takes effect as soon as it is posted: the answer is no longer live, so no further

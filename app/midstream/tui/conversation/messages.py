@@ -1,4 +1,6 @@
-"""What the conversation's widgets tell the screen; apart from them, which are imported lazily."""
+"""Messages from the conversation's widgets to the screen, kept apart because the widgets are
+imported lazily.
+"""
 
 from __future__ import annotations
 

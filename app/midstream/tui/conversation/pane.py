@@ -1,4 +1,4 @@
-"""The pane that shows a conversation: messages as Markdown, tools by the line, what is asked.
+"""The pane that shows a conversation: messages as Markdown, tools as lines, and open questions.
 
 It shows what a ``ShownConversation`` has and decides nothing.  Entries only grow at their end, so a
 look at them costs what is new.  Only the newest have widgets, as an answer may need hundreds; older
@@ -57,7 +57,7 @@ _ANSWERS: Final = {
 
 
 class ShownConversation(Protocol):
-    """What a conversation is shown by."""
+    """The interface through which a conversation is shown."""
 
     @property
     def entries(self) -> Sequence[Entry]:

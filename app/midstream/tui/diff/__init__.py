@@ -1,1 +1,1 @@
-"""What the code pane shows, without a widget: which rows there are and how a row is painted."""
+"""The code pane without a widget: which rows there are and how a row is painted."""

@@ -127,7 +127,7 @@ _STATE_ROLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What lies on a row besides its own text.
+    """The marks on a row besides its own text.
 
     Attributes:
         cursor: The cursor stands on it.

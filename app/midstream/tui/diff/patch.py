@@ -1,4 +1,4 @@
-"""A finished difference of two texts as styled text: painted as the rows of the code pane are."""
+"""A finished diff of two texts as styled text, painted like the rows of the code pane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The painted rows of one pane, kept while nothing that they show has changed.
+"""The painted rows of one pane, cached until something that they show changes.
 
 Decides what lies on a row (changed words, notes of a hunk) and when its strips can be used again;
 knows no widget.
@@ -161,7 +161,7 @@ class RowStrips:
         if hunk.state is not HunkState.SETTLED:
             return ""
         if not hunk.external:
-            return "an agent waits to write this" * bool(hunk.call)
+            return "an agent is waiting to write this" * bool(hunk.call)
         author = self.author_of(hunk)
         words = [f"on disk, by {author}" if author else "on disk"]
         if (move := self.move_of(hunk)) is not None:

@@ -1,4 +1,4 @@
-"""Which rows the code pane has: the whole file, with what is being rewritten in place.
+"""The rows of the code pane: the whole file, with the rewrite in place.
 
 A :class:`FileView` turns a proposal into blocks, so that a file of 100,000 lines costs its changes
 and not its length.  It is rebuilt from a snapshot whenever the proposal's version has grown; it
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Look(StrEnum):
-    """How a row is to be shown."""
+    """How a row is shown."""
 
     CONTEXT = "context"
     ADDED = "added"

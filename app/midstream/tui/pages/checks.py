@@ -1,4 +1,4 @@
-"""The checks page: the project's own test command, what it prints, and the places that failed."""
+"""The checks page: the project's own test command, its output, and the places that failed."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ class ChecksScreen(PageScreen):
             lines = check.around(finding)
         elif check.state is CheckState.NEVER:
             text.append(
-                "The test command of this project runs on the files as they are on disk: accepted "
-                "hunks are in them, others are not. With what is proposed, it runs in a copy that "
-                "has the undecided hunks, too.",
+                "The project's test command runs on the files as they are on disk, which include "
+                "only accepted hunks. With proposed hunks, it runs in a copy that includes the "
+                "undecided hunks as well.",
                 muted,
             )
             lines = []
@@ -170,7 +170,7 @@ class ChecksScreen(PageScreen):
             except UnconfirmedCommandError as error:
                 self._suggested = error.command
                 self.notices.ask(
-                    f"{error.problem}. Run it here, now and whenever you ask for it?",
+                    f"{error.problem}. Run it in this folder, now and whenever you ask?",
                     ("run it", lambda: self._begin(confirmed=True, proposed=proposed)),
                     ("not now", self.notices.clear),
                 )

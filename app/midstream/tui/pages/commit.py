@@ -1,4 +1,4 @@
-"""The commit page: which accepted changes the index has, staging them, a message, the commit.
+"""The commit page: which accepted changes are staged, staging them, a message, the commit.
 
 It shows what ``pairing.commit`` says and asks it to act.  A message that was begun stays with
 the program until it is committed.
@@ -90,7 +90,7 @@ class CommitScreen(PageScreen):
         if text:
             self._offered = text
             self.message.put(text)
-            self.message.show_note("begun with what you asked for")
+            self.message.show_note("prefilled from your instructions")
 
     @property
     def message(self) -> MessageField:
@@ -140,18 +140,18 @@ class CommitScreen(PageScreen):
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
             rows += [ListRow(None, ((" Accepted in an earlier session", "muted!"),)), *earlier]
         if changes.others:
-            words = " Staged by you, goes in too"
+            words = " Staged by you, also committed"
             if changes.amends is not None:
-                words = " In the commit that is amended, or staged by you"
+                words = " In the commit to amend, or staged by you"
             rows.append(ListRow(None, ((words, "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
         narrow = self.has_class("-narrow")
         if rows and self.recent and narrow and len(rows) < MOST_ROWS and self.size.height >= LOW:
             words = self.glyphs.separator.join(f" {visible(s)} " for s in self.recent).strip()
-            rows.append(ListRow(None, ((" Lately  ", "muted"), (words, "muted"))))
+            rows.append(ListRow(None, ((" Recent  ", "muted"), (words, "muted"))))
         self.list.styles.height = min(max(len(rows), 1), MOST_ROWS) if narrow else "1fr"
         if rows and self.recent and not narrow:
-            rows += [ListRow(None, ()), ListRow(None, ((" Lately committed here", "muted!"),))]
+            rows += [ListRow(None, ()), ListRow(None, ((" Recent commits", "muted!"),))]
             rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in self.recent]
         self.list.show(rows)
         self.show_detail()
@@ -212,12 +212,12 @@ class CommitScreen(PageScreen):
         if file.new:
             yield f"new file, {counted(file.diff.count(RowKind.ADDED), 'line')}", "muted"
         if file.program is not None:
-            yield "may be run" if file.program else "may not be run any more", "muted"
+            yield "executable" if file.program else "no longer executable", "muted"
         if file.trouble:
             yield file.trouble, "error"
         if file.state == "partly":
             key = self.services.key_for("commit.stage")
-            yield f"some of it is not staged and stays out; {key} stages it", "warning"
+            yield f"some of it is not staged and is left out; {key} stages it", "warning"
         if file.own or file.trouble:
             key = self.services.key_for("commit.whole")
             stays = "stays" if file.own == 1 else "stay"
@@ -357,7 +357,7 @@ class CommitScreen(PageScreen):
         self._do(session.commit.stage(*changes.stageable))
 
     def action_amend(self) -> None:
-        """Let the next commit replace the last one, or not after all."""
+        """Let the next commit replace the last one, or go back to adding one."""
         if (usable := self._usable) is None:
             return
         last = usable[0].amends
@@ -380,8 +380,8 @@ class CommitScreen(PageScreen):
                 key = self.services.key_for("commit.amend")
                 level, words = "info", f"The next commit replaces {found.id[:8]}"
                 if found.published:
-                    level, words = "warning", f"{words}, which {found.published[0]} has already"
-                self.notices.say(level, f"{words}; {key} takes that back.")
+                    level, words = "warning", f"{words}, which {found.published[0]} already has"
+                self.notices.say(level, f"{words}; {key} reverts to a new commit.")
             self.show_keys()
 
         self.work.run(work)

@@ -1,4 +1,4 @@
-"""Help: the keys by topic, from the same table as the bindings; what is active here comes first."""
+"""Help: the keys by topic, from the same table as the bindings; what is active comes first."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _FRAME: Final = 5
 """Rows of the sheet that are no keys: border, topics, gap, and one for a sentence that wraps."""
 
 BASICS: Final = (
-    ("", "Say what you want below the code; the change streams in as a diff."),
+    ("", "Type an instruction below the code; the change streams in as a diff."),
     ("", "Decide each hunk as soon as it is settled: only accepted ones are written to disk."),
     ("", ""),
-    ("click", "Move the cursor; on a key of the bottom row, press it"),
+    ("click", "Move the cursor; on a key in the bottom row, press it"),
     ("drag", "Mark lines"),
     ("wheel", "Scroll"),
-    ("shift+drag", "Select text as the terminal does (Option on a Mac)"),
+    ("shift+drag", "Select text in the terminal (Option on a Mac)"),
 )
 """What is said beside the keys of actions."""
 
@@ -171,7 +171,7 @@ class HelpScreen(SheetScreen):
                 )
         if not topics:
             table.add_row(
-                "", Text("No key does that; : lists every action.", palette.style("muted"))
+                "", Text("No key does that; : lists all actions.", palette.style("muted"))
             )
         return table
 

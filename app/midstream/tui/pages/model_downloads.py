@@ -39,9 +39,9 @@ class ModelDownloads:
         """Offer the catalogue; while a download runs, offer to stop it."""
         if self._running is not None:
             self._page.notices.ask(
-                f"{self.words}. What has come is kept.",
+                f"{self.words}. The download so far is kept.",
                 ("stop the download", self._running.cancel),
-                ("let it go on", self._page.notices.clear),
+                ("keep downloading", self._page.notices.clear),
             )
             return
         self._page.work.beside(self._offer, "download")
@@ -100,7 +100,9 @@ class ModelDownloads:
             self._ended()
             await self._installed(name)
             if fault:
-                page.notices.say("warning", visible(f"{name} is installed, but: {fault}"))
+                page.notices.say(
+                    "warning", visible(f"{name} is installed, but does not work: {fault}")
+                )
             else:
                 page.notices.say("info", f"{name} is installed and works.", outcome=True)
 

@@ -1,4 +1,4 @@
-"""Setting up a larger model on the models page: what the user has already is one number away.
+"""Setting up a larger model on the models page: whatever the user already has is one key away.
 
 A key found in the environment, an engine on this machine, a download, or a pasted address. A key
 is checked before it is kept, and what will be sent where is said before a model is taken.
@@ -67,7 +67,7 @@ class ModelSetup:
             ("download a model", self._download),
             ("paste an address", self._paste),
         ]
-        self._page.notices.ask("A larger model, from what is here already:", *ways)
+        self._page.notices.ask("A larger model, from what is already here:", *ways)
 
     def give(self, text: str) -> None:
         """Take what was typed into the page's field."""

@@ -1,4 +1,4 @@
-"""The models page: installed folders, endpoints and what they list, what they cost, switching.
+"""The models page: installed folders, endpoints and their models, prices, and switching.
 
 Which models there are and what choosing one means is ``pairing.choosing``'s to say. Endpoints are
 asked for their lists only on request; their last answer is shown at once.
@@ -208,14 +208,14 @@ class ModelsScreen(PageScreen):
     def _about_agent(self, agent: KnownAgent) -> Text:
         text = Text(no_wrap=False, overflow="fold")
         text.append(
-            "Works on this folder by itself; you decide what it writes hunk by hunk, in a "
-            "conversation beside the code.\n\n",
+            "Works on this folder on its own, with a conversation beside the code; you decide "
+            "what it writes hunk by hunk.\n\n",
             self.palette.style("foreground"),
         )
         facts: list[tuple[str, str] | tuple[str, str, str]] = [("runs", " ".join(agent.command))]
         if not agent.installed:
             facts.append(("install", agent.install, "warning"))
-        facts.append(("log in", f"{agent.login}, in a terminal of its own"))
+        facts.append(("log in", f"{agent.login}, in a separate terminal"))
         self.tell_facts(text, facts, 10)
         return text
 
@@ -349,7 +349,7 @@ class ModelsScreen(PageScreen):
             return
         again = choice.id == self.used and not (self.services.given_endpoint or self.working_with)
         if again and not keep:
-            self.notices.say("info", f"{choice.name} is in use already.")
+            self.notices.say("info", f"{choice.name} is already in use.")
             return
 
         self.work.run(lambda: self._switch(choice, keep=keep, again=again))
@@ -357,7 +357,7 @@ class ModelsScreen(PageScreen):
     def _start(self, session: PairingSession, agent: KnownAgent) -> None:
         """Have an agent take the model's place."""
         if agent.title == self.working_with:
-            self.notices.say("info", f"{agent.title} is in use already.")
+            self.notices.say("info", f"{agent.title} is already in use.")
         elif not agent.installed:
             self.notices.say(
                 "warning", f"{agent.title} is not installed; `{agent.install}` installs it."
@@ -367,8 +367,8 @@ class ModelsScreen(PageScreen):
             self.dismiss(None)
             self.services.say(
                 "info",
-                f"{agent.title} is starting; what you write goes to it, and what it writes waits "
-                "for your decisions.",
+                f"{agent.title} is starting; your messages go to it, and what it writes waits "
+                f"for your decisions.",
             )
 
     async def _take(self, choice: ModelChoice, said: str) -> None:
@@ -400,7 +400,7 @@ class ModelsScreen(PageScreen):
         kept = " and is written to your settings" if keep else ""
         running = ""
         if self.services.running:
-            running = "; the present answer runs on at the former one"
+            running = "; the current answer continues with the previous model"
         self.dismiss(None)
         words = (
             f"{choice.name} answers from the next instruction on{kept}; {how}, files, decisions "

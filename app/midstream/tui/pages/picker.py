@@ -1,4 +1,4 @@
-"""A picker: type a few letters, choose a row.  Files, actions and themes are chosen with it.
+"""A picker for files, actions and themes: type a few letters, choose a row.
 
 Letters are text while the field has the focus.  After a key that moves through the list, ``j`` and
 ``k`` move as well, as on the pages, and ``/`` goes back to the field; short lists begin there.

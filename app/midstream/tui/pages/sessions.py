@@ -1,4 +1,4 @@
-"""The sessions page: earlier sessions of this folder, to be taken up again or deleted.
+"""The sessions page: earlier sessions of this folder, to resume or delete.
 
 Counts are read from the journals in a thread, newest first, while the list is already there.
 """
@@ -123,10 +123,10 @@ class SessionsScreen(PageScreen):
         muted, plain = palette.style("muted"), palette.style("foreground")
         if info is None:
             if self.read:
-                text.append("No session of this folder is kept yet.\n\n", plain)
+                text.append("No sessions of this folder are kept yet.\n\n", plain)
                 text.append(
                     "A journal begins with the first instruction; the newest twenty are kept. "
-                    "With journal = false in the settings none is written.",
+                    "With journal = false in the settings, none is written.",
                     muted,
                 )
             self.detail.show(text)
@@ -135,7 +135,7 @@ class SessionsScreen(PageScreen):
         lasted = max(0.0, info.changed - info.started)
         text.append(f"{span(lasted)}, journal of {info.size / 1000:,.0f} kB\n", muted)
         if summary is None:
-            words = "reading" if info.size <= MOST_READ else "too large to be read along"
+            words = "reading" if info.size <= MOST_READ else "too large to preview"
             text.append(f"\n{words}", muted)
         elif summary.trouble:
             text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
@@ -181,7 +181,9 @@ class SessionsScreen(PageScreen):
         if self.is_this(info):
             self.notices.say("info", "This is the current session; esc goes back to it.")
         elif info.live:
-            self.notices.say("warning", "Another Midstream has this session open; close it there.")
+            self.notices.say(
+                "warning", "This session is open in another Midstream; close it there."
+            )
         elif summary is not None and summary.trouble:
             self.notices.say("error", summary.trouble)
         elif self.services.running:
@@ -190,9 +192,9 @@ class SessionsScreen(PageScreen):
         elif session.hunks.undecided() and session.journal.path is None:
             count = len(session.hunks.undecided())
             self.notices.ask(
-                f"{counted(count, 'undecided hunk')} of this session would be lost, "
-                "because it keeps no journal.",
-                ("resume all the same", lambda: self._resume(info)),
+                f"{counted(count, 'undecided hunk')} of this session would be lost, because it "
+                f"has no journal.",
+                ("resume anyway", lambda: self._resume(info)),
                 ("stay here", self.notices.clear),
             )
         else:

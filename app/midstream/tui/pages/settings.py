@@ -297,7 +297,7 @@ class SettingsScreen(PageScreen):
             self._find("")
             return
         self._taker = None
-        hint = "letters of a name or description; Enter keeps the search, Esc ends it"
+        hint = "part of a name or description; Enter keeps the search, Esc ends it"
         self.entry.open("", label="Find", placeholder=hint)
         self.show_keys()
 
@@ -561,7 +561,7 @@ class EndpointEditor:
         def take_name(text: str) -> None:
             name = text.strip()
             if not name or "://" in name or name == BUILT_IN or name in page.endpoints:
-                page.notices.say("error", "Give it a name of its own, such as work or openai.")
+                page.notices.say("error", "Give it a unique name, such as work or openai.")
                 return
             given["name"] = name
             page.close_entry()

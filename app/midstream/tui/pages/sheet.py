@@ -1,4 +1,4 @@
-"""Sheets: framed text to read over a screen."""
+"""Sheets: framed text shown over a screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from midstream.tui.widgets.line_api import Painted
 
 
 class KeySheet(VerticalScroll, can_focus=True):
-    """What is read on a sheet."""
+    """The content of a sheet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", show=False),

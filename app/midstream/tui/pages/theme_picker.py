@@ -1,4 +1,4 @@
-"""Choosing a theme: the whole screen shows the one under the cursor, and so does a small diff."""
+"""Choosing a theme: the whole screen and a small diff preview the one under the cursor."""
 
 from __future__ import annotations
 

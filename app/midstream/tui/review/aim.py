@@ -1,4 +1,4 @@
-"""What the next instruction is about: its lines in the gutter, and the context sent with it."""
+"""The target of the next instruction: its lines in the gutter, and the context sent with it."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Aim(Controller):
 
             pane.strips.scope = None
             key = self._services.key_for("models")
-            how = "answered in words, nothing is changed"
+            how = "answered in text; no file is changed"
             if session is not None and session.server.model_info.is_edit_model:
                 how = f"this model answers no questions; {key} chooses another"
             verb = "Plan" if wish_of(self._composer.text) else "Ask"

@@ -1,4 +1,4 @@
-"""The project's checks on the review screen: their page, and walking the places that failed."""
+"""The project's checks on the review screen: their page, and visiting the places that failed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Check(Controller):
         findings = [] if self._state.session is None else self._state.session.check.findings
         if not findings:
             key = self._services.key_for("checks")
-            self._notices.say("info", f"No place has failed; {key} runs the project's checks.")
+            self._notices.say("info", f"Nothing has failed; {key} runs the project's checks.")
             return
         at = findings.index(self._at) + step if self._at in findings else min(step, 0)
         self._go(findings[at % len(findings)])

@@ -1,4 +1,4 @@
-"""What the controllers of the review screen have in common."""
+"""The base of the review screen's controllers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midstream.tui.services import AppServices
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What every controller works with."""
+    """The objects that every controller works with."""
 
     state: ReviewState
     panes: ReviewPanes

@@ -1,4 +1,4 @@
-"""The conversation on the review screen: when it is shown, what is sent, what is answered."""
+"""The conversation on the review screen: showing it, sending to it, answering its questions."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Converse(Controller):
             partner.renew()
         elif chat is not None:
             self._work.beside(chat.clear, "renew")
-            self._notices.say("info", "A new conversation: nothing said before is sent any more.")
+            self._notices.say("info", "New conversation: earlier messages are no longer sent.")
 
     def choose(self) -> None:
         """Choose the agent's mode, model or the like."""
@@ -144,7 +144,7 @@ class Converse(Controller):
             return
         conversation = partner.conversation
         if conversation is None or not conversation.choices:
-            why = "has not started yet" if conversation is None else "lets nothing be chosen here"
+            why = "has not started yet" if conversation is None else "offers nothing to choose here"
             self._notices.say("info", f"{partner.title} {why}.")
             return
         values = [(choice, value) for choice in conversation.choices for value in choice.values]
@@ -261,7 +261,7 @@ class Converse(Controller):
 
         session, blocks = self._state.session, code_blocks(self._answer)
         if session is None or not blocks:
-            self._notices.say("info", "The last answer shows no code that could become hunks.")
+            self._notices.say("info", "The last answer contains no code that can become hunks.")
             return
         turns, path, cursor = session.turns, self._state.path or None, self._aim.cursor_line
 
@@ -279,7 +279,7 @@ class Converse(Controller):
             (visible(block.title)[:MOST_TITLE], partial(take, block))
             for block in blocks[:MOST_BLOCKS]
         ]
-        self._notices.ask("Make hunks of which code?", *choices)
+        self._notices.ask("Which code should become hunks?", *choices)
         self._panes.focus(self._pane)
 
     def offer_code(self) -> None:
@@ -288,7 +288,7 @@ class Converse(Controller):
 
         if code_blocks(self._answer):
             key = self._services.key_for("conversation.propose")
-            self._notices.say("info", f"{key} in the code makes hunks of what the answer shows.")
+            self._notices.say("info", f"{key} in the code turns the code of the answer into hunks.")
 
     @property
     def _answer(self) -> str:
@@ -351,8 +351,8 @@ class Converse(Controller):
         self._notices.ask(
             f"{visible(chat.title)} wants to look at files of this folder: "
             f"{visible(question.use.call.title)[:MOST_ASKED]}",
-            ("let it look in this session; it can change nothing", partial(chat.allow, on=True)),
-            ("no, it answers with what it has", partial(chat.allow, on=False)),
+            ("yes, for this session; it cannot change anything", partial(chat.allow, on=True)),
+            ("no, answer with what it has", partial(chat.allow, on=False)),
         )
         if not self._composer.text.strip():
             self._panes.focus(self._pane)

@@ -80,7 +80,7 @@ class Decide(Controller):
                 self._back_to(hunk_id)
             elif conflict:  # Its rows are gone: say where.
                 self._pane.sync()
-                self._say_undo("Dismissed; the file stays as it is. {undo} brings the hunk back.")
+                self._say_undo("Dismissed; the file is unchanged. {undo} brings the hunk back.")
 
         self._work.run(work)
 
@@ -201,7 +201,7 @@ class Decide(Controller):
 
         async def work() -> None:
             if not session.hunks.postponed():
-                self._notices.say("info", "No hunk waits to be put back.")
+                self._notices.say("info", "No hunk is waiting to be put back.")
             elif count := await session.files.put_backs.apply():
                 self._say_undo(f"{counted(count, 'hunk')} put back; {{undo}} undoes it.")
 
@@ -502,7 +502,9 @@ class Decide(Controller):
 
         async def work() -> None:
             if session.commit.texts(path) is None:
-                self._notices.say("info", "Nothing was accepted in this file; nothing to stage.")
+                self._notices.say(
+                    "info", "Nothing was accepted in this file, so there is nothing to stage."
+                )
                 return
             await session.commit.stage(path)
             await session.external.refresh()

@@ -1,4 +1,4 @@
-"""The widgets of the review screen and how they are laid out."""
+"""The widgets of the review screen and their layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the welcome knows beside the session: earlier sessions, and edits that suit this code.
+"""Further facts for the welcome: earlier sessions, and edits that suit this code.
 
 Both are read once, in the background, after the folder is listed; nothing waits for them.
 """

@@ -1,4 +1,4 @@
-"""What the review screen knows: the session, the open files and where the user was in each."""
+"""The state of the review screen: the session, the open files and the user's place in each."""
 
 from __future__ import annotations
 

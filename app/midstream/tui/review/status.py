@@ -1,4 +1,4 @@
-"""The rows around the code: status, file, files, examples, the welcome, and the useful keys.
+"""The rows around the code: status, file, files, examples, the welcome, and useful keys.
 
 They are read from the session again whenever something may have changed.
 """
@@ -407,7 +407,7 @@ class Status(Controller):
             files = "reading the folder"
         keys = (
             (key_for("composer.send"), "sends what you write below"),
-            (key_for("composer.leave"), "leaves that line, for these keys:"),
+            (key_for("composer.leave"), "leaves the text field for these keys:"),
         )
         if not self._panes.composing:
             keys = ((key_for("compose"), "describe the change you want"),)
@@ -424,11 +424,11 @@ class Status(Controller):
         """Sentences about where we are and what the model can do."""
         session, key_for = self._state.session, self._services.key_for
         if self._services.demo is not None:
-            yield "The example project is a throw-away copy."
+            yield "The example project is a temporary copy."
             if self._services.settings.pace:
                 yield (
                     "The model writes slowly, so that you can decide and redirect while it "
-                    f"writes; {key_for('pace')} gives it full speed."
+                    f"writes; {key_for('pace')} switches to full speed."
                 )
         if session is None or session.status.state is SessionState.STARTING:
             return
@@ -441,7 +441,7 @@ class Status(Controller):
             if not session.introduction.due:  # which says so, too
                 yield f"{subject} makes {what}."
                 subject = "It"
-            yield f"{subject} reads the lines it is to change and your sentence, nothing else."
+            yield f"{subject} reads only the lines it is to change and your instruction."
         elif name:
             yield f"{name} takes requests in your own words, in any file and language."
 

@@ -190,7 +190,7 @@ class Steer(Controller):
         if step:
             self.instruct(step)
         elif session is not None and session.chat.steps:
-            self._notices.say("info", "Every step of the plan has begun.")
+            self._notices.say("info", "Every step of the plan has been started.")
         else:
             self._notices.say("info", _NO_PLAN)
 
@@ -200,7 +200,7 @@ class Steer(Controller):
         if session is None or not session.chat.steps:
             self._notices.say("info", _NO_PLAN)
         elif self._composer.text.strip():
-            self._notices.say("info", "Send or clear what is written first.")
+            self._notices.say("info", "Send or clear your text first.")
         else:
             self._composer.put(f"plan:\n{session.chat.steps.text}")
             self._panes.focus_composer()
@@ -375,7 +375,7 @@ class Steer(Controller):
     # after an answer
 
     def turn_ended(self, turn: Turn) -> None:
-        """Say what became of a turn."""
+        """Report the outcome of a turn."""
         session = self._state.session
         if turn.status is TurnStatus.DONE:
             self._ended_at = time.monotonic()
@@ -439,8 +439,8 @@ class Steer(Controller):
             # An edit model would take the place for a part of the change.
             self._notices.say(
                 "info",
-                "Describe the whole change: this model reads only the lines marked on the left and "
-                "your sentence.",
+                "Describe the whole change: this model reads only the lines marked on the left "
+                "and your instruction.",
             )
         elif not self._composer.text.strip():
             line = f"{view.to_written(hunk.start) + 1:,}"
@@ -511,12 +511,11 @@ class Steer(Controller):
                 text = f"Opened {counted(count, 'file')} that another program wrote."
             elif review.on:
                 review.stop()
-                text = "What other programs write is taken as it is from now on."
+                text = "Changes by other programs are no longer reviewed."
             else:
                 await review.start(since_commit=False)
                 text = (
-                    "What other programs write from now on waits for your decisions; "
-                    f"{key} ends that."
+                    f"Changes by other programs now wait for your decision; {key} ends the review."
                 )
             self._notices.say("info", text)
             self._state.refresh()
@@ -531,10 +530,10 @@ class Steer(Controller):
         feedback, agent = session.feedback, session.agent
         what = counted(feedback.waiting, "put-back")
         if not feedback.waiting:
-            text = "There is nothing put back that the agent does not know of."
+            text = "The agent already knows everything that was put back."
         elif agent.on:
             agent.send(feedback.tell())
-            text = f"{agent.title} is told of {what}."
+            text = f"{agent.title} will be told of {what}."
         elif session.gate.heard:
             feedback.approve()
             text = f"The agent is told of {what} with its next edit, or when it wants to stop."
@@ -594,7 +593,8 @@ class Steer(Controller):
         if not context.parts:
             self._notices.say(
                 "info",
-                "Nothing was sent yet; write an instruction to see what goes with it.",
+                "Nothing has been sent yet; write an instruction to see what would be sent with "
+                "it.",
             )
             return
         names = min(48, max(len(part.name) for part in context.parts))
@@ -613,7 +613,7 @@ class Steer(Controller):
             paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
         self._services.open_screen(
             ReadingScreen(
-                self._services.palette, self._services.glyphs, "What the model gets", paragraphs
+                self._services.palette, self._services.glyphs, "What the model receives", paragraphs
             )
         )
 

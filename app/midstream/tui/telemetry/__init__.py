@@ -1,1 +1,1 @@
-"""Rates measured here, next to what a simulated wafer would do."""
+"""Rates measured here, beside those of a simulated wafer."""

@@ -204,7 +204,7 @@ def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
     room = max(4, width - LABEL - 14)
     for name, seconds in parts:
         if seconds is None:
-            about = "told at the end" if now.running else "not known"
+            about = "reported at the end" if now.running else "not known"
             lines.append(make.fact(f"  {name}", f"{'-':>7}   ", about))
             continue
         lines.append(
@@ -252,7 +252,7 @@ def pace_lines(
     """The one place where both clocks are compared: how far apart they are."""
     lines = [make.heading("Pace", "one clock against the other")]
     if now.pacing:  # the measured rate is held back, so it says nothing about this machine
-        held = make.text(("what is measured here is held back to that", "muted"))
+        held = make.text(("the measured rate is limited to that", "muted"))
         return [*lines, make.text((now.pacing, "warning")), held]
     if simulated is None or now.mean is None:
         return [*lines, make.text(("after the first answer", "muted"))]

@@ -1,4 +1,4 @@
-"""The telemetry view: what was measured here on the left, what a wafer would do on the right.
+"""The telemetry view: measured rates on the left, those of a simulated wafer on the right.
 
 It watches a running session and changes nothing but which simulation is shown; stopping the model
 works as everywhere.  Simulations run in a thread, one at a time, and only while the view is open.
@@ -156,16 +156,16 @@ class ViewKey:
 KEYS: Final = (
     ViewKey("tab", "page(1)", "page", "Next page, where not everything fits at once"),
     ViewKey("m", "model(1)", "model", "Simulate the next model"),
-    ViewKey("M", "model(-1)", "model before", "Simulate the model before"),
-    ViewKey("c", "context", "context", "Simulate another length of context"),
-    ViewKey("v", "view", "map", "Colour the map by something else"),
+    ViewKey("M", "model(-1)", "model before", "Simulate the previous model"),
+    ViewKey("c", "context", "context", "Change the simulated context length"),
+    ViewKey("v", "view", "map", "Change what the map's colours show"),
     ViewKey("z", "enlarge", "enlarge", "Enlarge the used part of the wafer, or show all of it"),
-    ViewKey("b", "beside", "beside the code", "The simulated wafer beside the code"),
+    ViewKey("b", "beside", "beside the code", "Show the simulated wafer beside the code"),
     ViewKey("shift+tab", "page(-1)", "page before", "Page before"),
     ViewKey("ctrl+c", "stop", "stop", "Stop the model"),
-    ViewKey("ctrl+l", "repaint", "repaint", "Paint the whole screen again"),
+    ViewKey("ctrl+l", "repaint", "repaint", "Repaint the screen"),
     ViewKey("escape,q,W,f2", "close", "back", "Back to the code"),
-    ViewKey("question_mark,f1", "help", "keys", "The keys of this page"),
+    ViewKey("question_mark,f1", "help", "keys", "Show the keys of this page"),
 )
 
 

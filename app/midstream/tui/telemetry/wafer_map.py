@@ -1,4 +1,4 @@
-"""The wafer map: every rectangle of a simulated placement, what fills it, and what works now.
+"""The wafer map: every rectangle of a simulated placement, what fills it, and what is active now.
 
 The map is drawn as the wafer is, a square, with half blocks; where colours cannot be told apart
 (ASCII, sixteen colours, ``NO_COLOR``) letters and shades stand for them.  Several wafers stand

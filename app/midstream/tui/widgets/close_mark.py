@@ -1,4 +1,4 @@
-"""The cross in the corner of pages and sheets, for those who close them with the mouse."""
+"""The cross in the corner of pages and sheets, which closes them with the mouse."""
 
 from __future__ import annotations
 

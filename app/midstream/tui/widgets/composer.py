@@ -1,4 +1,4 @@
-"""The composer: where an instruction is written, under a line that says what it will be about.
+"""The composer: where an instruction is written, under a line that names its target.
 
 ``@`` offers files and definitions; a long pasted block is shown as a chip and sent whole.  It sends
 nothing itself: keys are the screen's, which asks here first whether a list is open.

@@ -1,4 +1,4 @@
-"""The row above the code: which file, what is decided in it, whether the view follows."""
+"""The row above the code: the file, the state of its hunks, and whether the view follows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from midstream.tui.widgets.line_api import TextLine, calling
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What the row shows.
+    """The facts that the row shows.
 
     Attributes:
         elsewhere: Undecided hunks in other files.

@@ -1,4 +1,4 @@
-"""The bottom row: the keys that do something here and now, also clickable."""
+"""The bottom row: the keys that work here and now, also clickable."""
 
 from __future__ import annotations
 

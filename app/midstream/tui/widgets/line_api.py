@@ -1,4 +1,4 @@
-"""Semi-internal touches that widgets painted line by line need.
+"""Semi-internal hooks that widgets painted line by line need.
 
 ``Widget.virtual_size`` lays the whole screen out whenever it is assigned; a pane that grows sixty
 times a second cannot pay for that, and its frame does not depend on its content.  And a widget that

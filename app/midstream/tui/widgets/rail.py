@@ -1,4 +1,4 @@
-"""The file rail: open files and what is decided in them, changed files, the folder as a tree."""
+"""The file rail: open files with their hunks, changed files, and the folder as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list of one-line rows with a cursor; the file rail and every picker are made of it."""
+"""A list of one-line rows with a cursor, used by the file rail and every picker."""
 
 from __future__ import annotations
 

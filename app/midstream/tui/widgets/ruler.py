@@ -1,4 +1,4 @@
-"""The column right of the code: where the window and the hunks are; a click goes there."""
+"""The column right of the code, showing where the window and the hunks are; a click goes there."""
 
 from __future__ import annotations
 

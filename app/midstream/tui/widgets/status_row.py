@@ -1,4 +1,4 @@
-"""The status row: what the model is doing and what the repository looks like, on one line.
+"""The status row: the state of the model and of the repository, on one line.
 
 The row is read in passing while an answer streams, so each fact keeps its place: figures have slots
 of a fixed width, empty ones included, and what comes and goes stands where nothing else moves.
@@ -45,7 +45,7 @@ _IDLE_WORDS: Final = " " * len("guarded")
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """What the row shows, read from the session at one moment.
+    """The facts that the row shows, read from the session at one moment.
 
     Attributes:
         rate: Tokens per second of the running turn, or the mean of the last one.

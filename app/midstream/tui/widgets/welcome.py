@@ -1,4 +1,4 @@
-"""What to do first: the welcome in place of the code, and example instructions to try."""
+"""The welcome in place of the code, and example instructions to try."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WelcomePart:
 
 
 class Welcome(Painted):
-    """Where we are, what can be done here, and what waits; in the middle."""
+    """The welcome, in the middle of the screen: the folder, what can be done, what is waiting."""
 
     DEFAULT_CSS = """
     Welcome { height: 1fr; width: 1fr; background: $ms-background; }
