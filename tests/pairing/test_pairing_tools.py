@@ -118,7 +118,7 @@ async def test_searches(
         ("read_file", ".git/config", "git"),
         ("read_file", "secret.txt", "ignored by git"),
         ("read_file", ".env", "may hold credentials"),
-        ("read_file", "bin.dat", "no text"),
+        ("read_file", "bin.dat", "not text"),
         ("read_file", "pkg", "no file"),
         ("read_file", "", "no file"),
         ("symbols", "../outside.txt", "outside"),

@@ -101,7 +101,7 @@ async def test_a_replica_that_was_killed_does_not_answer(monkeypatch: pytest.Mon
         kept = await shared.get(ended.id)
         assert kept is not None
         await shared.put(StoredResponse("resp_lost", kept.response, kept.items, None, running=True))
-        with pytest.raises(openai.InternalServerError, match="does not answer; it is forgotten"):
+        with pytest.raises(openai.InternalServerError, match="the response is lost"):
             await other.responses.cancel("resp_lost")
         with pytest.raises(openai.NotFoundError):
             await other.responses.retrieve("resp_lost")

@@ -98,7 +98,9 @@ class StandIn(SourceText):
             UnencodableError: They stand for nothing.
         """
         if (held := self.states.get(self.lines)) is None:
-            raise UnencodableError("it is no text of lines, so it is kept or put back as a whole")
+            raise UnencodableError(
+                "it is not line-based text, so it is kept or put back as a whole"
+            )
         return held
 
     def to_bytes(self) -> bytes:

@@ -232,7 +232,9 @@ def add(source: Path, models: Path) -> ModelReport:
             raise ModelFolderError(step.detail)
     target = models / info.name
     if "/" in info.name or "\\" in info.name or info.name in ("", ".", ".."):
-        raise ModelFolderError(f'{source} calls itself "{info.name}", which is no folder name.')
+        raise ModelFolderError(
+            f'{source} calls itself "{info.name}", which is not a valid folder name.'
+        )
     if target.exists():
         raise ModelFolderError(f"{target} already exists; remove it first.")
     models.mkdir(parents=True, exist_ok=True)

@@ -462,7 +462,7 @@ class Guard:
                 elif halting and hunk.state in _WAITING:
                     self._quarantine(hunk, halting[0])
                 elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
-                    self._hunks.release(hunk.id, note := "the guard finds nothing in it any more")
+                    self._hunks.release(hunk.id, note := "the guard no longer finds anything in it")
                     self._journal.add(ReleaseEntry(hunk.id, note))
 
     def _sees(self, path: str) -> bool:

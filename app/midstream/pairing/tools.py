@@ -259,7 +259,7 @@ class ReadOnlyTools:
         try:
             text = SourceText.from_bytes(self._workspace.peek(name))
         except NotTextError:
-            raise _RefusedError(f"{name} is no text.") from None
+            raise _RefusedError(f"{name} is not text.") from None
         return name, list(text.lines)
 
     async def _ripgrep(self, program: str, pattern: str, where: str) -> list[str]:

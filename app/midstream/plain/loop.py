@@ -385,5 +385,5 @@ async def _run(
         waiting = len(session.hunks.undecided())
     if waiting and settings.journal:
         them = "it" if waiting == 1 else "them"
-        put(f"{counted(waiting, 'hunk')} left to decide; --resume takes {them} up again.\n")
+        put(f"{counted(waiting, 'hunk')} left to decide; --resume brings {them} back.\n")
     return int(loop.failed and not terminal)

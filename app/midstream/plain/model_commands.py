@@ -150,7 +150,7 @@ class ModelCommands:
             self._say("The agent already knows everything that was put back.")
         elif self._session.gate.heard:
             feedback.approve()
-            self._say("The agent is told with its next edit, or when it wants to stop.")
+            self._say("The agent will be told with its next edit, or when it wants to stop.")
         else:
             for line in feedback.tell().splitlines():
                 self._say(line)

@@ -491,7 +491,7 @@ def run_app(
     waiting = 0 if session is None else len(session.hunks.undecided())
     if waiting and demo is None and settings.journal:
         they, them = ("hunk waits", "it") if waiting == 1 else ("hunks wait", "them")
-        print(f"{waiting} {they} for a decision; {_resuming(root)} takes {them} up again.")
+        print(f"{waiting} {they} for a decision; {_resuming(root)} brings {them} back.")
     return app.return_code or 0
 
 

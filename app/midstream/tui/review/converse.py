@@ -374,7 +374,7 @@ class Converse(Controller):
             choices.append((words, partial(conversation.answer, option)))
         what = visible(question.call.title or "use a tool")
         if len(what) > MOST_ASKED:  # the answers have to find room below it
-            what = f"{what[:MOST_ASKED]}… (all of it stands in the conversation)"
+            what = f"{what[:MOST_ASKED]}… (in full in the conversation)"
         self._notices.ask(f"{title} asks: {what}", *choices)
         if not self._composer.text.strip():
             self._panes.focus(self._pane)
