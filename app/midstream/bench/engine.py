@@ -1,7 +1,8 @@
-"""`midstream bench engine`: the engine on this machine, beside its peers where they are installed.
+"""`midstream bench engine`: the speed of the engine, beside other engines where they are installed.
 
-Every figure is a median over prompts or repetitions. Texts are generated for real; nothing is
-extrapolated. Wall-clock time only. What is measured in turns with the peers is in `timing`.
+Every figure is a median over prompts or repetitions. Texts are really generated; nothing is
+extrapolated. Times are wall-clock times unless a figure says that it is processor time. Engines
+that are compared take turns, run by run.
 """
 
 from __future__ import annotations

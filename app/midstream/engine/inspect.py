@@ -168,7 +168,8 @@ def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
 def _interface(decoder: Decoder) -> Check:
     extras = ", ".join(decoder.io.extras) or "no other inputs"
     kind = "one shared buffer" if decoder.shared else "concatenated at every step"
-    return Check("interface", True, f"{extras}; cache: {kind}")
+    packed = "; attention packed by groups of query heads" if decoder.packed else ""
+    return Check("interface", True, f"{extras}; cache: {kind}{packed}")
 
 
 def _memory(decoder: Decoder) -> Check:
