@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
-from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -19,14 +16,11 @@ from midstream.pairing.conversation import QuestionState, Speech, ToolUse, excha
 from midstream.pairing.session import PairingSession
 from midstream.pairing.tools import ReadOnlyTools
 from midstream.responses.conversation import ToolCall
-from midstream.responses.profiles import Profile
-from midstream.settings import Settings
 from midstream.workspace.files import Workspace
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.processes import running
 from tests.helpers.property import examples
-from tests.helpers.scripted_http import ScriptedHttp
 
 SECRET = "CANARY-outside-of-the-folder"
 FILES = {
@@ -106,6 +100,81 @@ async def test_searches(
     assert "TOKEN" not in await look(looking, "search", "TOKEN")
     assert "app.py" not in await look(looking, "search", "one\nin: pkg")
     assert (await look(looking, "search", "nowhere")).startswith("Nothing was found.")
+
+
+RECKLESS = """\
+#!/bin/sh
+while [ "$1" != -e ]; do shift; done
+exec grep -rnHZ --exclude-dir=.git -e "$2" -- "$4"
+"""
+"""In place of ripgrep: searches what it is told to, whatever git ignores."""
+
+
+@pytest.fixture(params=["none", "ripgrep", "reckless"])
+def program(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What searches."""
+    if request.param == "ripgrep":
+        if shutil.which("rg") is None:
+            pytest.skip("ripgrep is not installed")
+        return
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for each in ("git", *(["sh", "grep"] if request.param == "reckless" else [])):
+        (programs / each).symlink_to(shutil.which(each) or "")
+    if request.param == "reckless":
+        (programs / "rg").write_text(RECKLESS)
+        (programs / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+
+
+@pytest.mark.usefixtures("program")
+async def test_a_search_shows_what_may_be_read_and_no_more(
+    looking: ReadOnlyTools, root: Path
+) -> None:
+    (root / "build").mkdir()
+    (root / "build" / "made.txt").write_text("one hidden thing\n")
+    (root / ".gitignore").write_text("secret.txt\nbuild/\n")
+    for where in ("", "\nin: .", "\nin: build", "\nin: ./build/../build"):
+        assert "hidden" not in await look(looking, "search", f"one{where}")
+        assert "TOKEN" not in await look(looking, "search", f"TOKEN=1{where}")
+    for where, why in (
+        ("secret.txt", "ignored by git"),
+        ("build/made.txt", "ignored by git"),
+        (".env", "may hold credentials"),
+        ("link", "outside"),
+    ):
+        looked = await looking.run(ToolCall("c", "search", f".\nin: {where}"))
+        assert looked.refused
+        assert why in looked.text
+    assert "app.py:1:def one():" in await look(looking, "search", "def one\nin: app.py")
+    allowed = ReadOnlyTools(Workspace(root), lambda: frozenset({"secret.txt", ".env"}))
+    allowed.begin(tools.MOST_ALL)
+    assert "hidden" in await look(allowed, "search", "one\nin: secret.txt")
+    assert "TOKEN" in await look(allowed, "search", "TOKEN\nin: .env")
+
+
+@pytest.mark.parametrize("setting", ["diff.noprefix", "diff.mnemonicPrefix", "core.quotePath"])
+async def test_a_diff_shows_no_files_with_credentials(
+    looking: ReadOnlyTools, root: Path, setting: str
+) -> None:
+    names = [".env", "caf\u00e9/.env", 'a "b"/my .key']
+    for name in names:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("TOKEN=1\n")
+    git(root, "add", "-f", ".")
+    git(root, "commit", "-qm", "more")
+    git(root, "config", setting, "true")
+    for name in [*names, "app.py"]:
+        (root / name).write_text("TOKEN=2\n" if name != "app.py" else "one = 2\n")
+    for what in ("", "HEAD"):
+        shown = await look(looking, "git_diff", what)
+        assert "+one = 2" in shown
+        assert "TOKEN" not in shown
+    git(root, "mv", "-f", ".env", "plain.txt")
+    assert "-TOKEN" not in await look(looking, "git_diff")
+    assert "may hold credentials" in await look(looking, "git_diff", names[1])
 
 
 @pytest.mark.parametrize(
@@ -190,9 +259,12 @@ async def test_a_repositorys_own_programs_do_not_run(
     program.chmod(0o755)
     for key in ("core.fsmonitor", "diff.external", "core.pager", "diff.mine.textconv"):
         git(root, "config", key, str(program))
-    (root / ".gitattributes").write_text("*.py diff=mine\n")
+    for key in ("clean", "smudge", "process"):
+        git(root, "config", f"filter.mine.{key}", str(program))
+    git(root, "config", "filter.mine.required", "true")
+    (root / ".gitattributes").write_text("*.py diff=mine filter=mine\n")
     (root / "app.py").write_text("one = 1\n")
-    await look(looking, "git_diff")
+    assert "+one = 1" in await look(looking, "git_diff")
     await look(looking, "git_log")
     assert not ran.exists()
 
@@ -320,82 +392,3 @@ async def test_endless_calls_come_to_an_end(root: Path) -> None:
             await chat.finished()
     assert chat.entries[-1] == Speech("agent", "Enough.")
     assert all(SECRET not in text for _, text in hosted.messages)
-
-
-class Looking(ScriptedHttp):
-    """A server whose model makes two calls at once before it answers."""
-
-    async def events(self, api: str, request: dict[str, Any]) -> AsyncGenerator[bytes]:
-        if "call_2" not in json.dumps(request):
-            for event in CALLS[api]():
-                yield f"data: {json.dumps(event)}\n\n".encode()
-            return
-        without = {name: value for name, value in request.items() if name != "tools"}
-        async for event in super().events(api, without):
-            yield event
-
-
-MADE = [("call_1", "app.py:1-1"), ("call_2", "app.py:5-5")]
-
-
-def _responses_calls() -> Iterator[dict[str, Any]]:
-    yield {"type": "response.created", "response": {"id": "r1", "status": "in_progress"}}
-    items: list[dict[str, Any]] = []
-    for call_id, said in MADE:
-        item = {"id": f"fc_{call_id}", "type": "function_call", "call_id": call_id}
-        item |= {"name": "read_file", "arguments": ""}
-        yield {"type": "response.output_item.added", "item": item}
-        written = json.dumps({"input": said})
-        delta = "response.function_call_arguments.delta"
-        yield {"type": delta, "item_id": item["id"], "delta": written}
-        items.append({**item, "arguments": written})
-        yield {"type": "response.output_item.done", "item": items[-1]}
-    done = {"id": "r1", "status": "completed", "output": items}
-    yield {"type": "response.completed", "response": done}
-
-
-def _chat_calls() -> Iterator[dict[str, Any]]:
-    for index, (call_id, said) in enumerate(MADE):
-        function = {"name": "read_file", "arguments": json.dumps({"input": said})}
-        call = {"index": index, "id": call_id, "type": "function", "function": function}
-        yield {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
-    yield {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-
-
-def _messages_calls() -> Iterator[dict[str, Any]]:
-    yield {"type": "message_start", "message": {"id": "m"}}
-    for index, (call_id, said) in enumerate(MADE):
-        block = {"type": "tool_use", "id": call_id, "name": "read_file", "input": {}}
-        yield {"type": "content_block_start", "index": index, "content_block": block}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps({"input": said})}
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    yield {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
-    yield {"type": "message_stop"}
-
-
-CALLS = {"responses": _responses_calls, "chat": _chat_calls, "messages": _messages_calls}
-
-
-@pytest.mark.parametrize("link", CALLS)
-async def test_over_every_link(link: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    server = Looking(apis=(link,), answer="It is 1.")
-    async with server.running() as url:
-        profile = Profile("far", "custom", url, "m", transport=cast("Any", link))
-        settings = Settings(endpoints=(profile,), endpoint="far", guard=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            session.chat.allow(on=True)
-            await session.chat.ask("what is one?")
-            await session.chat.finished()
-            assert exchanges(session.chat.entries)[0].answered.strip() == "It is 1."
-            uses = [entry for entry in session.chat.entries if isinstance(entry, ToolUse)]
-            assert [use.call.title for use in uses] == ["read app.py:1-1", "read app.py:5-5"]
-    first, second = server.bodies
-    told = json.dumps(first["tools"])
-    assert '"read_file"' in told
-    assert '"function"' in told or link == "messages"
-    assert "1 def one():" in json.dumps(second)
-    assert "5 class Two:" in json.dumps(second)

@@ -57,7 +57,12 @@ _TOOLS: Final = {
 }
 _GIT: Final = ("-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "--no-pager")
 """Nothing that the repository's configuration names may run."""
-_QUIET: Final = ("--no-color", "--no-ext-diff", "--no-textconv")
+_QUIET: Final = (
+    *("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"),
+    *("--no-renames", "--src-prefix=a/", "--dst-prefix=b/"),
+)
+_OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Objects that a partial clone lacks are not fetched."""
 
 DECLARATIONS: Final[tuple[Mapping[str, Any], ...]] = tuple(
     {"type": "custom", "name": name, "description": told, "format": {"type": "text"}}
@@ -180,7 +185,7 @@ class ReadOnlyTools:
         if not pattern:
             raise _RefusedError("Say what to search for.")
         if where:
-            where = await asyncio.to_thread(self._workspace.relative, where)
+            where = await asyncio.to_thread(self._shown_name, where)
         if program := shutil.which("rg"):
             found, note = await self._ripgrep(program, pattern, where or "."), ""
         else:
@@ -211,27 +216,42 @@ class ReadOnlyTools:
         return Looked(f"symbols of {name}", told or "No definitions.", name)
 
     async def _git_log(self, given: str) -> Looked:
-        path = await self._path(given) if given else "."
+        path = await asyncio.to_thread(self._workspace.relative, given) if given else "."
         form = "--format=%h %as %an: %s"
         text = await self._git("log", "-n", "30", "--no-color", form, "--", path)
         return Looked(f"git log {given}".strip(), text or "No commits.")
 
     async def _git_diff(self, given: str) -> Looked:
+        from midstream.guard.secrets import holds_secrets
+
         # Relative to the folder, which may lie deep in its repository.
-        arguments = ["diff", "--relative", *_QUIET]
+        diff = [*await self._without_filters(), "diff", "--relative", *_QUIET]
         if not given:
-            arguments += ["HEAD", "--", "."]
+            what = ["HEAD", "--", "."]
         elif await self._is_file(given):
-            arguments += ["HEAD", "--", await self._path(given)]
+            what = ["HEAD", "--", await asyncio.to_thread(self._shown_name, given)]
         elif _REVISION.fullmatch(given):
-            arguments += [given, "--", "."]
+            what = [given, "--", "."]
         else:
             raise _RefusedError("Name a file, a revision, or two of them as in main..HEAD.")
-        text = await self._git(*arguments)
-        shown = "".join(
-            part for part in re.split(r"(?m)^(?=diff --git )", text) if not _secret_part(part)
-        )
-        return Looked(f"git diff {given}".strip(), shown or "No changes.")
+        names = (await self._git(*diff, "--name-only", "-z", *what)).split("\0")
+        confirmed = self._confirmed()
+        hidden = [each for each in names if each not in confirmed and holds_secrets(each)]
+        text = await self._git(*diff, *what, *(f":(exclude,literal){each}" for each in hidden))
+        return Looked(f"git diff {given}".strip(), text or "No changes.")
+
+    async def _without_filters(self) -> list[str]:
+        """Settings with which git runs no filter that the repository's configuration names."""
+        listed = await self._git("config", "--show-scope", "--name-only", "-z", "--list")
+        scopes, names = listed.split("\0")[::2], listed.split("\0")[1::2]
+        filters = {
+            name.rpartition(".")[0]
+            for scope, name in zip(scopes, names, strict=False)
+            if scope in ("local", "worktree") and name.startswith("filter.")
+        }
+        off = [f"{name}.{what}=" for name in sorted(filters) for what in ("clean", "process")]
+        off += [f"{name}.required=false" for name in sorted(filters)]
+        return [word for setting in off for word in ("-c", setting)]
 
     # What they are made of
 
@@ -241,21 +261,31 @@ class ReadOnlyTools:
             return (self._workspace.root / name).is_file()
         return False
 
-    async def _path(self, given: str) -> str:
-        return await asyncio.to_thread(self._workspace.relative, given)
-
-    def _lines_of(self, path: str) -> tuple[str, list[str]]:
-        from midstream.edits.documents import NotTextError, SourceText
+    def _shown_name(self, path: str) -> str:
+        """The one name of a file or folder, unless it is a file that is not shown (blocking)."""
         from midstream.guard.secrets import holds_secrets
 
         name = self._workspace.relative(path)
-        if not (self._workspace.root / name).is_file():
-            raise _RefusedError(f"There is no file {path}; list_files shows what there is.")
-        if name not in self._confirmed():
+        if name not in self._confirmed() and (self._workspace.root / name).is_file():
             if self._workspace.ignores(name):
                 raise _RefusedError(f"{name} is ignored by git; the user can name it with @.")
             if holds_secrets(name):
                 raise _RefusedError(f"{name} may hold credentials; the user can name it with @.")
+        return name
+
+    def _shown_files(self) -> set[str]:
+        """All files that a search may find something in (blocking)."""
+        from midstream.guard.secrets import holds_secrets
+
+        files = {path for path in self._workspace.files() if not holds_secrets(path)}
+        return files | self._confirmed()
+
+    def _lines_of(self, path: str) -> tuple[str, list[str]]:
+        from midstream.edits.documents import NotTextError, SourceText
+
+        name = self._shown_name(path)
+        if not (self._workspace.root / name).is_file():
+            raise _RefusedError(f"There is no file {path}; list_files shows what there is.")
         try:
             text = SourceText.from_bytes(self._workspace.peek(name))
         except NotTextError:
@@ -264,6 +294,7 @@ class ReadOnlyTools:
 
     async def _ripgrep(self, program: str, pattern: str, where: str) -> list[str]:
         options = ["--no-config", "--no-heading", "--line-number", "--color=never", "--sort=path"]
+        options += ["--with-filename", "--null", "--no-require-git"]
         limits = [f"--max-columns={LONGEST_LINE}", "--max-columns-preview", "--max-filesize=1M"]
         status, out, err = await _output(
             self._workspace.root, program, *options, *limits, "-e", pattern, "--", where
@@ -271,16 +302,18 @@ class ReadOnlyTools:
         if status > 1:
             said = err.strip().splitlines() or ["the search failed"]
             raise _RefusedError(said[-1])
-        return [line.removeprefix("./") for line in out.splitlines() if not _secret_line(line)]
+        # What is named on its command line ripgrep searches, ignored or not.
+        shown = await asyncio.to_thread(self._shown_files)
+        hits = (line.removeprefix("./").partition("\0") for line in out.split("\n"))
+        return [f"{path}:{rest}" for path, _, rest in hits if path in shown]
 
     def _find(self, text: str, where: str) -> list[str]:
         from midstream.edits.documents import NotTextError, SourceText
-        from midstream.guard.secrets import holds_secrets
 
         found: list[str] = []
-        for path in self._workspace.files():
+        for path in sorted(self._shown_files()):
             inside = not where or where == "." or path == where or path.startswith(f"{where}/")
-            if not inside or holds_secrets(path):
+            if not inside:
                 continue
             try:
                 if (self._workspace.root / path).stat().st_size > 1_000_000:
@@ -299,7 +332,9 @@ class ReadOnlyTools:
         # In a thread, which a cancellation leaves to itself: git ends by its own time limit.
         command = [*_GIT, *arguments]
         try:
-            out = await asyncio.to_thread(run_git, self._workspace.root, command, timeout=SECONDS)
+            out = await asyncio.to_thread(
+                run_git, self._workspace.root, command, environment=_OFFLINE, timeout=SECONDS
+            )
         except GitFailedError as error:
             raise _RefusedError(str(error)) from None
         return out.decode("utf-8", "replace")
@@ -322,19 +357,6 @@ async def _output(folder: Path, *command: str) -> tuple[int, str, str]:
         await process.wait()
         raise
     return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-
-
-def _secret_line(line: str) -> bool:
-    from midstream.guard.secrets import holds_secrets
-
-    return holds_secrets(line.removeprefix("./").partition(":")[0])
-
-
-def _secret_part(part: str) -> bool:
-    from midstream.guard.secrets import holds_secrets
-
-    header, _, _ = part.partition("\n")
-    return any(holds_secrets(name[2:]) for name in header.split(" ")[2:])
 
 
 def _cut(text: str, most: int) -> str:
