@@ -457,11 +457,12 @@ class Chat:
         Raises:
             UserError: It failed.
         """
-        from midstream.responses.events import Delta, Failed, Finished, Started
+        from midstream.responses.events import Delta, Failed, Finished, Started, Unheard
 
         speech = Speech("agent", "")
         circles = _Circles() if self._server.own else None
         output: tuple[Message, ...] = ()
+        written = 0
         async for event in stream:
             match event:
                 case Started():
@@ -471,11 +472,14 @@ class Chat:
                         self._status.inform(said, passing=True)
                 case Delta() if reply.live:
                     self._say(speech, event)
+                    written += len(event.text)
                     circling = circles.turns(event.text) if circles is not None else ""
-                    if why := circling or _too_long(speech):
-                        reply.live = False
-                        self._remark(f"The answer was stopped: {why}.")
-                        await stream.interrupt()
+                    if why := circling or _too_long(written):
+                        await self._cut(reply, stream, why)
+                case Unheard() if reply.live:
+                    written += event.characters
+                    if why := _too_long(written):
+                        await self._cut(reply, stream, why)
                 case Finished():
                     self._count(event)
                     output = event.output
@@ -491,6 +495,12 @@ class Chat:
                 case _:
                     pass
         return output
+
+    async def _cut(self, reply: _Reply, stream: Stream, why: str) -> None:
+        """End an answer that goes nowhere."""
+        reply.live = False
+        self._remark(f"The answer was stopped: {why}.")
+        await stream.interrupt()
 
     def _say(self, speech: Speech, delta: Delta) -> None:
         if not speech.text:
@@ -541,6 +551,6 @@ class _Circles:
         return ""
 
 
-def _too_long(speech: Speech) -> str:
-    long = len(speech.text) > LONGEST_ANSWER
+def _too_long(characters: int) -> str:
+    long = characters > LONGEST_ANSWER
     return f"it has more than {LONGEST_ANSWER:,} characters" if long else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
 from midstream.pairing.conversation import Entry, QuestionState, ToolUse
-from midstream.pairing.tools import DECLARATIONS, Looked, ReadOnlyTools
+from midstream.pairing.tools import DECLARATIONS, MOST_CALLS, Looked, ReadOnlyTools
 from midstream.responses.conversation import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ MOST_IN_VAIN: Final = 3
 TOOL_NAMES: Final = frozenset(str(tool["name"]) for tool in DECLARATIONS)
 """The tools that only look."""
 _NOT_WANTED: Final = "The user does not want you to look at files; answer with what you know."
+_TOO_MANY: Final = "Too many calls at once; this one was not carried out."
 
 
 class ToolQuestion:
@@ -140,8 +141,9 @@ class Looking:
             if in_vain > MOST_IN_VAIN:
                 raise UserError("The model only calls tools, which it may not call any more.")
             told = [*told, *output]
-            for call in calls:
-                told.append(ToolOutput(call.call_id, await self._look(call, live)))
+            for number, call in enumerate(calls):
+                shown = _TOO_MANY if number >= MOST_CALLS else await self._look(call, live)
+                told.append(ToolOutput(call.call_id, shown))
 
     async def _look(self, call: ToolCall, live: Callable[[], bool]) -> str:
         """Carry a call out if the user allows it; what the model is told."""
@@ -151,9 +153,11 @@ class Looking:
         title = f"{call.name} {' '.join(call.input.split())}".strip()[:LONGEST_TITLE]
         use = ToolUse(ShownCall(call.call_id, title, status="pending"))
         self._entries.append(use)
-        if live() and not permission.allowed and not permission.refused:
+        # A tool that there is not is refused without asking for anything.
+        known = call.name in TOOL_NAMES
+        if known and live() and not permission.allowed and not permission.refused:
             await self._ask_user(use, live)
-        if not permission.allowed or not live():
+        if not live() or (known and not permission.allowed):
             use.call = replace(use.call, status="failed")
             self._heard()
             return _NOT_WANTED

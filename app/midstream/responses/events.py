@@ -2,7 +2,7 @@
 
 Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
 fields the client uses, unknown types and fields ignored); `Started`, `Progress`, `Delta`,
-`Finished` and `Failed` are what a `midstream.responses.client.Stream` yields.
+`Unheard`, `Finished` and `Failed` are what a `midstream.responses.client.Stream` yields.
 """
 
 from __future__ import annotations
@@ -76,6 +76,17 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class Unheard:
+    """Input of tool calls that is not delivered as text goes on; it comes whole with the end.
+
+    Attributes:
+        characters: How much came since this was said last.
+    """
+
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The response ended.
 
@@ -131,7 +142,7 @@ class Failed:
         return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
 
 
-StreamEvent = Started | Progress | Delta | Finished | Failed
+StreamEvent = Started | Progress | Delta | Unheard | Finished | Failed
 
 
 class TokensDetails(msgspec.Struct, frozen=True):

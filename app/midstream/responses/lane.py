@@ -178,6 +178,7 @@ class Lane:
                 return
             turn.last_number = number
         if event.type == TOOL_DELTA and not turn.stream.delivers(turn.items[event.item_id]):
+            turn.stream.push_unheard(len(event.delta) if isinstance(event.delta, str) else 0)
             return
         if isinstance(event.delta, str):
             if turn.last_item not in (None, event.item_id):

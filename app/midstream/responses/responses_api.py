@@ -11,6 +11,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
     TEXT_DELTAS,
+    TOOL_DELTA,
     ServerEvent,
     WireItem,
     WireResponse,
@@ -21,6 +22,7 @@ from midstream.responses.tool_arguments import SCHEMA, ArgumentReader, as_argume
 
 _OWN_ID = "resp_local"
 _OWN_ITEM = "item_local"
+_ARGUMENTS = "response.function_call_arguments.delta"
 
 
 def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class _ResponsesReader:
     def __init__(self) -> None:
         self._id = ""
         self._item = ""
+        self._arguments = ArgumentReader()
         self._ended = False
 
     def take(self, name: str, data: bytes) -> list[ServerEvent]:
@@ -103,6 +106,13 @@ class _ResponsesReader:
             event = msgspec.structs.replace(event, item=item)
         if event.type == "response.output_item.added" and event.item is not None:
             self._item = event.item.id or ""
+            self._arguments = ArgumentReader()
+        elif event.type == _ARGUMENTS and self._item and isinstance(event.delta, str):
+            text = self._arguments.feed(event.delta)
+            if text:
+                event = msgspec.structs.replace(
+                    event, type=TOOL_DELTA, delta=text, item_id=self._item
+                )
         elif event.type in TEXT_DELTAS:
             if not self._item:
                 self._item = event.item_id or _OWN_ITEM

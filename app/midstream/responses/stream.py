@@ -21,6 +21,7 @@ from midstream.responses.events import (
     Started,
     StreamEvent,
     TokenUsage,
+    Unheard,
 )
 
 
@@ -33,8 +34,8 @@ class Control(Protocol):
 
 
 class Stream:
-    """The events of one response: one `Started`, any number of `Progress` and `Delta`, one
-    `Finished` or `Failed`.
+    """The events of one response: one `Started`, any number of `Progress`, `Delta` and `Unheard`,
+    one `Finished` or `Failed`.
 
     Attributes:
         id: Response id once `Started` was received from the server, else "".
@@ -59,6 +60,7 @@ class Stream:
         self._seen_progress = self._progress
         self._parts: list[str] = []
         self._tokens = 0
+        self._unheard = 0
         self._delivered: list[str] = []
         self._terminal: Finished | Failed | None = None
         self._interrupted = False
@@ -113,6 +115,9 @@ class Stream:
             self._tokens = 0
             self._delivered.append(delta.text)
             return delta
+        if self._unheard:
+            unheard, self._unheard = Unheard(self._unheard), 0
+            return unheard
         if self._terminal is not None and not self._exhausted:
             self._exhausted = True
             return self._closing(self._terminal)
@@ -147,7 +152,7 @@ class Stream:
             return
         self._interrupted = True
         self._parts.clear()
-        self._tokens = 0
+        self._tokens = self._unheard = 0
         if self._terminal is None:
             await self._control.stop(self, keep=keep)
 
@@ -179,6 +184,13 @@ class Stream:
             return
         self._parts.append(text)
         self._tokens += tokens
+        self._wake.set()
+
+    def push_unheard(self, characters: int) -> None:
+        """So much more input of a call has come that is not delivered."""
+        if self._interrupted or self._terminal is not None:
+            return
+        self._unheard += characters
         self._wake.set()
 
     def push_end(self, terminal: Finished | Failed) -> None:

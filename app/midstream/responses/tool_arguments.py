@@ -22,6 +22,9 @@ SCHEMA: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
+LONGEST_STRANGE: Final = 200_000
+"""Characters of arguments that do not begin as expected, after which no end is waited for."""
+
 _OPENING: Final = re.compile(rf'\s*\{{\s*"{FIELD}"\s*:\s*"')
 _PIECE: Final = re.compile(
     # Whole escapes only, and a surrogate only with its other half.
@@ -39,11 +42,20 @@ class ArgumentReader:
         self._said = False
 
     def feed(self, text: str) -> str:
-        """The part of the input that is known now and was not before."""
+        """The part of the input that is known now and was not before.
+
+        Raises:
+            ValueError: They are something else, and go on and on.
+        """
         self._json += text
         if self._at is None:
             opening = _OPENING.match(self._json)
             if opening is None:
+                if len(self._json) > LONGEST_STRANGE:
+                    raise ValueError(
+                        f"a call has more than {LONGEST_STRANGE:,} characters of arguments that "
+                        "its tool does not take"
+                    )
                 return ""
             self._at = opening.end()
         piece = _PIECE.match(self._json, self._at)

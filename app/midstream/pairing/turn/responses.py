@@ -188,7 +188,14 @@ class ResponseReader:
             stream: The response.
             waiting: Cancelled at the first sign of life.
         """
-        from midstream.responses.events import Delta, Failed, Finished, Progress, Started
+        from midstream.responses.events import (
+            Delta,
+            Failed,
+            Finished,
+            Progress,
+            Started,
+            Unheard,
+        )
 
         offline, written = False, 0
         async for event in stream:
@@ -208,12 +215,12 @@ class ResponseReader:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
                     written += len(event.text)
-                    if answer.live and answer.rambles(written):
-                        await self._end_ramble(answer)
-                        await stream.interrupt()
+                case Unheard():
+                    waiting.cancel()
+                    written += event.characters
                 case Finished():
                     self._log.count(answer, event, self._server.price)
-                    if self._looking is not None and _only_looks(event):
+                    if self._looking is not None and _is_to_go_on(answer, event):
                         # Its calls are answered first; what it wrote is kept as text until then.
                         answer.calls = event.output
                         continue
@@ -226,6 +233,9 @@ class ResponseReader:
                         self._log.status.enter(SessionState.OFFLINE)
                     if answer.live:
                         self._failed(answer, event)
+            if answer.live and answer.rambles(written):
+                await self._end_ramble(answer)
+                await stream.interrupt()
         return offline
 
     async def read_text(self, answer: Answer, *, sample: int, temperature: float) -> str | None:
@@ -242,7 +252,14 @@ class ResponseReader:
         Raises:
             UserError: The server cannot be reached, refuses, or fails.
         """
-        from midstream.responses.events import Delta, Failed, Finished, Progress, Started
+        from midstream.responses.events import (
+            Delta,
+            Failed,
+            Finished,
+            Progress,
+            Started,
+            Unheard,
+        )
 
         drawn = temperature if sample else None
         stream = await self._send(answer, temperature=drawn, seed=sample or None)
@@ -256,6 +273,8 @@ class ResponseReader:
                     self._log.status.meter.taken()
                 case Progress():
                     self._log.told(answer, event)
+                case Unheard():
+                    pass  # No tools are offered here.
                 case Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)
@@ -361,8 +380,15 @@ class ResponseReader:
             status.fail(failed.message)
 
 
-def _only_looks(finished: Finished) -> bool:
-    """Whether a response has ended with calls of tools that only look, which wait for answers."""
+def _is_to_go_on(answer: Answer, finished: Finished) -> bool:
+    """Whether a response has ended with calls that wait for answers, and brings no edit by one.
+
+    A tool that there is not may have been meant as one that edits: then its text is taken.
+    """
     calls = [entry for entry in finished.output if isinstance(entry, ToolCall)]
-    looks = bool(calls) and all(call.name in TOOL_NAMES for call in calls)
-    return looks and finished.status == "completed"
+    if not calls or finished.status != "completed":
+        return False
+    if all(call.name in TOOL_NAMES for call in calls):
+        return True
+    own = {tool["name"] for tool in answer.mode.tools}
+    return answer.is_empty and not any(call.name in own for call in calls)
