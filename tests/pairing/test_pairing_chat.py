@@ -24,7 +24,6 @@ from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git
 from tests.helpers.rewriting import BEFORE
-from tests.helpers.scripted_http import ScriptedHttp
 from tests.helpers.stepped import SteppedModel, served
 
 CHAT = {"prompt": "chat", "languages": ""}
@@ -350,26 +349,6 @@ async def test_an_ignored_file_is_not_sent_unasked(root: Path) -> None:
             await session.chat.ask("why @run.py?")
             await session.chat.finished()
             assert exchanges(session.chat.entries)[0].answered == "So."
-
-
-@pytest.mark.parametrize("link", ["responses", "chat", "messages"])
-async def test_over_every_link(link: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    server = ScriptedHttp(apis=(link,), answer="It *runs*.")
-    async with server.running() as url:
-        profile = Profile("far", "custom", url, "m", transport=link)
-        settings = Settings(endpoints=(profile,), endpoint="far", guard=False)
-        async with opened(root, settings=settings) as session:
-            session.chat.allow(on=False)  # Else this server's model calls a tool.
-            await session.chat.ask("what does it do?", path="run.py", cursor=0)
-            await session.chat.finished()
-            await session.chat.ask("sure?")
-            await session.chat.finished()
-            assert [each.answered for each in exchanges(session.chat.entries)] == [
-                "It *runs*.\n"
-            ] * 2
 
 
 async def test_a_failure_is_told_and_the_next_question_goes_out(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""One answer about several files, over each kind of link and in each format that can say so."""
+"""One answer about several files, in each format that can say so."""
 
 from __future__ import annotations
 
@@ -11,25 +11,10 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession, TurnStatus
-from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, make_repo
-from tests.helpers.scripted_http import ScriptedHttp
-
-FILES = {
-    "run.py": "import old\n\nstep = 1\nlast = 2\n",
-    "util.js": "export const a = 1\n\nexport const b = 2\n",
-    "gone.txt": "one\ntwo\n",
-    "old.py": "def helper():\n    return 1\n",
-}
-AFTER = {
-    "run.py": "import new\n\nstep = 1\nlast = 2\n",
-    "util.js": "export const a = 1\n\nexport const b = 3\n",
-    "pkg/fresh.go": "package pkg\n\nfunc Fresh() int { return 1 }\n",
-    "new.py": FILES["old.py"],
-}
-"""What all of the answer makes of the folder: two edits, a new file, a deletion and a move."""
+from tests.helpers.several_files import AFTER, FILES, on_disk
 
 
 def v4a() -> str:
@@ -117,14 +102,6 @@ async def opened(root: Path, settings: Settings) -> AsyncIterator[PairingSession
         yield session
 
 
-def on_disk(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): path.read_text()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and ".git" not in path.relative_to(root).parts
-    }
-
-
 async def decide_all(session: PairingSession, root: Path) -> None:
     """Nothing is written before; everything is accepted, and undone again."""
     assert on_disk(root) == FILES
@@ -150,23 +127,6 @@ async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root:
         assert not turn.failures
         assert len(session.turns) == 1, "nothing had to be asked for again"
         await decide_all(session, root)
-
-
-@pytest.mark.parametrize("link", ["responses", "chat", "messages"])
-async def test_over_every_link(link: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    server = ScriptedHttp(apis=(link,), answer=search_replace())
-    async with server.running() as url:
-        profile = Profile("far", "custom", url, "m", transport=link, edit_format="search-replace")
-        settings = Settings(endpoints=(profile,), endpoint="far", guard=False)
-        async with opened(root, settings) as session:
-            turn = await session.turns.instruct("rework it", path="run.py")
-            await session.turns.finished()
-            assert turn.status is TurnStatus.DONE, turn.error
-            assert not turn.failures
-            await decide_all(session, root)
 
 
 async def test_a_patch_tool_writes_several_files(root: Path) -> None:

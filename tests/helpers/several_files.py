@@ -1,0 +1,28 @@
+"""A folder before and after an answer that edits, adds, deletes and moves files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FILES = {
+    "run.py": "import old\n\nstep = 1\nlast = 2\n",
+    "util.js": "export const a = 1\n\nexport const b = 2\n",
+    "gone.txt": "one\ntwo\n",
+    "old.py": "def helper():\n    return 1\n",
+}
+AFTER = {
+    "run.py": "import new\n\nstep = 1\nlast = 2\n",
+    "util.js": "export const a = 1\n\nexport const b = 3\n",
+    "pkg/fresh.go": "package pkg\n\nfunc Fresh() int { return 1 }\n",
+    "new.py": FILES["old.py"],
+}
+"""What all of the answer makes of the folder: two edits, a new file, a deletion and a move."""
+
+
+def on_disk(root: Path) -> dict[str, str]:
+    """Paths and texts of all files but git's."""
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".git" not in path.relative_to(root).parts
+    }
