@@ -165,8 +165,53 @@ async def test_files_are_decided_while_the_next_ones_stream(edit_format: str, ro
         assert states["util.js"] is HunkState.REJECTED
         for path in ("pkg/fresh.go", "gone.txt", "old.py", "new.py"):
             assert states[path] is HunkState.SETTLED, path
-            assert await session.files.accept_rest(path) == 1
+        assert await session.files.accept_rest("pkg/fresh.go") == 1
+        assert await session.files.accept_rest("gone.txt") == 1
+        assert await session.files.accept_rest("new.py") == 2, "a move is decided as one"
         assert on_disk(root) == {**AFTER, "util.js": FILES["util.js"]}
+
+
+@pytest.mark.parametrize("half", ["old.py", "new.py"])
+@pytest.mark.parametrize("edit_format", ["v4a", "udiff", "search-replace", "whole"])
+async def test_no_half_of_a_move_is_decided_alone(edit_format: str, half: str, root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
+        hosted.say(FORMATS[edit_format]())
+        hosted.end()
+        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        (hunk,) = session.hunks.undecided(half)
+        move = session.files.moves.of(hunk)
+        assert move is not None
+        assert (move.gone.path, move.made.path, move.share) == ("old.py", "new.py", 1)
+        assert await session.files.accept_all({hunk.id}) == 2
+        moved = {**FILES, "new.py": FILES["old.py"]}
+        del moved["old.py"]
+        assert on_disk(root) == moved
+        assert await session.files.undo()
+        assert on_disk(root) == FILES
+        assert await session.files.reject(hunk.id)
+        assert not session.hunks.undecided("old.py")
+        assert not session.hunks.undecided("new.py")
+
+
+async def test_lines_that_go_into_a_new_file_are_no_move(root: Path) -> None:
+    """Also in a file whose deletion was proposed and rejected before."""
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, "v4a")) as session:
+        for patch in (
+            "*** Delete File: run.py\n",
+            "*** Update File: run.py\n@@\n-step = 1\n-last = 2\n"
+            "*** Add File: steps.py\n+step = 1\n+last = 2\n",
+        ):
+            hosted.say(f"*** Begin Patch\n{patch}*** End Patch\n")
+            hosted.end()
+            await session.turns.instruct("rework it", path="run.py")
+            await session.turns.finished()
+            hunks = session.hunks.undecided()
+            assert not any(map(session.files.moves.of, hunks))
+            await session.files.reject_all()
+        assert len(hunks) == 2
 
 
 @pytest.mark.parametrize(

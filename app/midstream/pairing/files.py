@@ -111,7 +111,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self._skipped: set[int] = set()
         """Hunks that the user was told cannot be undone; the next undo skips them."""
         self.workspace = workspace
-        self.moves = Moves(self.hunks, self.disk.digests, self.disk.absent)
+        self.moves = Moves(
+            self.hunks,
+            self.disk.digests,
+            self.disk.absent,
+            lambda path: len(self[path].base.lines),
+        )
         self._status = status
         self._journal = journal
         self._guard = guard

@@ -1,4 +1,4 @@
-"""Files moved by another program: one is gone, and most of its lines are in a new one.
+"""Files moved by another program or an answer: one goes, and most of its lines are in a new one.
 
 A move is two hunks, the lines of the one file and those of the other.  They are decided together,
 and shown as one.  That they belong together follows from what they hold, so it is stored nowhere.
@@ -7,7 +7,7 @@ and shown as one.  That they belong together follows from what they hold, so it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -45,14 +45,20 @@ class Moves:
         hunks: All hunks.
         digests: What each file is on disk; ``None``: no such file.
         absent: Files that a decision creates or deletes.
+        length: How many lines an open file has.
     """
 
     def __init__(
-        self, hunks: HunkStore, digests: Mapping[str, str | None], absent: set[str]
+        self,
+        hunks: HunkStore,
+        digests: Mapping[str, str | None],
+        absent: set[str],
+        length: Callable[[str], int],
     ) -> None:
         self._hunks = hunks
         self._digests = digests
         self._absent = absent
+        self._length = length
         self._state = (-1, frozenset[str]())
         self._found: dict[int, Move] = {}
 
@@ -86,17 +92,16 @@ class Moves:
         return self._found
 
     def _find(self, gone_paths: frozenset[str]) -> list[Move]:
-        if not gone_paths:
+        if len(self._absent) < 2:
             return []
         whole = [
             hunk
             for hunk in self._hunks.undecided()
-            if hunk.external
-            and hunk.path in self._absent
-            and len(self._hunks.for_path(hunk.path)) == 1
+            if hunk.path in self._absent and len(self._hunks.for_path(hunk.path)) == 1
         ]
-        gone = [h for h in whole if not h.new and h.path in gone_paths]
-        made = [h for h in whole if not h.old and h.path not in gone_paths]
+        # What another program did is on disk already; what an answer proposes is not.
+        gone = [h for h in whole if not h.new and self._deletes(h, gone_paths)]
+        made = [h for h in whole if not h.old and h.external != (h.path in gone_paths)]
         if not gone or not made:
             return []
         counts = {hunk.id: Counter(hunk.old or hunk.new) for hunk in (*gone, *made)}
@@ -104,7 +109,8 @@ class Moves:
             Move(old, new, share)
             for old in gone
             for new in made
-            if (share := _share(counts[old.id], counts[new.id])) >= LEAST_SHARE
+            if old.external == new.external
+            and (share := _share(counts[old.id], counts[new.id])) >= LEAST_SHARE
         ]
         moves: list[Move] = []
         taken: set[int] = set()
@@ -113,6 +119,12 @@ class Moves:
                 taken |= {move.gone.id, move.made.id}
                 moves.append(move)
         return moves
+
+    def _deletes(self, hunk: Hunk, gone_paths: frozenset[str]) -> bool:
+        """Whether a hunk without new lines takes the whole file away."""
+        if hunk.external:
+            return hunk.path in gone_paths
+        return hunk.path not in gone_paths and len(hunk.old) == self._length(hunk.path)
 
 
 def _share(old: Counter[str], new: Counter[str]) -> float:

@@ -129,7 +129,7 @@ class ReplyFiles:
                     writer.withdraw(source, segment)
             return
         await self._delete(old, writer)
-        self._status.inform(f"{source.path} moves to {target.path}: accept or reject both.")
+        self._status.inform(f"{source.path} moves to {target.path}: one decision for both.")
 
     async def _allowed(self, name: str) -> bool:
         path = await asyncio.to_thread(self._files.workspace.relative, name)

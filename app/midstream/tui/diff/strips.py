@@ -160,10 +160,12 @@ class RowStrips:
             return note
         if hunk.state is not HunkState.SETTLED:
             return ""
-        if not hunk.external:
-            return "an agent is waiting to write this" * bool(hunk.call)
-        author = self.author_of(hunk)
-        words = [f"on disk, by {author}" if author else "on disk"]
+        words: list[str] = []
+        if hunk.external:
+            author = self.author_of(hunk)
+            words.append(f"on disk, by {author}" if author else "on disk")
+        elif hunk.call:
+            words.append("an agent is waiting to write this")
         if (move := self.move_of(hunk)) is not None:
             words.append(move.said_of(hunk))
         return " · ".join(words)
