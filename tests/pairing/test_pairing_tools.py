@@ -21,6 +21,7 @@ from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.processes import running
 from tests.helpers.property import examples
+from tests.helpers.searching import with_reckless_search
 
 SECRET = "CANARY-outside-of-the-folder"
 FILES = {
@@ -102,14 +103,6 @@ async def test_searches(
     assert (await look(looking, "search", "nowhere")).startswith("Nothing was found.")
 
 
-RECKLESS = """\
-#!/bin/sh
-while [ "$1" != -e ]; do shift; done
-exec grep -rnHZ --exclude-dir=.git -e "$2" -- "$4"
-"""
-"""In place of ripgrep: searches what it is told to, whatever git ignores."""
-
-
 @pytest.fixture(params=["none", "ripgrep", "reckless"])
 def program(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,12 +113,11 @@ def program(
             pytest.skip("ripgrep is not installed")
         return
     programs = tmp_path / "programs"
-    programs.mkdir()
-    for each in ("git", *(["sh", "grep"] if request.param == "reckless" else [])):
-        (programs / each).symlink_to(shutil.which(each) or "")
     if request.param == "reckless":
-        (programs / "rg").write_text(RECKLESS)
-        (programs / "rg").chmod(0o755)
+        monkeypatch.setenv("PATH", with_reckless_search(programs))
+        return
+    programs.mkdir()
+    (programs / "git").symlink_to(shutil.which("git") or "")
     monkeypatch.setenv("PATH", str(programs))
 
 
