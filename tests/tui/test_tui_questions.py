@@ -13,6 +13,8 @@ from rich.text import Text
 from textual.widgets import Markdown, Static
 
 from midstream.pairing import related
+from midstream.pairing.journal import earlier_sessions
+from midstream.pairing.session import PairingSession
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.pages.picker import PickerScreen
@@ -191,6 +193,24 @@ async def test_an_answer_is_stopped_and_a_new_conversation_begun(root: Path) -> 
         await stage.until(lambda: stage.screen.panes.conversation is None, "nothing")
         await ask(stage, hosted, "? and now", "Nothing.\n")
         assert "Once" not in shown(stage)
+
+
+async def test_a_resumed_conversation_is_shown(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = replace(hosted.settings(url, "search-replace"), attention=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            hosted.say("It adds up.")
+            hosted.end()
+            await session.chat.ask("what is total?", path="shop.py")
+            await session.chat.finished()
+        (earlier,) = earlier_sessions(root)
+        app = MidstreamApp(root, settings, resume=earlier.path)
+        async with app.run_test(size=(150, 40)) as pilot:
+            stage = Stage(app, pilot, SteppedModel())
+            await stage.until(lambda: "It adds up." in shown(stage), "the conversation is there")
+            await stage.press("escape", "D")
+            await stage.until(lambda: not shown(stage), "it is hidden")
 
 
 async def test_a_question_while_code_streams_does_not_redirect_it(root: Path) -> None:

@@ -241,6 +241,7 @@ class ReviewScreen(EagerScreen):
             self.notices.say(last.level.value, last.text)
         if session.files and not self.state.path:
             self._resume(session)
+        self.converse.refresh()
         self.refresh_facts()
 
     def detach(self) -> None:
