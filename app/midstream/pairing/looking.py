@@ -172,7 +172,9 @@ class Looking:
         looked = running.result()
         paths = (looked.path,) if looked.path else ()
         status = "failed" if looked.refused else "completed"
-        use.call = replace(use.call, title=looked.title, status=status, paths=paths)
+        title = f"{looked.title}: {looked.text}" if looked.refused else looked.title
+        title = " ".join(title.split())[:LONGEST_TITLE]
+        use.call = replace(use.call, title=title, status=status, paths=paths)
         self._heard()
         return looked.text
 

@@ -268,9 +268,13 @@ class ReadOnlyTools:
         name = self._workspace.relative(path)
         if name not in self._confirmed() and (self._workspace.root / name).is_file():
             if self._workspace.ignores(name):
-                raise _RefusedError(f"{name} is ignored by git; the user can name it with @.")
+                raise _RefusedError(
+                    f"{name} is ignored by git: only the user can send it, as @{name}."
+                )
             if holds_secrets(name):
-                raise _RefusedError(f"{name} may hold credentials; the user can name it with @.")
+                raise _RefusedError(
+                    f"{name} may hold credentials: only the user can send it, as @{name}."
+                )
         return name
 
     def _shown_files(self) -> set[str]:
