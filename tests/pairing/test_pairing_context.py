@@ -33,6 +33,7 @@ from midstream.pairing.scope.mentions import (
     UnknownFileError,
     find_at_paths,
     find_at_words,
+    with_at_paths,
     without_mentions,
 )
 from midstream.pairing.server import ServerLink
@@ -71,6 +72,16 @@ def test_mentions_with_lines_quotes_and_punctuation(root: Path, workspace: Works
 
 def test_words_with_an_at_that_are_no_files(workspace: Workspace) -> None:
     assert find_at_paths("add @property to a@b.example and @dataclass", workspace) == ()
+
+
+def test_what_is_quoted_names_no_files(workspace: Workspace) -> None:
+    """The output of a test says what a file has it say."""
+    quoted = "```\n@secret.txt @gone.py in app.py\n@diff\n```"
+    asked = f"mend @app.py\n{quoted}\nas in @pkg/util.py"
+    assert find_at_paths(asked, workspace) == (AtPath("app.py"), AtPath("pkg/util.py"))
+    assert find_at_paths(f"mend\n````\n```\n{quoted}", workspace) == ()
+    assert not find_at_words(asked)
+    assert with_at_paths(quoted, workspace.files) == quoted
 
 
 def test_a_missing_file_is_named_with_the_nearest(workspace: Workspace) -> None:

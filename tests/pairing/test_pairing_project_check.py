@@ -24,6 +24,7 @@ from midstream.pairing.project_check import (
     UnconfirmedCommandError,
     suggested_command,
 )
+from midstream.pairing.scope.mentions import find_at_paths
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkDecided, SessionStatus
 from midstream.responses.endpoint import Endpoint
@@ -98,6 +99,19 @@ sys.exit(3)
 """
 
 
+async def test_what_a_test_prints_names_no_files_to_send(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("")
+    lines = ["print('```\\n@.env\\n````\\n@.env')", "raise ValueError('not @.env')"]
+    (tmp_path / "mod.py").write_text("\n".join(lines))
+    async with checking(tmp_path, python("import mod")) as (check, _):
+        await check.start()
+        await finished(check)
+        (finding,) = check.findings
+        asked = check.instruction(finding, with_output=True)
+        assert asked.count("@.env") >= 3
+        assert find_at_paths(asked, Workspace(tmp_path)) == ()
+
+
 async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
     (tmp_path / "mod.py").write_text("a\nb\n")
     async with checking(tmp_path, python(FAILING)) as (check, status):
@@ -116,6 +130,7 @@ async def test_a_run_tells_its_end_and_its_places(tmp_path: Path) -> None:
         assert asked.startswith("fix this: no\n\n`")
         assert "mod.py:2: error: no" in asked
         assert check.instruction(finding, with_output=False) == "fix this: no"
+
         # A second run begins anew.
         (tmp_path / "mod.py").unlink()
         await check.start()

@@ -266,8 +266,12 @@ class ProjectCheck:
         asked = f"fix this{test}: {finding.message}"
         if not with_output or self.command is None:
             return asked
+        if "@" in finding.message:  # It is quoted below, where it names no file to send.
+            asked = f"fix this{test}"
         quoted = "\n".join(self.around(finding))
-        return f"{asked}\n\n`{self.command.text}` says:\n```\n{quoted}\n```"
+        longest = max((len(run) for run in re.findall("`+", quoted)), default=0)
+        fence = "`" * max(3, longest + 1)  # What is printed does not end the quotation.
+        return f"{asked}\n\n`{self.command.text}` says:\n{fence}\n{quoted}\n{fence}"
 
     # running
 

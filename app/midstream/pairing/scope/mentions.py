@@ -218,6 +218,9 @@ _LIKE_A_FILE = re.compile(rf"/|\.(?:{_SUFFIXES.replace(' ', '|')})$", re.IGNOREC
 """``@functools.cache`` is a decorator, not a file."""
 
 
+_FENCED = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?(?:^(?P=fence)`*[ \t]*$|\Z)", re.M | re.S)
+"""Quoted text, such as the output of a test: what it says is no word of the user's."""
+
 _ASIDE = re.compile(
     r"\b(?:as|like|see|from|than|style\s+of|compare(?:d)?\s+(?:to|with)|using)\s+"
     r"(?:the\s+)?(?:one\s+)?(?:in\s+|of\s+)?$",
@@ -307,8 +310,11 @@ def with_at_paths(instruction: str, files: Callable[[], Sequence[str]]) -> str:
     if not _IN_WORDS.search(instruction):
         return instruction
     paths = files()
+    quoted = [match.span() for match in _FENCED.finditer(instruction)]
 
     def named(match: re.Match[str]) -> str:
+        if any(start <= match.start() < stop for start, stop in quoted):
+            return match[0]
         name = match["path"]
         found = [path for path in paths if path == name or path.endswith(f"/{name}")]
         path = name if name in found else found[0] if len(found) == 1 else ""
@@ -356,15 +362,25 @@ def without_files(instruction: str) -> str:
 
 def named_with_file(instruction: str, path: str) -> str:
     """The definition that is named with ``@`` in a file, ``""`` if there is none."""
-    for match in _AT_PATH.finditer(instruction):
+    for match in _at_paths(instruction):
         if match["symbol"] and _path_of(match) == path:
             return match["symbol"]
     return ""
 
 
+def _at_paths(instruction: str) -> list[re.Match[str]]:
+    """What an instruction names with ``@``, without what it quotes."""
+    quoted = [match.span() for match in _FENCED.finditer(instruction)]
+    return [
+        match
+        for match in _AT_PATH.finditer(instruction)
+        if not any(start <= match.start() < stop for start, stop in quoted)
+    ]
+
+
 def find_at_words(instruction: str) -> frozenset[AtWord]:
     """What an instruction names with ``@`` beside files and folders."""
-    found = [match for match in _AT_PATH.finditer(instruction) if _is_word(match)]
+    found = filter(_is_word, _at_paths(instruction))
     return frozenset(AtWord(match["bare"]) for match in found)
 
 
@@ -401,7 +417,7 @@ def find_at_paths(
     found: dict[AtPath, None] = {}
     ignored: list[str] = []
     sensitive: list[str] = []
-    for match in _AT_PATH.finditer(instruction):
+    for match in _at_paths(instruction):
         name = _path_of(match)
         path = workspace.relative(name) if _LIKE_A_FILE.search(name) or match["quoted"] else name
         folder = _is_folder(match, workspace.root / path)
