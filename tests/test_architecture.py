@@ -88,6 +88,19 @@ asyncio.run(main())
     assert loaded.isdisjoint(HEAVY)
 
 
+def test_a_grammar_is_imported_with_the_first_file_in_its_language() -> None:
+    code = (
+        "import sys; from midstream.pairing.scope.outline import outline\n"
+        "def grammars():\n"
+        "    return {n.split('.')[0] for n in sys.modules if n.startswith('tree_sitter_')}\n"
+        "assert not grammars()\n"
+        "outline(['fn a() {}'], 'a.rs'); assert grammars() == {'tree_sitter_rust'}, grammars()\n"
+        "outline(['def a(): pass'], 'a.py'); assert grammars() == {'tree_sitter_rust'}\n"
+        "outline(['a() { :; }'], 'a.sh'); assert len(grammars()) == 2\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_opening_a_session_does_not_compile_what_only_a_turn_needs() -> None:
     """These take 0.2 s of processor time, between the first paint and the first file."""
     later = {"midstream.guard.secrets", "midstream.pairing.request.kinds", "websockets"}

@@ -57,6 +57,28 @@ C = {
     "add.c": '#include "add.h"\nint add(int a, int b) { return a + b; }\n',
     "main.cpp": '#include "add.h"\nint main() { int a = 1; return add(a, 2); }\n',
 }
+RUST = {
+    "cart.rs": "pub struct Cart { rows: Vec<i32> }\n\nimpl Cart {\n"
+    "    pub fn add_row(&mut self, row: i32) {\n        self.rows.push(row);\n    }\n}\n",
+    "main.rs": "mod cart;\n\npub fn make_cart() -> cart::Cart {\n"
+    "    let mut cart = cart::Cart::new();\n    cart.add_row(1);\n    cart\n}\n\n"
+    "fn main() {\n    make_cart();\n}\n",
+}
+JAVA = {
+    "Cart.java": "class Cart {\n    void addRow(int row) {\n        keep(row);\n    }\n}\n",
+    "Main.java": "class Main {\n    static Cart makeCart() {\n        Cart cart = new Cart();\n"
+    "        cart.addRow(1);\n        return cart;\n    }\n"
+    "    public static void main(String[] args) {\n        makeCart();\n    }\n}\n",
+}
+RUBY = {
+    "cart.rb": "class Cart\n  def add_row(row)\n    @rows << row\n  end\nend\n",
+    "main.rb": 'require "cart"\n\ndef make_cart\n  cart = Cart.new\n  cart.add_row(1)\n'
+    "  cart\nend\n\nmake_cart\n",
+}
+SHELL = {
+    "rows.sh": 'add_row() {\n  local row=$1\n  echo "$row" >> rows\n}\n',
+    "main.sh": ". ./rows.sh\n\nmain() {\n  add_row 1\n}\n\nmain\n",
+}
 
 
 def write(folder: Path, files: dict[str, str]) -> list[str]:
@@ -87,6 +109,20 @@ async def uses(folder: Path, files: dict[str, str], name: str, path: str) -> lis
         (GO, "port", "server.go", ["server.go:5", "server.go:5"]),
         (C, "add", "add.c", ["add.c:2", "add.h:1", "main.cpp:2"]),
         (C, "a", "main.cpp", ["main.cpp:2", "main.cpp:2"]),
+        (RUST, "add_row", "cart.rs", ["cart.rs:4", "main.rs:5"]),
+        (RUST, "make_cart", "main.rs", ["main.rs:3", "main.rs:10"]),
+        (RUST, "row", "cart.rs", ["cart.rs:4", "cart.rs:5"]),
+        (RUST, "Cart", "cart.rs", ["cart.rs:1", "cart.rs:3", "main.rs:3?", "main.rs:4?"]),
+        (JAVA, "addRow", "Cart.java", ["Cart.java:2", "Main.java:4"]),
+        (JAVA, "makeCart", "Main.java", ["Main.java:2", "Main.java:8"]),
+        (JAVA, "row", "Cart.java", ["Cart.java:2", "Cart.java:3"]),
+        (JAVA, "Cart", "Cart.java", ["Cart.java:1", "Main.java:2", "Main.java:3", "Main.java:3"]),
+        (RUBY, "add_row", "cart.rb", ["cart.rb:2", "main.rb:5"]),
+        (RUBY, "make_cart", "main.rb", ["main.rb:3", "main.rb:9"]),
+        (RUBY, "row", "cart.rb", ["cart.rb:2", "cart.rb:3"]),
+        (RUBY, "Cart", "cart.rb", ["cart.rb:1", "main.rb:4"]),
+        (SHELL, "add_row", "rows.sh", ["main.sh:4", "rows.sh:1"]),
+        (SHELL, "main", "main.sh", ["main.sh:3", "main.sh:7"]),
     ],
 )
 async def test_uses_of_a_name(
