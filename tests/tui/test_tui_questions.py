@@ -251,6 +251,25 @@ async def test_looking_at_files_is_allowed_once(root: Path) -> None:
         assert "wants to look" not in stage.notice
 
 
+@pytest.mark.parametrize("number", ["1", "2"])
+async def test_the_question_can_be_answered_when_its_notice_is_gone(
+    root: Path, number: str
+) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        hosted.call("shop.py", "read_file")
+        hosted.end()
+        stage.composer.put("? what is total")
+        await stage.press("enter")
+        await stage.until(lambda: stage.screen.notices.asking, "the question")
+        await stage.press("escape")
+        assert not stage.screen.notices.asking
+        await stage.until(lambda: "1 yes, 2 no" in shown(stage), "how to answer")
+        await stage.press(number)
+        await stage.until(lambda: len(hosted.creates) == 2, "it goes on")
+        assert stage.session.chat.permission.allowed == (number == "1")
+
+
 async def test_looking_at_files_before_an_edit_is_asked_for_beside_the_code(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:

@@ -212,6 +212,11 @@ class AgentConversation:
             self._running.cancel(self.session_id)
 
     @property
+    def yes_or_no(self) -> bool:
+        """Its questions have answers of their own."""
+        return False
+
+    @property
     def asking(self) -> bool:
         """Whether it waits for an answer."""
         return bool(self._pending)

@@ -113,10 +113,12 @@ class Chat:
         forgotten: Exchanges that the model was not sent with the last question, for want of room.
         summarised: Exchanges of which it was sent a summary.
         context: What was sent along with the last question.
+        yes_or_no: What it asks the user is answered by yes or no.
         permission: Whether the model may look at files.
     """
 
     version = ""
+    yes_or_no = True
 
     def __init__(
         self,

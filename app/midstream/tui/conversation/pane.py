@@ -80,6 +80,11 @@ class ShownConversation(Protocol):
         ...
 
     @property
+    def yes_or_no(self) -> bool:
+        """Whether what it asks is answered by 1 for yes and 2 for no."""
+        ...
+
+    @property
     def version(self) -> str:
         """Version of the other side, ``""`` for none."""
         ...
@@ -440,6 +445,7 @@ class ConversationPane(Widget, can_focus=True):
         line.append(f" {visible(version)}" if version else "", style("muted"))
         if conversation.asking:
             line.append("  waits for your answer", style("accent", bold=True))
+            line.append(": 1 yes, 2 no" if conversation.yes_or_no else "", style("accent"))
         elif conversation.busy:
             line.append("  at work", style("accent"))
         for fact in conversation.facts:

@@ -72,9 +72,17 @@ class Converse(Controller):
 
     @property
     def choices(self) -> int:
-        """How many answers the agent's open question has."""
+        """How many answers the open question of the agent or the model has."""
+        if self._asking_chat is not None:
+            return 2
         conversation = self._partner and self._partner.conversation
         return len(conversation.options) if conversation else 0
+
+    @property
+    def _asking_chat(self) -> Chat | None:
+        """The conversation whose model wants to look at files, while that is open."""
+        chat = self._chat if self._partner is None else None
+        return chat if chat is not None and chat.asking else None
 
     def send(self, text: str) -> None:
         """Send a text to the agent, or keep it until the agent is done."""
@@ -109,7 +117,15 @@ class Converse(Controller):
         return True
 
     def answer(self, number: int) -> bool:
-        """Give the answer with this number, from 1; whether there was a question."""
+        """Give the answer with this number, from 1; whether there was a question.
+
+        Also where another notice has covered it, or Escape has closed that.
+        """
+        if (chat := self._asking_chat) is not None:
+            if number <= self.choices:
+                self._notices.clear()
+                chat.allow(on=number == 1)
+            return True
         conversation = self._partner and self._partner.conversation
         options = conversation.options if conversation else ()
         if conversation and 1 <= number <= len(options):

@@ -497,6 +497,8 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         model = agent.title
         if agent.busy:
             state = SessionState.WAITING if agent.asking else SessionState.STREAMING
+    elif session.chat.asking:
+        state = SessionState.WAITING
     elif session.chat.busy and state is SessionState.READY:
         state = SessionState.STREAMING
     return StatusFacts(
