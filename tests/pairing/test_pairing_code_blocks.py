@@ -156,6 +156,25 @@ async def test_a_patch_is_taken_as_it_is(session: PairingSession, root: Path) ->
     assert (root / "shop.py").read_text() == SHOP.replace("return sum(rows)\n", "return 0\n")
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n    return 0\n>>>>>>> REPLACE\n",
+        "*** Begin Patch\n*** Update File: shop.py\n@@\n-    return sum(rows)\n+    return 0\n"
+        "*** End Patch\n",
+    ],
+)
+async def test_a_patch_without_a_fence_is_taken_too(
+    session: PairingSession, root: Path, patch: str
+) -> None:
+    (block,) = code_blocks(f"I would write:\n\n{patch}\nThat is all.\n")
+    await session.turns.propose(block, path="shop.py")
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    assert (hunk.old, hunk.new) == (("    return sum(rows)",), ("    return 0",))
+    assert (root / "shop.py").read_text() == SHOP
+
+
 async def test_a_new_file(session: PairingSession, root: Path) -> None:
     (block,) = code_blocks(fenced("def new():\n    return 1\n", "python pkg/new.py"))
     await take(session, block, "shop.py")

@@ -31,6 +31,10 @@ _NAMED_BY_COMMENT: Final = re.compile(
 _PATCH: Final = re.compile(
     r"^(?:<{3,} SEARCH|-{3,} SEARCH|\*\*\* Begin Patch|--- \S.*\n\+\+\+ \S|@@ )", re.MULTILINE
 )
+_BARE_PATCH: Final = re.compile(
+    r"^<{3,} SEARCH$.*^={3,}$.*^>{3,} REPLACE$|^\*\*\* Begin Patch$.*^\*\*\* End Patch$",
+    re.MULTILINE | re.DOTALL,
+)
 _MARKER: Final = re.compile(r"^(?:<{3,9}|={3,}|>{3,9}|-{3,}|\+{3,})(?: \w+)?\s*$", re.MULTILINE)
 """Lines that would end a part of a SEARCH/REPLACE block."""
 
@@ -76,6 +80,8 @@ def code_blocks(markdown: str) -> list[CodeBlock]:
         block = CodeBlock(language.lower(), path, text)
         if text.strip() and (path or block.is_patch or block.language not in _COMMANDS):
             found.append(block)
+    if not found and _BARE_PATCH.search(markdown):
+        found.append(CodeBlock("", "", markdown))  # Models forget the fence around a patch.
     return found
 
 
