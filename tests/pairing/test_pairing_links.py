@@ -173,6 +173,28 @@ async def works_as_patch(session: PairingSession, far: ScriptedLink) -> None:
     assert len(session.hunks.undecided()) == 3
 
 
+async def test_a_file_that_is_only_proposed_is_asked_about_and_changed(
+    far: ScriptedLink, root: Path
+) -> None:
+    far.reply(Say(FRESH))
+    async with opened(far, root) as session:
+        assert await instruct(session) is TurnStatus.DONE
+        far.reply(Say("It returns 1.\n"))
+        await session.chat.ask("what does it return?", path="pkg/fresh.go", cursor=2)
+        await session.chat.finished()
+        assert exchanges(session.chat.entries)[-1].answered == "It returns 1.\n"
+        assert "func Fresh() int" in far.told(1)
+        far.reply(Say(block("pkg/fresh.go", "func Fresh() int { return 1 }\n", "var fresh = 2\n")))
+        turn = await session.turns.instruct("make it a variable", path="pkg/fresh.go", cursor=2)
+        await session.turns.finished()
+        assert turn.status is TurnStatus.DONE, turn.error
+        assert on_disk(root) == FILES
+        assert await session.files.accept_rest("pkg/fresh.go")
+        assert on_disk(root) == FILES | {"pkg/fresh.go": "package pkg\n\nvar fresh = 2\n"}
+        assert await session.files.undo()
+        assert on_disk(root) == FILES
+
+
 # Mistakes
 
 

@@ -169,7 +169,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         if proposal is None:
             return await self._read(path)
         if follow:
-            await self._compare(proposal)
+            await self._compare_if_there(proposal)
         self.disk.to_lines(proposal)
         if is_whole(proposal.base):
             raise NotTextFileError(
@@ -186,6 +186,16 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return self[path]
         text = await asyncio.to_thread(decoded, path, entry.data)
         return self.adopt(path, text, entry)
+
+    async def _compare_if_there(self, proposal: FileProposal) -> None:
+        """Compare an open file with the disk, if it is not only proposed; raises as that."""
+        from midstream.workspace.errors import MissingFileError
+
+        try:
+            await self._compare(proposal)
+        except MissingFileError:
+            if self.disk.digests[proposal.path] is not None:
+                raise
 
     async def _compare(self, proposal: FileProposal, *, reviewed: bool = False) -> None:
         """Compare an open file with the disk.
