@@ -228,16 +228,21 @@ class AgentConversation:
 
     @property
     def facts(self) -> Sequence[str]:
-        """Its mode and model, and how full its context is, in words."""
-        chosen = [choice for choice in self.choices if choice.category in ("mode", "model")]
-        facts: list[str] = []
-        for choice in sorted(chosen, key=lambda each: each.category):
-            names = {value.value: value.name for value in choice.values}
-            facts.append(f"{choice.category} {names.get(choice.current, choice.current)}")
+        """Its mode, how full its context is, and its model, in words."""
+        facts = self._chosen("mode")
         if (usage := self.usage) is not None and usage.size:
-            share = f"{usage.used / usage.size:.0%} of its context"
+            share = f"context {usage.used / usage.size:.0%}"
             facts.append(share + (f", {usage.cost}" if usage.cost else ""))
-        return facts
+        return [*facts, *self._chosen("model")]
+
+    def _chosen(self, category: str) -> list[str]:
+        """What is chosen of one kind, in words."""
+        words: list[str] = []
+        for choice in self.choices:
+            if choice.category == category:
+                names = {value.value: value.name for value in choice.values}
+                words.append(f"{category} {names.get(choice.current, choice.current)}")
+        return words
 
     @property
     def options(self) -> tuple[PermissionOption, ...]:

@@ -181,10 +181,12 @@ class EditGate:
             return None
         self._agents[call] = event.agent
         self._status.emit(AgentHeld())
-        count = len(self._files.hunks.of_call(call))
+        hunks = self._files.hunks.of_call(call)
+        places = list(dict.fromkeys(hunk.path for hunk in hunks))
+        where = places[0] if len(places) == 1 else counted(len(places), "file")
         self._status.inform(
-            f"{event.agent} is waiting to write {counted(count, 'hunk')} until you have decided "
-            f"all of them."
+            f"{event.agent} is waiting to write {counted(len(hunks), 'hunk')} in {where} until you "
+            "have decided all of them."
         )
         while self._undecided(call):
             await self._news()

@@ -166,7 +166,7 @@ class ConversationPane(Widget, can_focus=True):
     ConversationPane #about, ConversationPane #plan {
         padding: 0 1; background: $ms-panel; text-wrap: nowrap; text-overflow: ellipsis;
     }
-    ConversationPane #about { height: 1; }
+    ConversationPane #about { height: auto; max-height: 2; }
     ConversationPane #earlier { padding: 0 1; height: 1; color: $ms-muted; display: none; }
     ConversationPane #plan { height: auto; max-height: 8; }
     ConversationPane .user {
@@ -192,6 +192,7 @@ class ConversationPane(Widget, can_focus=True):
         self._said = VerticalScroll(id="said", can_focus=False)
         self._plan = Static(id="plan")
         self._shown: ShownConversation | None = None
+        self._title = ""
         self._first = 0
         """The first entry that has a widget; all after it have one."""
         self._widgets: list[Static | Markdown] = []
@@ -227,6 +228,7 @@ class ConversationPane(Widget, can_focus=True):
         """Stand beside the code or below it."""
         self.set_class(below, "-below")
         if self._shown is not None:
+            self._about.update(self._about_text(self._title, self._shown))
             self._show_plan(self._shown)
 
     async def show(self, title: str, conversation: ShownConversation | None) -> None:
@@ -239,6 +241,7 @@ class ConversationPane(Widget, can_focus=True):
         if conversation is not self._shown:
             await self._forget()
             self._shown = conversation
+        self._title = title
         self._about.update(self._about_text(title, conversation))
         if conversation is None:
             self._plan.display = False
@@ -448,8 +451,10 @@ class ConversationPane(Widget, can_focus=True):
             line.append(": 1 yes, 2 no" if conversation.yes_or_no else "", style("accent"))
         elif conversation.busy:
             line.append("  at work", style("accent"))
-        for fact in conversation.facts:
-            line.append(f"  {visible(fact)}", style("muted"))
+        facts = "  ".join(visible(fact) for fact in conversation.facts)
+        # Beside the code they have a line of their own, below it there is width enough.
+        apart = "  " if self.has_class("-below") else "\n"
+        line.append(f"{apart}{facts}" if facts else "", style("muted"))
         return line
 
     def _show_plan(self, conversation: ShownConversation) -> None:

@@ -165,7 +165,7 @@ class RowStrips:
             author = self.author_of(hunk)
             words.append(f"on disk, by {author}" if author else "on disk")
         elif hunk.call:
-            words.append("an agent is waiting to write this")
+            words.append("not written yet")
         if (move := self.move_of(hunk)) is not None:
             words.append(move.said_of(hunk))
         return " · ".join(words)

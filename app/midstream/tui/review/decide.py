@@ -410,20 +410,25 @@ class Decide(Controller):
         if hunk is None or not hunk.rejectable:
             self._open_hunk()
         else:
-            self._ask_why(self._panes.reason, hunk)
+            hears = "sent to the model with its next instruction"
+            if hunk.call:
+                hears = "the agent reads it with your answer"
+            elif hunk.external:
+                hears = f"for the agent; {self._services.key_for('feedback.tell')} tells it"
+            self._ask_why(self._panes.reason, hunk, hears)
 
     def release(self) -> None:
         """Ask why the quarantined hunk under the cursor may be decided after all."""
         hunk = self._pane.hunk
         if hunk is not None and hunk.state is HunkState.QUARANTINED:
-            self._ask_why(self._panes.release, hunk)
+            self._ask_why(self._panes.release, hunk, "the reason is kept in the journal")
         elif not self._navigate.to_held(1):
             self._notices.say("info", "Only quarantined hunks need to be released.")
 
-    def _ask_why(self, row: EntryRow, hunk: Hunk) -> None:
+    def _ask_why(self, row: EntryRow, hunk: Hunk, hears: str) -> None:
         self._navigate.reveal(hunk)
         self._asked = hunk.id
-        row.open(self._reasons.pop((row, hunk.id), ""))
+        row.open(self._reasons.pop((row, hunk.id), ""), placeholder=hears)
         self._state.refresh()
 
     def reason_left(self, row: EntryRow, text: str) -> None:

@@ -54,13 +54,11 @@ class ReviewPanes:
         self.release = EntryRow(
             "release",
             "Release, why",
-            "the reason is kept in the journal",
             hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it held")),
         )
         self.reason = EntryRow(
             "reason",
             "Reject, why",
-            "sent to the model with its next instruction",
             hints=(
                 KeyHint("enter", "reject"),
                 KeyHint("alt+enter", "reject and ask again"),

@@ -496,7 +496,8 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     if agent.on:
         model = agent.title
         if agent.busy:
-            state = SessionState.WAITING if agent.asking else SessionState.STREAMING
+            waits = agent.asking or session.gate.waiting
+            state = SessionState.WAITING if waits else SessionState.STREAMING
     elif session.chat.asking:
         state = SessionState.WAITING
     elif session.chat.busy and state is SessionState.READY:
