@@ -14,6 +14,7 @@ import pytest
 
 from midstream.agents.hook_client import socket_folder
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing import put_backs
 from midstream.pairing.journal import Replay
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import ReviewSwitched
@@ -337,6 +338,33 @@ async def test_put_backs_are_told_at_the_next_opportunity(gated: Gated, root: Pa
     assert "Reason: 3 is enough" in answer["reason"]
     assert await (await run_hook(stop)).answer() is None  # told once
     assert feedback.waiting == 0
+
+
+async def test_what_waits_goes_back_and_is_told_when_the_agent_stops(
+    gated: Gated, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long before it is quiet; an agent that works in the session is still waited for."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    session = gated.session
+    stop = {"hook_event_name": "Stop", "cwd": str(root), "stop_hook_active": False}
+    gated.write(AFTER)
+    first, second = await gated.waiting(2)
+    assert await session.files.reject(second.id, "20 is enough")
+    assert session.hunks.postponed() == [second]
+    assert await (await run_hook(stop)).answer() is None
+    assert (root / "run.py").read_text() == FIRST_ONLY
+    assert session.hunks.undecided() == [first]
+    session.feedback.approve()
+    answer = await (await run_hook(stop)).answer()
+    assert answer["decision"] == "block"
+    assert "Reason: 20 is enough" in answer["reason"]
+    await session.files.undo()
+    assert (root / "run.py").read_text() == AFTER
+    session.agent._writes.begin("Another")
+    assert await session.files.reject(first.id)
+    assert await (await run_hook(stop)).answer() is None
+    assert session.hunks.postponed() == [first]
+    assert (root / "run.py").read_text() == AFTER
 
 
 async def test_a_resumed_session_has_what_was_decided_and_nothing_that_waited(

@@ -118,8 +118,9 @@ class EditGate:
         if event.kind == REVIEW_EVENT:
             return {"text": await self._standing(event)}
         self.heard = True
-        if event.kind == AT_STOP and not event.stopped_before:
-            text = self._feedback.take()
+        if event.kind == AT_STOP:
+            await self._files.put_backs.agent_stopped()
+            text = "" if event.stopped_before else self._feedback.take()
             return go_on(text) if text else None
         if event.kind != BEFORE_TOOL or event.tool not in EDIT_TOOLS:
             return None

@@ -54,6 +54,10 @@ class Writers(Protocol):
         """Return when none is."""
         ...
 
+    def stopped(self) -> None:
+        """An agent in a terminal of its own says that its turn is over."""
+        ...
+
 
 class RecentWrites:
     """Judges by the turn of an agent whose end is known, else by the time since the last write."""
@@ -90,6 +94,10 @@ class RecentWrites:
         self._at_work = ""
         self._until = now + SETTLE_S
         self._ended.set()
+
+    def stopped(self) -> None:
+        """What an agent in a terminal of its own has written until now were its last writes."""
+        self._until = time.monotonic()
 
     def wrote(self) -> None:
         """A program has written just now."""
@@ -193,6 +201,12 @@ class PutBackQueue:
                 async with asyncio.timeout(NAMED_S):
                     await self._writers.quiet()
                 await self.apply(tell=True)
+
+    async def agent_stopped(self) -> None:
+        """Put the marked hunks back as an agent's turn is over, unless another one works."""
+        self._writers.stopped()
+        if self._batches and not self._writers.busy():
+            await self.apply(tell=True)
 
     async def apply(self, *, tell: bool = False) -> int:
         """Put the marked hunks back; returns how many, and tells it if nobody asked."""
