@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import difflib
 import json
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,15 +32,7 @@ STEERED = ("codex",)
 """Take a text in mid-turn."""
 OLD = "def tax(amount):\n    return amount * 0.2\n\n\ndef names(rows):\n    return sorted(rows)\n"
 NEW = OLD.replace("0.2", "0.25")
-PATCH = """\
-*** Begin Patch
-*** Update File: bill.py
-@@
- def tax(amount):
--    return amount * 0.2
-+    return amount * 0.25
-*** End Patch
-"""
+BOTH = NEW.replace("sorted(rows)", "rows")
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -46,19 +41,39 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.02)
 
 
-def edits(name: str, bill: Path) -> Step:
-    """What the model of an agent does to raise the tax."""
-    old, new = "    return amount * 0.2", "    return amount * 0.25"
+def edits(name: str, bill: Path, text: str) -> Step:
+    """What the model of an agent does to give the file a text, by one edit."""
+    old, new = OLD.partition("\n")[2], text.partition("\n")[2]
     match name:
         case "claude":
             return Use("Edit", {"file_path": str(bill), "old_string": old, "new_string": new})
         case "codex":
-            return Use("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));")
+            return Use("exec", f"text(await tools.apply_patch({json.dumps(patch(text))}));")
         case "gemini":
             given = {"file_path": str(bill), "old_string": old, "new_string": new}
             return Use("replace", {**given, "instruction": "Raise the tax."})
         case _:
             return Use("edit", {"filePath": str(bill), "oldString": old, "newString": new})
+
+
+def patch(text: str) -> str:
+    """The patch that gives the file a text."""
+    lines = difflib.ndiff(OLD.splitlines(), text.splitlines())
+    changes = [f"{line[0]}{line[2:]}\n" for line in lines if line[0] != "?"]
+    return "".join(("*** Begin Patch\n*** Update File: bill.py\n@@\n", *changes, "*** End Patch\n"))
+
+
+def left_behind(home: Path) -> list[str]:
+    """Processes that still run with a home."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (
+                process.name != str(os.getpid())
+                and f"HOME={home}\0".encode() in (process / "environ").read_bytes() + b"\0"
+            ):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def reads(name: str, bill: Path) -> tuple[Step, ...]:
@@ -173,20 +188,22 @@ def play(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     bill = root / "bill.py"
     bill.write_text(OLD)
 
-    async def run(*scenes: Play) -> None:
-        steps = (*reads(name, bill), edits(name, bill), Say("The tax is **25 %** now."))
+    async def run(*scenes: Play, text: str = NEW) -> None:
+        steps = (*reads(name, bill), edits(name, bill, text), Say("The tax is **25 %** now."))
         journal: Path | None = None
         with ScriptedModel(*steps) as model:
             introduce(name, home, model.url, monkeypatch)
             for scene in scenes:
                 # With the gate, Claude Code asks by its hook instead (test_pairing_gate_real.py).
+                settings = Settings(hold_edits=False, feedback="automatic")
                 async with await PairingSession.open(
-                    root, settings=Settings(hold_edits=False), resume=journal, agent=agent
+                    root, settings=settings, resume=journal, agent=agent
                 ) as session:
                     await until(lambda: session.agent.conversation)
                     await until(lambda: session.external.watching == "native")
                     await scene(Scene(name, bill, session, model))
                     journal = session.journal.path
+                await until(lambda: not left_behind(home))
 
     return run
 
@@ -209,6 +226,34 @@ async def test_an_allowed_edit_is_a_hunk(play: Player) -> None:
         await until(lambda: on.bill.read_text() == OLD)
 
     await play(scene)
+
+
+async def test_some_of_an_allowed_edit_is_kept(play: Player) -> None:
+    """The disk has what was kept, and the model reads of the rest with the next text."""
+
+    async def scene(on: Scene) -> None:
+        session = on.session
+        await on.asked()
+        conversation = session.agent.conversation
+        assert conversation
+        assert conversation.allow()
+        await until(lambda: len(session.hunks.undecided()) == 2)
+        tax, names = session.hunks.undecided()
+        await session.files.accept(tax.id)
+        await session.files.reject(names.id, "keep them sorted")
+        await on.ended()
+        await until(lambda: on.bill.read_text() == NEW)
+        session.agent.send("And now?")
+        await on.ended()
+        assert on.bill.read_text() == NEW
+        assert session.hunks.undecided() == []
+        asked = [text for r in on.model.requests if "And now?" in (text := json.dumps(r))]
+        assert asked
+        for text in asked:
+            assert "put these changes back" in text
+            assert "Reason: keep them sorted" in text
+
+    await play(scene, text=BOTH)
 
 
 async def test_a_rejected_edit_is_not_made(play: Player) -> None:
