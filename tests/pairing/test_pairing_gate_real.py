@@ -18,6 +18,8 @@ import pytest
 
 from midstream.agents.catalogue import find_agent
 from midstream.agents.hook_client import socket_folder
+from midstream.pairing import put_backs
+from midstream.pairing.conversation import ToolUse
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -45,6 +47,11 @@ PATCH = """\
 +x = 2
 *** End Patch
 """
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(feedback="automatic")
 
 
 @pytest.fixture
@@ -104,14 +111,45 @@ async def install(agent: str, folder: Path) -> None:
     assert "already" in await run(folder, "midstream", "hook", "--install", agent)
 
 
-async def decide(witness: Witness, count: int) -> None:
-    """Keep the tax and the other file, leave the names as they are."""
+def introduce_codex(home: Path, url: str) -> None:
+    """Give Codex the scripted model for its own."""
+    lines = (
+        'model_provider = "scripted"',
+        "[model_providers.scripted]",
+        'name = "scripted"',
+        f'base_url = "{url}/v1"',
+        'wire_api = "responses"',
+        "request_max_retries = 0",
+        "stream_max_retries = 0",
+    )
+    (home / ".codex").mkdir(exist_ok=True)
+    (home / ".codex" / "config.toml").write_text("\n".join(lines))
+
+
+def introduce_claude(url: str) -> dict[str, str]:
+    """What gives Claude Code the scripted model for its own."""
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "any",
+        "IS_SANDBOX": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
+def codex_command() -> tuple[str, ...]:
+    """Runs Codex with the hook that the test has installed."""
+    options = ("--dangerously-bypass-hook-trust", "--sandbox", "danger-full-access")
+    return (command_of("codex"), "exec", *options, "Raise the tax.")
+
+
+async def decide(witness: Witness, count: int, unwanted: str = "return rows") -> None:
+    """Keep all but the hunk with a line, or those of a file."""
     session = witness.session
     async with asyncio.timeout(LONGEST_S):
         while len(session.hunks.undecided()) < count:  # noqa: ASYNC110 - another process's
             await asyncio.sleep(0.02)
     for hunk in session.hunks.undecided():
-        if hunk.new == ("    return rows",):
+        if unwanted in (hunk.path, *(line.strip() for line in hunk.new)):
             await session.files.reject(hunk.id, "keep them sorted")
         else:
             await session.files.accept(hunk.id)
@@ -140,12 +178,7 @@ async def test_claude_code_writes_what_was_kept_and_reads_why(
         Say("Done."),
     )
     with ScriptedModel(*steps) as model:
-        environ = {
-            "ANTHROPIC_BASE_URL": model.url,
-            "ANTHROPIC_API_KEY": "any",
-            "IS_SANDBOX": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }
+        environ = introduce_claude(model.url)
         agent = asyncio.create_task(run(root, command, "-p", "Raise the tax.", **environ))
         await decide(reviewed, 2)
         await decide(reviewed, 1)
@@ -159,39 +192,91 @@ async def test_claude_code_writes_what_was_kept_and_reads_why(
     assert not reviewed.session.hunks.calls
 
 
-async def test_codex_applies_the_smaller_patch(reviewed: Witness, home: Path) -> None:
-    command, root = command_of("codex"), reviewed.session.root
+@pytest.mark.parametrize("unwanted", ["return rows", "bill.py"])
+async def test_codex_applies_the_smaller_patch(
+    reviewed: Witness, home: Path, unwanted: str
+) -> None:
+    """A file of which nothing is kept is not touched."""
+    root = reviewed.session.root
+    command = codex_command()
+    await install("codex", root)
+    before = (root / "bill.py").stat()
+    steps = (Use("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));"), Say("Done."))
+    with ScriptedModel(*steps) as model:
+        introduce_codex(home, model.url)
+        agent = asyncio.create_task(run(root, *command))
+        await decide(reviewed, 3, unwanted)
+        out = await agent
+        heard = json.dumps(model.requests[-1])
+    if unwanted == "bill.py":
+        after = (root / "bill.py").stat()
+        assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino), out
+    kept = OLD if unwanted == "bill.py" else KEPT
+    assert (root / "bill.py").read_text() == kept, out
+    assert (root / "other.py").read_text() == "x = 2\n"
+    assert f"kept {1 if unwanted == 'bill.py' else 2} of 3 hunks" in heard
+    assert "keep them sorted" in heard
+    assert reviewed.session.hunks.undecided() == []
+
+
+async def test_without_midstream_an_agent_with_the_hook_works_as_before(
+    tmp_path: Path, home: Path
+) -> None:
+    root = make_repo(tmp_path / "work", {"bill.py": OLD, "other.py": "x = 1\n"})
     await install("codex", root)
     steps = (Use("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));"), Say("Done."))
     with ScriptedModel(*steps) as model:
-        lines = (
-            'model_provider = "scripted"',
-            "[model_providers.scripted]",
-            'name = "scripted"',
-            f'base_url = "{model.url}/v1"',
-            'wire_api = "responses"',
-            "request_max_retries = 0",
-            "stream_max_retries = 0",
-        )
-        (home / ".codex" / "config.toml").write_text("\n".join(lines))
-        agent = asyncio.create_task(
-            run(
-                root,
-                command,
-                "exec",
-                "--dangerously-bypass-hook-trust",
-                *("--sandbox", "danger-full-access"),
-                "Raise the tax.",
-            )
-        )
-        await decide(reviewed, 3)
-        out = await agent
+        introduce_codex(home, model.url)
+        out = await run(root, *codex_command())
+    assert (root / "bill.py").read_text() == NEW, out
+    (root / "bill.py").write_text(OLD)
+
+    await install("claude", root)
+    bill = str(root / "bill.py")
+    written = Use("Write", {"file_path": bill, "content": NEW})
+    with ScriptedModel(Use("Read", {"file_path": bill}), written, Say("Done.")) as model:
+        environ = introduce_claude(model.url)
+        options = ("-p", "Raise the tax.", "--permission-mode", "acceptEdits")
+        out = await run(root, command_of("claude"), *options, **environ)
+        assert "Done." in out
+        assert "Midstream" not in json.dumps(model.requests[-1])
+    assert (root / "bill.py").read_text() == NEW
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+async def test_what_waits_goes_back_when_the_agent_stops(
+    reviewed: Witness, home: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    """What a command has written is not held; the agent reads that it was put back, and goes on."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    session = reviewed.session
+    root = session.root
+    (home / "new.py").write_text(NEW)
+    decided = home / "decided"
+    script = f"cp {home}/new.py bill.py; while [ ! -e {decided} ]; do sleep 0.1; done"
+    await install(agent, root)
+    if agent == "claude":
+        step = Use("Bash", {"command": script, "description": "Raise the tax"})
+        options = ("-p", "Raise the tax.", "--allowedTools", "Bash")
+        command: tuple[str, ...] = (command_of("claude"), *options)
+    else:
+        call = {"cmd": script, "yield_time_ms": 30_000}
+        step = Use("exec", f"text(JSON.stringify(await tools.exec_command({json.dumps(call)})));")
+        command = codex_command()
+    with ScriptedModel(step, Say("Done.")) as model:
+        introduce_codex(home, model.url)
+        ended = asyncio.create_task(run(root, *command, **introduce_claude(model.url)))
+        await decide(reviewed, 2)
+        assert len(session.hunks.postponed()) == 1
+        assert (root / "bill.py").read_text() == NEW
+        decided.touch()
+        out = await ended
         heard = json.dumps(model.requests[-1])
     assert (root / "bill.py").read_text() == KEPT, out
-    assert (root / "other.py").read_text() == "x = 2\n"
-    assert "kept 2 of 3 hunks" in heard
-    assert "keep them sorted" in heard
-    assert reviewed.session.hunks.undecided() == []
+    assert "Reason: keep them sorted" in heard
+    assert not session.hunks.postponed()
+    await session.files.undo()
+    assert (root / "bill.py").read_text() == NEW
 
 
 async def test_claude_code_in_the_session_asks_the_gate_by_itself(
@@ -216,12 +301,18 @@ async def test_claude_code_in_the_session_asks_the_gate_by_itself(
             await witness.until(lambda: session.agent.conversation or session.status.notices)
             session.agent.send("Raise the tax.")
             await decide(witness, 2)
-            async with asyncio.timeout(LONGEST_S):
-                while session.agent.busy:  # noqa: ASYNC110 - another process's
-                    await asyncio.sleep(0.02)
-            assert session.hunks.undecided() == []
             conversation = session.agent.conversation
             assert conversation is not None
+            written = False
+            async with asyncio.timeout(LONGEST_S):
+                while session.agent.busy:
+                    tools = [each for each in conversation.entries if isinstance(each, ToolUse)]
+                    if not written and len(tools) == 2 and tools[1].call.status == "completed":
+                        written = True
+                        assert (root / "bill.py").read_text() == KEPT, "before it says so"
+                    await asyncio.sleep(0.02)
+            assert written
+            assert session.hunks.undecided() == []
             assert conversation.question is None
         heard = json.dumps(model.requests[-1])
     assert (root / "bill.py").read_text() == KEPT
