@@ -174,6 +174,40 @@ async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None
     assert hunk.old == ("x = 1",)
 
 
+async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
+    root: Path, settings: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    many = [root / f"part_{number}.py" for number in range(500)]
+    for branch, text in (("main", "x = 1\n"), ("side", "x = 2\n")):
+        git(root, "checkout", "-q", "-B", branch)
+        for path in many:
+            path.write_text(text)
+        git(root, "add", ".")
+        git(root, "commit", "-qm", branch)
+    git(root, "checkout", "-q", "main")
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        reviewed = Reviewed(session)
+        await reviewed.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        hunks = await reviewed.waiting(2)
+        assert await session.files.reject(hunks[1].id)
+        told = len(session.status.notices)
+        git(root, "checkout", "-q", "side")
+        await reviewed.until(
+            lambda: session.external.repo and session.external.repo.branch == "side"
+        )
+        (root / "other.py").write_text("x = 2\n")
+        last, *same = sorted(await reviewed.waiting(3), key=lambda hunk: hunk.path)
+        assert last.path == "other.py"
+        assert same == hunks
+        assert session.hunks.postponed() == [hunks[1]]
+        assert (root / "run.py").read_text() == AFTER
+        news = [notice.text for notice in session.status.notices[told:]]
+        assert not any("part_" in text or "500" in text for text in news)
+
+
 async def test_a_checkout_in_progress_is_waited_for(watched: Reviewed, root: Path) -> None:
     git(root, "checkout", "-q", "-b", "side")
     (root / "other.py").write_text("x = 2\n")
@@ -347,15 +381,18 @@ async def test_put_backs_are_applied_when_the_writer_is_quiet(
 
 
 async def test_a_marked_hunk_that_is_changed_stays_open(busy: PairingSession, root: Path) -> None:
-    """Ten lines above it move one; the other is written anew."""
-    first, second = busy.hunks.undecided()
-    assert await busy.files.reject(first.id)
-    assert await busy.files.reject(second.id)
+    """Ten lines above them move two; the third is written anew."""
+    (root / "run.py").write_text(AFTER.replace("work(27)", "work(277)"))
+    await busy.review.changed({"run.py"})
+    assert len(busy.hunks.undecided()) == 3
+    for hunk in busy.hunks.undecided():
+        assert await busy.files.reject(hunk.id)
     above = "".join(f"# {number}\n" for number in range(10))
-    text = above + AFTER.replace("work(220)", "work(2220)")
+    put_back = above + BEFORE.replace("work(20)", "work(2220)")
+    text = put_back.replace("work(3)", "work(33)").replace("work(27)", "work(277)")
     (root / "run.py").write_text(text)  # Nobody has noticed yet.
-    assert await busy.files.put_backs.apply() == 1
-    assert (root / "run.py").read_text() == text.replace("work(33)", "work(3)")
+    assert await busy.files.put_backs.apply() == 2
+    assert (root / "run.py").read_text() == put_back
     assert "changed meanwhile" in busy.status.notices[-1].text
     assert ("    step_20 = work(2220)",) in [hunk.new for hunk in busy.hunks.undecided()]
 
