@@ -726,6 +726,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         for path in dict.fromkeys(hunk.path for hunk in hunks):
             after = self[path].composed()
+            if call := max(hunk.call for hunk in hunks if hunk.path == path):
+                if any(not h.decided for h in self.hunks.of_call(call) if h.path == path):
+                    continue  # the agent writes nothing before all of it is decided
+                after = self[path].with_call(call)
             if is_whole(after):
                 continue
             refused = self._refused.pop(path, None)

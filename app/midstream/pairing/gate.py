@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.external import ExternalReview
     from midstream.pairing.feedback import Feedback
     from midstream.pairing.files import OpenFiles
+    from midstream.pairing.put_backs import RecentWrites
     from midstream.pairing.status import SessionStatus, Spawn
 
 WRITTEN_WITHIN_S: Final = 30.0
@@ -59,6 +60,7 @@ class EditGate:
         review: Follows the disk.
         feedback: What agents are told.
         status: Told of trouble.
+        writes: Told that an agent is about to write.
         spawn: Runs things in the background.
         on: Whether agents are held at all.
         wait_s: After this many seconds a call is answered "still open".
@@ -73,6 +75,7 @@ class EditGate:
         review: ExternalReview,
         feedback: Feedback,
         status: SessionStatus,
+        writes: RecentWrites,
         spawn: Spawn,
         *,
         on: bool,
@@ -84,6 +87,7 @@ class EditGate:
         self._review = review
         self._feedback = feedback
         self._status = status
+        self._writes = writes
         self._spawn = spawn
         self._on = on
         self._endpoint: HookEndpoint | None = None
@@ -292,6 +296,7 @@ class EditGate:
         more = self._feedback.take()
         if not changes:
             return deny(f"{told}\n{more}".rstrip())
+        self._writes.wrote()
         self._feedback.note_written(hunk.id for hunk in hunks if hunk.due)
         self._spawn(self._expire(call, event.agent))
         told = "" if arguments is None else told

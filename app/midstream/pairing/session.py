@@ -156,6 +156,7 @@ class PairingSession:
             self.review,
             self.feedback,
             self.status,
+            writes,
             spawn,
             on=settings.hold_edits,
             wait_s=settings.hold_s,
@@ -174,7 +175,7 @@ class PairingSession:
             after_accepts=settings.check_after_accepts,
         )
         self.turns.take_failures(self.check.failure)
-        UndefinedNames(files, self.status, spawn)
+        UndefinedNames(files, self.status, writes, spawn)
         self.introduction = Introduction()
 
     @classmethod

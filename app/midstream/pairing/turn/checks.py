@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
+from midstream.edits.stand_ins import is_whole
 from midstream.edits.syntax import has_syntax, is_python
 from midstream.pairing.parsing import breaks, where_broken
 from midstream.pairing.references import ReferencesError, listed, renames, uses_left
-from midstream.pairing.status import HunkDecided, SessionEvent, TurnFinished
+from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent, TurnFinished
 
 if TYPE_CHECKING:
     from midstream.pairing.files import OpenFiles
+    from midstream.pairing.put_backs import Writers
     from midstream.pairing.status import SessionStatus, Spawn
 
 _MOST_LINES: Final = 5_000
@@ -207,14 +209,18 @@ async def newly_broken(proposal: FileProposal) -> str:
 class UndefinedNames:
     """Reports names that are no longer defined, here or where other files use them.
 
-    Looks at a file when its last open hunk was decided and the model does not write in it.  A
-    rename with one accepted and one rejected hunk, or one that was stopped, leaves code that does
-    not run.  That is the user's decision: it is never fixed here.
+    Looks at a file when its last open hunk was decided and neither the model nor another program
+    writes any more: an agent often completes in its next edit what one has left.  A rename with one
+    accepted and one rejected hunk, or one that was stopped, leaves code that does not run.  That is
+    the user's decision: it is never fixed here.
     """
 
-    def __init__(self, files: OpenFiles, status: SessionStatus, spawn: Spawn) -> None:
+    def __init__(
+        self, files: OpenFiles, status: SessionStatus, writers: Writers, spawn: Spawn
+    ) -> None:
         self._files = files
         self._status = status
+        self._writers = writers
         self._spawn = spawn
         self._looking: set[str] = set()
         self._told: dict[str, tuple[str, ...]] = {}
@@ -223,7 +229,7 @@ class UndefinedNames:
 
     def _hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
-        if isinstance(event, HunkDecided):
+        if isinstance(event, (HunkDecided, ExternalHunksAdded)):
             path = event.path
         elif isinstance(event, TurnFinished) and event.turn.hunks:
             path = event.turn.path
@@ -235,11 +241,12 @@ class UndefinedNames:
 
     async def _look(self, path: str) -> None:
         await asyncio.sleep(0)
+        await self._writers.quiet()
         async with self._files.lock:
             pass  # What is found is told after the outcome of the decision, which would cover it.
         self._looking.discard(path)
         proposal = self._files.get(path)
-        if proposal is None or self._is_open(proposal):
+        if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
             return
         # Of a half that was rejected on purpose, the uses that it would have changed are no news.
         half = self._is_half(path)
@@ -256,7 +263,7 @@ class UndefinedNames:
         Returns:
             Whether there are any, told now or before.
         """
-        before, after = proposal.base.lines, proposal.composed().lines
+        before, after = self._before(proposal), proposal.composed().lines
         verdict = await look(path, before, after)
         found = verdict.undefined
         names = tuple(dict.fromkeys(each.undefined for each in found))
@@ -287,7 +294,7 @@ class UndefinedNames:
         Returns:
             Whether there are any, told now or before.
         """
-        before, after = proposal.base.lines, proposal.composed().lines
+        before, after = self._before(proposal), proposal.composed().lines
         if before == after or not has_syntax(path):
             return False
         workspace = self._files.workspace
@@ -315,10 +322,18 @@ class UndefinedNames:
             self._status.warn(f"{listed(left)}. {advice}.", action)
         return bool(names)
 
+    def _before(self, proposal: FileProposal) -> Sequence[str]:
+        """A file without what was accepted, which is on disk already where others wrote it."""
+        hunks = self._files.hunks.for_path(proposal.path)
+        before = proposal.reviewed(without={h.id for h in hunks if h.state == "accepted"})
+        return () if is_whole(before) else before.lines
+
     def _is_open(self, proposal: FileProposal) -> bool:
-        """Whether hunks of a file wait for a decision or more may come."""
-        waits = bool(self._files.hunks.undecided(proposal.path))
-        return waits or not all(segment.finished for segment in proposal.segments)
+        """Whether hunks of a file wait for a decision or for their agent, or more may come."""
+        hunks = self._files.hunks
+        waits = hunks.undecided(proposal.path)
+        held = any(hunk.call for hunk in hunks.for_path(proposal.path))
+        return bool(waits) or held or not all(segment.finished for segment in proposal.segments)
 
     def _is_as(self, lines: Sequence[str], proposal: FileProposal) -> bool:
         """Whether a file still is as it was looked at, and nothing in it is open."""
