@@ -5,8 +5,9 @@ its own lines only, at once or later, and only where they are; what is put back 
 text that was reviewed; a session that was killed comes back with the same hunks, decisions and
 marks, and coming back writes nothing but what was to be put back.
 
-A case is one such order.  ``MIDSTREAM_FUZZ_CASES=500 pytest -m slow`` sets how many the slow
-test plays, 10,000 otherwise, and ``MIDSTREAM_FUZZ_SEED`` the seed of the first.
+A case is one such order.  ``pytest -m slow -n 2 tests/pairing/test_pairing_external_fuzz.py`` plays
+10,000; ``MIDSTREAM_FUZZ_CASES`` sets how many instead, and ``MIDSTREAM_FUZZ_SEED`` the seed of the
+first.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from tests.helpers.waiting import PATIENCE_S
 
 FILES = ("one.py", "two.py")
 NEW = "three.py"
+BLOCKS = 20
+"""The 10,000 cases are played in so many tests, side by side."""
 
 
 class Folder:
@@ -308,9 +311,11 @@ async def test_nothing_is_lost_in_any_order(
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
+@pytest.mark.parametrize("block", range(BLOCKS))
 async def test_nothing_is_lost_in_ten_thousand_orders(
-    endpoint: Endpoint, model: SteppedModel
+    block: int, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     first = int(os.environ.get("MIDSTREAM_FUZZ_SEED", "0"))
-    for seed in range(first, first + int(os.environ.get("MIDSTREAM_FUZZ_CASES", "10000"))):
+    cases = int(os.environ.get("MIDSTREAM_FUZZ_CASES", "10000"))
+    for seed in range(first + block, first + cases, BLOCKS):
         await run_case(seed, endpoint, model)
