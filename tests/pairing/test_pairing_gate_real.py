@@ -318,3 +318,33 @@ async def test_claude_code_in_the_session_asks_the_gate_by_itself(
     assert (root / "bill.py").read_text() == KEPT
     assert "kept 1 of 2 hunks" in heard
     assert not (home / ".claude" / "settings.json").exists()
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+async def test_an_agent_asks_how_its_review_ended(
+    reviewed: Witness, home: Path, agent: str
+) -> None:
+    """Over MCP; ``wait_for_review`` answers once all is decided."""
+    root = reviewed.session.root
+    (root / "bill.py").write_text(NEW)
+    if agent == "claude":
+        step = Use("mcp__midstream__wait_for_review", {})
+        servers = {"mcpServers": {"midstream": {"command": "midstream", "args": ["mcp"]}}}
+        options = ("--mcp-config", json.dumps(servers), "--allowedTools", step.tool)
+        command: tuple[str, ...] = (command_of("claude"), "-p", "Ask.", *options)
+    else:
+        step = Use("exec", "text(JSON.stringify(await tools.mcp__midstream__wait_for_review({})));")
+        command = codex_command()
+    with ScriptedModel(step, Say("Done.")) as model:
+        introduce_codex(home, model.url)
+        with (home / ".codex" / "config.toml").open("a") as config:
+            config.write('\n[mcp_servers.midstream]\ncommand = "midstream"\nargs = ["mcp"]\n')
+            # Codex hands on no variable that it is not told of.
+            config.write('env_vars = ["MIDSTREAM_STATE_DIR"]\n')
+        ended = asyncio.create_task(run(root, *command, **introduce_claude(model.url)))
+        await decide(reviewed, 2)
+        out = await ended
+        heard = json.dumps(model.requests[-1])
+    assert "No change of yours waits for a decision." in heard, out
+    assert "Reason: keep them sorted" in heard
+    assert (root / "bill.py").read_text() == KEPT

@@ -339,6 +339,25 @@ async def test_the_agents_mode_and_model_are_chosen(project: Path, tmp_path: Pat
         assert (chosen["configId"], chosen["value"]) == ("model", "large")
 
 
+async def test_how_full_its_context_is_stands_below_the_agents_name(
+    project: Path, tmp_path: Path
+) -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
+    usage = {"sessionUpdate": "usage_update", "used": 50, "size": 200}
+    cost = {"amount": 0.125, "currency": "USD"}
+    script = {"session/new": [{"result": {"sessionId": "s-1", "modes": modes}}]}
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [{"update": {**usage, "cost": cost}}, END], **script)
+        await type_text(stage, "hello")
+        await stage.until(lambda: "\nmode Ask  context 25%, 0.12 USD" in shown(stage), "its usage")
+        pane = stage.screen.panes.conversation
+        assert pane is not None
+        about = pane.query_one("#about", Static)
+        await stage.until(lambda: about.size.height == 2, "two lines")
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until(lambda: about.size.height == 1, "one line below the code")
+
+
 async def test_a_choice_that_the_agent_refuses_is_told(project: Path, tmp_path: Path) -> None:
     modes = {
         "currentModeId": "ask",
