@@ -146,6 +146,7 @@ async def test_a_stop_cancels_the_question(tmp_path: Path) -> None:
         use = talk.entries[-1]
         assert isinstance(use, ToolUse)
         assert use.question is QuestionState.CANCELLED
+        assert use.call.status == "nothing"
 
 
 async def test_an_agent_that_ends_with_a_question_open(tmp_path: Path) -> None:

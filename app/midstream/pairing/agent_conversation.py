@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from midstream.agents.acp import AgentError, AgentProcess, LoginNeededError
 from midstream.agents.catalogue import KnownAgent
@@ -34,6 +35,9 @@ from midstream.agents.messages import (
 )
 from midstream.errors import UserError
 from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
+
+_AT_WORK: Final = ("", "pending", "in_progress")
+"""States of a use of a tool that has not ended."""
 
 
 @dataclass(slots=True)
@@ -181,12 +185,16 @@ class AgentConversation:
         if self._turn:
             raise UserError(f"{self.title} is at work; stop it first, or wait.")
         self._turn = True
+        begun = len(self.entries)
         self.entries.append(Speech("user", text))
         self._changed()
         try:
             return await self._running.prompt(self.session_id, text)
         finally:
             self._turn = False
+            for entry in self.entries[begun:]:  # what was stopped is not said to be at work
+                if isinstance(entry, ToolUse) and entry.call.status in _AT_WORK:
+                    entry.call = replace(entry.call, status="nothing")
             self._changed()
 
     @property

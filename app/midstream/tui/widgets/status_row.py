@@ -195,7 +195,7 @@ class StatusRow(TextLine):
             off = "" if why == facts.watching else f"not watching: {why}"
             seen = "reviewing" if facts.reviewing else "watching"
             if facts.held:
-                seen = f"{facts.held} waits"
+                seen = f"{facts.held} waits for you"
             words = seen if native else off or facts.watching
             role = "muted" if native else "warning"
             text = Text(f"{visible(words)}   ", palette.style(role))
