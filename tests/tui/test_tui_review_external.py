@@ -8,6 +8,7 @@ import pytest
 
 from midstream.pairing import put_backs
 from midstream.tui.widgets.status_row import StatusRow
+from midstream.tui.widgets.welcome import Welcome
 from tests.helpers.stage import Stage, on_stage
 
 BILL = "".join(f"def bill_{n}(row):\n    return row.cost + {n}\n\n\n" for n in range(12))
@@ -87,6 +88,8 @@ async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: 
     async with on_stage(project, review=True) as stage:
         await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.until(lambda: stage.session.review.on, "a review")
+        welcome = stage.screen.query_one(Welcome)
+        await stage.until(lambda: "hunks, to keep" in welcome.render().plain, "what it is for")
         if begun:
             await stage.press(*begun)
         bill.write_text(AFTER)

@@ -60,8 +60,8 @@ class ToolCall:
         call_id: Names it within the session.
         title: One line for people.
         kind: ``read``, ``edit``, ``execute``, …
-        status: ``pending``, ``in_progress``, ``completed`` or ``failed``; ``nothing``, which is ours,
-            for what ended with its turn.
+        status: ``pending``, ``in_progress``, ``completed`` or ``failed``; ours is ``nothing``, for
+            what ended with its turn.
         diffs: The edits in its content.
         text: The other content, as Markdown.
         paths: Files that it is about.

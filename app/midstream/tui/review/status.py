@@ -430,6 +430,8 @@ class Status(Controller):
                     "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} switches to full speed."
                 )
+        if session is not None and session.review.on:
+            yield "What other programs write here becomes hunks, to keep or to put back."
         if session is None or session.status.state is SessionState.STARTING:
             return
         name, info = session.server.model_name, session.server.model_info
