@@ -72,6 +72,11 @@ async def test_uses_that_a_kept_rename_leaves_behind(checked: Checked) -> None:
     await checked.session.files.accept(hunk.id)
     await checked.until(lambda: checked.told("still used in shop.py"))
     assert checked.told("`tax`")
+    assert checked.session.status.notices[-1].action == "hunk.elsewhere"
+    assert await checked.session.background.elsewhere(hunk.id) == 1
+    await checked.session.background.finished()
+    assert await checked.session.files.accept_rest("shop.py") == 2
+    assert (checked.root / "shop.py").read_text() == SHOP.replace("tax", "levy")
 
 
 async def test_a_deleted_file_that_is_still_used(checked: Checked) -> None:

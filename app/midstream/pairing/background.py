@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from midstream.edits.lcs import matching_pairs
+from midstream.edits.lcs import line_edits, matching_pairs
 from midstream.edits.syntax import has_syntax, same_language
 from midstream.errors import UserError
 from midstream.pairing.ai_comments import AiComment, find_comments
@@ -162,26 +162,36 @@ class BackgroundTasks:
         """
         hunks = [self._files.hunks.get(hunk_id) for hunk_id in hunk_ids]
         path = hunks[0].path
-        base = list(self._files[path].base.lines)
-        after = list(base)
-        for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
-            after[hunk.start : hunk.stop] = hunk.new
-        found = renames(base, after, path) if has_syntax(path) else []
-        if not found and has_syntax(
-            path
-        ):  # What "is still used" was said of may be another hunk's.
-            found = renames(base, self._files[path].composed().lines, path)
-            hunks = self._files.hunks.for_path(path)
-        now = list(self._files[path].composed().lines)
+        proposal = self._files[path]
+        now = list(proposal.composed().lines)
+        written = [hunk.id for hunk in hunks if hunk.held == hunk.new != hunk.old]
+        if written:  # by another program: the base has it already
+            base = list(proposal.reviewed(without=written).lines)
+            places = [(edit.start, edit.stop) for edit in line_edits(base, now)]
+            lost = [line for hunk in hunks for line in hunk.old]
+            found = [
+                wanted
+                for wanted in (renames(base, now, path) if has_syntax(path) else [])
+                if any(wanted.old in line for line in lost)
+            ]
+        else:
+            base = list(proposal.base.lines)
+            places = [(hunk.start, hunk.stop) for hunk in hunks]
+            after = list(base)
+            for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
+                after[hunk.start : hunk.stop] = hunk.new
+            found = renames(base, after, path) if has_syntax(path) else []
+            if not found and has_syntax(path):
+                # What "is still used" was said of may be another hunk's.
+                found = renames(base, now, path)
+                places = [(hunk.start, hunk.stop) for hunk in self._files.hunks.for_path(path)]
         mine = around(now, self._written(path, hunks[0].start), path)
         asked = 0
         looked_from: set[tuple[str, tuple[int, int]]] = set()
         for wanted in found:
             spots: list[tuple[int, int] | None] = []
             if wanted.kind != "literal":
-                spots += [
-                    first_use(base, wanted.old, hunk.start, hunk.stop, path) for hunk in hunks
-                ]
+                spots += [first_use(base, wanted.old, *place, path) for place in places]
             if not any(spots):
                 asked += await self._spread(path, now, wanted, besides=mine, asked=True)
                 continue
