@@ -345,6 +345,6 @@ async def test_an_agent_asks_how_its_review_ended(
         await decide(reviewed, 2)
         out = await ended
         heard = json.dumps(model.requests[-1])
-    assert "No change of yours waits for a decision." in heard, out
+    assert "None of your changes is waiting for a decision." in heard, out
     assert "Reason: keep them sorted" in heard
     assert (root / "bill.py").read_text() == KEPT
