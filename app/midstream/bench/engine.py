@@ -28,6 +28,7 @@ from midstream.bench.progress import Progress
 from midstream.bench.reference_edits import free_requests, screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.cli import INTERRUPTED
+from midstream.engine import huge_pages
 from midstream.engine.bandwidth import LARGE, read_bandwidth, weights_read
 from midstream.engine.cascade import Cascade, first_folder, load_served_model
 from midstream.engine.folder import graph_files, read_folder
@@ -194,6 +195,7 @@ def measure(
     started = time.perf_counter()
     model = OnnxModel(folder, provider=provider, threads=threads)
     loaded = 1000 * (time.perf_counter() - started)
+    huge_pages.collapse()
     report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
     try:
@@ -249,6 +251,7 @@ def measure_pair(
     model = load_served_model(path, provider=provider, threads=threads)
     assert isinstance(model, Cascade)
     larger = model.second.loaded.result()
+    huge_pages.collapse()
 
     def forget() -> None:
         model.first.cache.clear()

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Final
 
 from midstream.edits.request import RegionRequest, parse_request
+from midstream.engine import huge_pages
 from midstream.engine.folder import ModelFolder, Takeover, read_folder
 from midstream.engine.layout import split_lines
 from midstream.engine.loop import ModelGeneration
@@ -112,6 +113,7 @@ class BackgroundModel:
         else:
             model.cache.budget = KEPT_BYTES
             self.loaded.set_result(model)
+            huge_pages.collapse()
 
     def close(self) -> None:
         self.loaded.add_done_callback(_close)
@@ -462,7 +464,9 @@ def load_served_model(
     described = read_folder(folder)
     first = first_folder(described)
     if described.takeover is None or first is None:
-        return OnnxModel(described, provider=provider, threads=threads, kept_bytes=kept_bytes)
+        model = OnnxModel(described, provider=provider, threads=threads, kept_bytes=kept_bytes)
+        huge_pages.collapse_in_background()
+        return model
     quick = OnnxModel(first, provider=provider, threads=threads)
     second = BackgroundModel(described, provider=provider, threads=threads)
     return Cascade(quick, second, described.takeover)

@@ -48,9 +48,9 @@ IDLE_SHARE = 4
 """A cache this many times larger than a prompt needs is released. Growing it again copies the rows
 that are kept, so that should stay rare."""
 
-CLOSE_SHARE = 8
-"""With packed attention, a cache has room for an eighth more rows than it holds, because every run
-goes over all of its capacity."""
+CLOSE_SHARE = 16
+"""With packed attention, a cache has room for a sixteenth more rows than it holds, because every
+run goes over all of its capacity."""
 
 PACKED_IDLE_SHARE = 1.5
 """`IDLE_SHARE` for packed attention."""
