@@ -360,7 +360,7 @@ def test_apply_writes_no_file_that_stops_parsing(folder: Path) -> None:
     reply = REPLY.replace("return 2", "return (2")
     done = apply(folder, reply)
     assert done.returncode == 1
-    assert "sums.py would not parse any more (line " in done.stdout
+    assert "sums.py would no longer parse (line " in done.stdout
     assert (folder / "sums.py").read_text() == CODE
     assert "sums.py" in json.loads(apply(folder, reply, "--json").stdout)["broken"]
     assert apply(folder, reply, "--anyway").returncode == 0
@@ -373,7 +373,7 @@ def test_edit_writes_no_file_that_stops_parsing(folder: Path, tmp_path: Path) ->
     arguments = ["edit", folder / "sums.py:1-5", "-m", "break it", "--apply", "--replay", script]
     done = midstream_(*arguments)
     assert done.returncode == 1
-    assert "not written: sums.py would not parse any more (line " in done.stderr
+    assert "not written: sums.py would no longer parse (line " in done.stderr
     assert "--anyway writes it" in done.stderr
     assert (folder / "sums.py").read_text() == CODE
     assert midstream_(*arguments, "--anyway").returncode == 0
