@@ -215,6 +215,14 @@ def test_a_window_is_kept(tmp_path: Path) -> None:
     np.testing.assert_allclose(decoder.run(IDS[40:41], 40), near, atol=1e-4)
 
 
+def test_without_drafts_the_graph_runs_as_it_is(tmp_path: Path) -> None:
+    """Then the text has to be that of other runtimes, to the token."""
+    folder = make_folder(tmp_path)
+    (tmp_path / "midstream.toml").write_text("[drafting]\nenabled = false\n")
+    assert Decoder(folder, threads=1).packed
+    assert not Decoder(read_folder(tmp_path), threads=1).packed
+
+
 def test_small_groups_and_more_threads_than_heads_stay_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "large").mkdir()

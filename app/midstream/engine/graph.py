@@ -75,7 +75,9 @@ def packed_graph(folder: ModelFolder, *, provider: str, threads: int) -> bytes |
     shape = folder.cache_shape
     if provider != "cpu" or shape is None or shape.queries < PACKED_GROUP * shape.heads:
         return None
-    if folder.shares_cache is False:
+    if folder.shares_cache is False or folder.drafting is None:
+        # Without drafts the text is to be that of other runtimes; sums in another order may change
+        # which of two equally likely tokens is chosen.
         return None
     # It imports `onnx`, which takes longer than a small model to load.
     from midstream.engine.packed_attention import pack_attention
