@@ -65,6 +65,7 @@ def test_this_machine_says_what_is_free() -> None:
     assert memory.available_bytes() is None or memory.available_bytes() > 0
 
 
+@pytest.mark.system
 def test_a_long_context_is_paid_for_as_it_is_used(tmp_path: Path) -> None:
     shape = make_shape(context=LONG, layers=1)
     weights = random_weights(shape)

@@ -184,6 +184,7 @@ async def test_changed_line_ends_stay_out_until_nothing_waits(
         assert git(root, "diff") == ""
 
 
+@pytest.mark.system
 @pytest.mark.fuzz
 @given(seed=st.integers(0, 2**32))
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -121,6 +121,7 @@ class Row:
 """
 
 
+@pytest.mark.system
 async def test_a_keyword_of_a_library_is_not_taken_for_what_was_renamed(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -209,6 +209,7 @@ async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> Non
     assert "50 tok/s" in row.render().plain
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("width", [80, 120, 160])
 async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
     project: Path, width: int
