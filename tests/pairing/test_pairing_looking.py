@@ -270,3 +270,107 @@ async def test_a_question_and_an_instruction_ask_one_after_the_other(
         await witness.until(lambda: session.chat.question not in (None, first))
         await session.chat.stop()
         assert session.chat.question is None
+
+
+@pytest.fixture
+def hidden(root: Path) -> Path:
+    """The folder with a file that git ignores, and one that has the name of credentials."""
+    (root / ".gitignore").write_text("notes/\n")
+    (root / "notes").mkdir()
+    (root / "notes" / "plan.txt").write_text("ship it on Monday\n")
+    (root / ".env").write_text("MODE=fast\n")
+    return root
+
+
+async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Path) -> None:
+    async with opened(hosted, hidden) as (session, witness):
+        chat = session.chat
+        hosted.call("./notes/plan.txt:1-1", "read_file")
+        hosted.end()
+        await chat.ask("when is it due?")
+        await witness.until(lambda: chat.question is not None)
+        assert chat.question is not None
+        assert chat.question.path == "notes/plan.txt"
+        assert chat.question.text == "wants to read notes/plan.txt, which is ignored by git"
+        assert len(hosted.creates) == 1, "nothing was sent"
+        chat.allow(on=True)
+        assert not chat.question.answered.is_set(), "a yes to looking is none to this file"
+        chat.answer(chat.question, yes=True)
+        await witness.until(lambda: len(hosted.creates) == 2)
+        assert ("output", "1 ship it on Monday") in hosted.messages
+        # It is asked for each file, and once.
+        hosted.call("notes/plan.txt", "read_file")
+        hosted.say("And")
+        hosted.call(".env", "read_file")
+        hosted.end()
+        await witness.until(lambda: chat.question is not None)
+        assert chat.question is not None
+        assert (
+            chat.question.text
+            == "wants to read .env, which has the name of a file with credentials"
+        )
+        chat.answer(chat.question, yes=False)
+        await witness.until(lambda: len(hosted.creates) == 3)
+        hosted.call(".env", "read_file")
+        hosted.end()
+        await witness.until(lambda: len(hosted.creates) == 4)
+        assert "does not want you to read it" in hosted.messages[-1][1]
+        hosted.say("On Monday.")
+        hosted.end()
+        await chat.finished()
+        assert [(use.question, use.call.status) for use in uses(session)] == [
+            (QuestionState.ALLOWED, "completed"),
+            (QuestionState.NONE, "completed"),
+            (QuestionState.REJECTED, "failed"),
+            (QuestionState.NONE, "failed"),
+        ]
+        assert "MODE=fast" not in str(hosted.creates)
+        # An instruction sends what was allowed; what was not is asked again for another question.
+        hosted.call("notes/plan.txt", "read_file")
+        hosted.say("And")
+        hosted.call(".env", "symbols")
+        hosted.end()
+        await session.turns.instruct("return the day", path="app.py", cursor=0)
+        await witness.until(lambda: chat.question is not None)
+        assert chat.question is not None
+        assert chat.question.path == ".env"
+        await session.turns.stop()
+        assert chat.question is None
+        assert "MODE=fast" not in str(hosted.creates)
+
+
+async def test_searches_and_diffs_ask_for_no_file(hosted: Hosted, hidden: Path) -> None:
+    async with opened(hosted, hidden) as (session, _):
+        for name, given in (
+            ("search", "ship|fast"),
+            ("search", "ship\nin: notes/plan.txt"),
+            ("search", "fast\nin: .env"),
+            ("git_diff", ".env"),
+            ("git_diff", ""),
+        ):
+            hosted.call(given, name)
+            hosted.say("And")
+        hosted.end()
+        hosted.say("I do not know.")
+        hosted.end()
+        await session.chat.ask("when is it due?")
+        await session.chat.finished()
+        sent = str([text for role, text in hosted.messages if role == "output"])
+        assert "Monday" not in sent
+        assert "MODE" not in sent
+        assert "read_file asks the user" in sent
+
+
+async def test_a_no_to_looking_ends_the_question_about_a_file(hosted: Hosted, hidden: Path) -> None:
+    async with opened(hosted, hidden) as (session, witness):
+        hosted.call(".env", "read_file")
+        hosted.end()
+        await session.chat.ask("how fast is it?")
+        await witness.until(lambda: session.chat.question is not None)
+        session.chat.allow(on=False)
+        await witness.until(lambda: len(hosted.creates) == 2)
+        assert not offered(hosted, 1)
+        hosted.say("I do not know.")
+        hosted.end()
+        await session.chat.finished()
+        assert "MODE=fast" not in str(hosted.messages)

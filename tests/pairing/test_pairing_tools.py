@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def looking(root: Path) -> ReadOnlyTools:
-    found = ReadOnlyTools(Workspace(root), frozenset)
+    found = ReadOnlyTools(Workspace(root), set())
     found.begin(tools.MOST_ALL)
     return found
 
@@ -134,14 +134,14 @@ async def test_a_search_shows_what_may_be_read_and_no_more(
     for where, why in (
         ("secret.txt", "ignored by git"),
         ("build/made.txt", "ignored by git"),
-        (".env", "may hold credentials"),
+        (".env", "file with credentials"),
         ("link", "outside"),
     ):
         looked = await looking.run(ToolCall("c", "search", f".\nin: {where}"))
         assert looked.refused
         assert why in looked.text
     assert "app.py:1:def one():" in await look(looking, "search", "def one\nin: app.py")
-    allowed = ReadOnlyTools(Workspace(root), lambda: frozenset({"secret.txt", ".env"}))
+    allowed = ReadOnlyTools(Workspace(root), {"secret.txt", ".env"})
     allowed.begin(tools.MOST_ALL)
     assert "hidden" in await look(allowed, "search", "one\nin: secret.txt")
     assert "TOKEN" in await look(allowed, "search", "TOKEN\nin: .env")
@@ -166,7 +166,7 @@ async def test_a_diff_shows_no_files_with_credentials(
         assert "TOKEN" not in shown
     git(root, "mv", "-f", ".env", "plain.txt")
     assert "-TOKEN" not in await look(looking, "git_diff")
-    assert "may hold credentials" in await look(looking, "git_diff", names[1])
+    assert "file with credentials" in await look(looking, "git_diff", names[1])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_a_diff_shows_no_files_with_credentials(
         ("read_file", "/etc/passwd", "outside"),
         ("read_file", ".git/config", "git"),
         ("read_file", "secret.txt", "ignored by git"),
-        ("read_file", ".env", "may hold credentials"),
+        ("read_file", ".env", "file with credentials"),
         ("read_file", "bin.dat", "not text"),
         ("read_file", "pkg", "no file"),
         ("read_file", "", "no file"),
@@ -221,7 +221,7 @@ def test_nothing_outside_is_ever_shown(
     (root / "app.py").write_text("one = 1\n")
     (root / "link").symlink_to(base / "outside.txt")
     (root / "up").symlink_to(base)
-    looking = ReadOnlyTools(Workspace(root), frozenset)
+    looking = ReadOnlyTools(Workspace(root), set())
     looking.begin(tools.MOST_ALL)
     before = sorted(root.iterdir()), (root / "app.py").read_text()
     looked = asyncio.run(looking.run(ToolCall("c", name["name"], given_)))

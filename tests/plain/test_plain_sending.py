@@ -11,9 +11,10 @@ from midstream.errors import UsageError
 from midstream.pairing.request import builder, sources
 from midstream.pairing.session import PairingSession
 from midstream.plain.commands import PlainCommands
+from midstream.plain.conversing import Conversing
 from midstream.plain.words import understand
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import make_repo
+from tests.helpers.pairing import Witness, make_repo
 
 
 @pytest.mark.parametrize("line", ["return zero", "? what does it return"])
@@ -81,3 +82,33 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
             await session.files.accept(session.hunks.undecided()[0].id)
             await do("plan")
             assert said[-2:] == ["1. return three (done)", "2. say why"]
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", ""])
+async def test_a_file_that_is_not_shown_is_asked_for(tmp_path: Path, answer: str) -> None:
+    root = make_repo(tmp_path / "work", {"app.py": "one = 1\n"})
+    (root / ".env").write_text("MODE=fast\n")
+    hosted, said = Hosted(), list[str]()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            chat, witness = session.chat, Witness(session)
+            conversing = Conversing(session, said.append, terminal=bool(answer))
+            chat.allow(on=True)
+            hosted.call(".env", "read_file")
+            hosted.end()
+            await chat.ask("how fast is it?")
+            await witness.until(lambda: chat.question is not None)
+            told = list(conversing.news())
+            assert "wants to read .env, which has the name of a file with credentials" in told[0]
+            if answer:
+                assert "look yes allows sending it" in told[1]
+                await conversing.look(answer)
+            else:
+                assert told[1] == "Not sent; name it as @.env to allow it."
+            await witness.until(lambda: len(hosted.creates) == 2)
+            hosted.say("Fast.")
+            hosted.end()
+            await chat.finished()
+            assert chat.permission.allowed
+            assert ("MODE=fast" in str(hosted.messages)) == (answer == "yes")

@@ -252,6 +252,26 @@ async def test_looking_at_files_is_allowed_once(root: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["1", "2"])
+async def test_a_file_that_is_not_shown_is_asked_for(root: Path, number: str) -> None:
+    (root / ".env").write_text("MODE=fast\n")
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.session.chat.allow(on=True)
+        stage.composer.put("? how fast is it")
+        await stage.press("enter")
+        hosted.call(".env", "read_file")
+        hosted.end()
+        await stage.until(lambda: "wants to read .env" in stage.notice, "a question")
+        assert "which has the name of a file with credentials" in stage.notice
+        await stage.until(lambda: ".env has the name of a" in shown(stage), "it is in the pane")
+        await stage.press(number)
+        await stage.until(lambda: len(hosted.creates) == 2, "it goes on")
+        assert ("MODE=fast" in str(hosted.messages)) == (number == "1")
+        await stage.until(lambda: "wants to read" not in stage.notice, "the notice is gone")
+        assert stage.session.chat.permission.allowed
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
 async def test_the_question_can_be_answered_when_its_notice_is_gone(
     root: Path, number: str
 ) -> None:

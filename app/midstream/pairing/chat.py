@@ -149,7 +149,7 @@ class Chat:
         self._journal = journal
         self._spawn = spawn
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
-        self._looking = self.looking(ReadOnlyTools(workspace, lambda: frozenset(builder.allowed)))
+        self._looking = self.looking(ReadOnlyTools(workspace, builder.allowed))
         self._reply: _Reply | None = None
         self._asking = asyncio.Lock()
         self._idle = asyncio.Event()
@@ -173,7 +173,7 @@ class Chat:
 
     @property
     def question(self) -> ToolQuestion | None:
-        """Whether the model may look at files, while the user is asked that."""
+        """What the user is asked: whether the model may look at files, or read one of them."""
         return self.permission.question
 
     def looking(self, tools: ReadOnlyTools) -> Looking:
@@ -182,7 +182,7 @@ class Chat:
 
     @property
     def asking(self) -> bool:
-        """Whether the user is to say if the model may look at files."""
+        """Whether the user is asked something."""
         return self.question is not None
 
     @property
@@ -452,6 +452,10 @@ class Chat:
     def allow(self, *, on: bool) -> None:
         """Let the model look at files of the folder for the rest of the session, or not."""
         self.permission.decide(on=on)
+
+    def answer(self, question: ToolQuestion, *, yes: bool) -> None:
+        """Answer a question of the model to the user, if it is still open."""
+        self.permission.answer(question, yes=yes)
 
     async def _read(self, reply: _Reply, stream: Stream) -> tuple[Message, ...]:
         """Take what a response says as it comes; its output.

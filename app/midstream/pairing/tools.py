@@ -2,7 +2,7 @@
 
 A tool takes one line of text, so that every API can carry it, small models can write it, and a
 person can read it.  Everything stays inside the folder; what git ignores and what looks as if it
-held credentials is not shown; what one question may read is limited.
+held credentials is shown only if the user allows that file; what one question may read is limited.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -84,16 +84,28 @@ class Looked:
         text: What the model is told.
         path: The file that was looked at, ``""`` if it was not one.
         refused: Whether nothing was shown.
+        unconfirmed: Why the user has to be asked before ``path`` is shown, ``""`` if that is not
+            the reason for a refusal.
     """
 
     title: str
     text: str
     path: str = ""
     refused: bool = False
+    unconfirmed: str = ""
 
 
 class _RefusedError(Exception):
     """What the model asked for is not shown; the sentence says why."""
+
+
+class _UnconfirmedError(Exception):
+    """A file is shown only if the user allows it."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path)
+        self.path = path
+        self.why = why
 
 
 class ReadOnlyTools:
@@ -101,20 +113,22 @@ class ReadOnlyTools:
 
     Args:
         workspace: The folder.
-        confirmed: Ignored files that the user has allowed to be sent.
+        allowed: Files that git ignores or that may hold credentials, which the user lets go out;
+            an answer to a question about a file adds it.
         what: What they are called for: a question, or an instruction.
     """
 
     def __init__(
         self,
         workspace: Workspace,
-        confirmed: Callable[[], frozenset[str]],
+        allowed: set[str],
         *,
         what: str = "question",
     ) -> None:
         self._what = what
         self._workspace = workspace
-        self._confirmed = confirmed
+        self._allowed = allowed
+        self._denied: set[str] = set()
         self._calls = 0
         self._shown = 0
         self._most = MOST_ALL
@@ -130,7 +144,12 @@ class ReadOnlyTools:
     def begin(self, room: int) -> None:
         """A question is asked; its calls may show so many characters, and no more than usual."""
         self._calls = self._shown = 0
+        self._denied.clear()
         self._most = min(room, MOST_ALL)
+
+    def confirm(self, path: str, *, allowed: bool) -> None:
+        """The user's answer about a file: yes for the session, no for this question."""
+        (self._allowed if allowed else self._denied).add(path)
 
     @property
     def spent(self) -> bool:
@@ -138,7 +157,10 @@ class ReadOnlyTools:
         return self._calls >= MOST_CALLS or self._shown >= self._most
 
     async def run(self, call: ToolCall) -> Looked:
-        """Carry out a call; a cancellation ends what it has started."""
+        """Carry out a call; a cancellation ends what it has started.
+
+        A result with ``unconfirmed`` is none yet: the call is made again after ``confirm``.
+        """
         given = call.input.strip()
         title = f"{call.name} {' '.join(given.split())}".strip()[:LONGEST_LINE]
         if self.spent:
@@ -158,6 +180,10 @@ class ReadOnlyTools:
             return Looked(
                 title, f"That took more than {SECONDS:.0f} s; ask for less.", refused=True
             )
+        except _UnconfirmedError as error:
+            self._calls -= 1  # It counts when it is made again.
+            text = f"{error.path} {error.why}, so the user has to allow it."
+            return Looked(title, text, error.path, refused=True, unconfirmed=error.why)
         except (UserError, _RefusedError, OSError, ValueError) as error:
             return Looked(title, str(error) or "That cannot be shown.", refused=True)
         text = _cut(looked.text, min(MOST_TEXT, self._most - self._shown))
@@ -235,8 +261,7 @@ class ReadOnlyTools:
         else:
             raise _RefusedError("Name a file, a revision, or two of them as in main..HEAD.")
         names = (await self._git(*diff, "--name-only", "-z", *what)).split("\0")
-        confirmed = self._confirmed()
-        hidden = [each for each in names if each not in confirmed and holds_secrets(each)]
+        hidden = [each for each in names if each not in self._allowed and holds_secrets(each)]
         text = await self._git(*diff, *what, *(f":(exclude,literal){each}" for each in hidden))
         return Looked(f"git diff {given}".strip(), text or "No changes.")
 
@@ -261,33 +286,39 @@ class ReadOnlyTools:
             return (self._workspace.root / name).is_file()
         return False
 
-    def _shown_name(self, path: str) -> str:
-        """The one name of a file or folder, unless it is a file that is not shown (blocking)."""
+    def _shown_name(self, path: str, *, asks: bool = False) -> str:
+        """The one name of a file or folder, unless it is a file that is not shown (blocking).
+
+        Args:
+            path: As the model names it.
+            asks: Whether the user is asked about a file that is not shown.
+        """
         from midstream.guard.secrets import holds_secrets
 
         name = self._workspace.relative(path)
-        if name not in self._confirmed() and (self._workspace.root / name).is_file():
-            if self._workspace.ignores(name):
-                raise _RefusedError(
-                    f"{name} is ignored by git: only the user can send it, as @{name}."
-                )
-            if holds_secrets(name):
-                raise _RefusedError(
-                    f"{name} may hold credentials: only the user can send it, as @{name}."
-                )
-        return name
+        if name in self._allowed or not (self._workspace.root / name).is_file():
+            return name
+        ignored = self._workspace.ignores(name)
+        if not ignored and not holds_secrets(name):
+            return name
+        why = "is ignored by git" if ignored else "has the name of a file with credentials"
+        if name in self._denied:
+            raise _RefusedError(f"{name} {why}, and the user does not want you to read it.")
+        if not asks:
+            raise _RefusedError(f"{name} {why}; read_file asks the user for it.")
+        raise _UnconfirmedError(name, why)
 
     def _shown_files(self) -> set[str]:
         """All files that a search may find something in (blocking)."""
         from midstream.guard.secrets import holds_secrets
 
         files = {path for path in self._workspace.files() if not holds_secrets(path)}
-        return files | self._confirmed()
+        return files | self._allowed
 
     def _lines_of(self, path: str) -> tuple[str, list[str]]:
         from midstream.edits.documents import NotTextError, SourceText
 
-        name = self._shown_name(path)
+        name = self._shown_name(path, asks=True)
         if not (self._workspace.root / name).is_file():
             raise _RefusedError(f"There is no file {path}; list_files shows what there is.")
         try:

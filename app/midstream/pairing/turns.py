@@ -103,8 +103,7 @@ class Turns(Sequence[Turn]):
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
         looking = None
         if settings.tools == "always":
-            allowed = self._builder.allowed
-            tools = ReadOnlyTools(files.workspace, lambda: frozenset(allowed), what="instruction")
+            tools = ReadOnlyTools(files.workspace, self._builder.allowed, what="instruction")
             looking = self.chat.looking(tools)
         responses = ResponseReader(server, log, guard, looking)
         writer = AnswerWriter(

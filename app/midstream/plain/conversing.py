@@ -73,15 +73,21 @@ class Conversing:
         chat = self._session.chat
         if (question := chat.question) is not None and question is not self._asked:
             self._asked = question
-            yield f"{chat.title} wants to look at files of this folder: {question.use.call.title}"
-            if self._terminal:
+            yield f"{chat.title} {question.text}"
+            if not self._terminal:
+                yield (
+                    f"Not sent; name it as @{question.path} to allow it."
+                    if question.path
+                    else "Not allowed; enter `look yes` before the question to allow it."
+                )
+                chat.answer(question, yes=False)
+            elif question.path:
+                yield "look yes allows sending it in this session, look no does not."
+            else:
                 yield (
                     "look yes allows it for this session, look no does not; it cannot change "
                     "anything."
                 )
-            else:
-                yield "Not allowed; enter `look yes` before the question to allow it."
-                chat.allow(on=False)
         if len(chat.entries) < self._entry:
             self._entry = self._printed = 0
         while self._entry < len(chat.entries):
@@ -107,8 +113,13 @@ class Conversing:
         self._say("New conversation: earlier messages are no longer sent.")
 
     async def look(self, rest: str) -> None:
-        """Let the model look at files of the folder, or not."""
-        self._session.chat.allow(on=rest == "yes")
+        """Let the model look at files of the folder, or read the one that it has asked for."""
+        question, yes = self._session.chat.question, rest == "yes"
+        if question is not None and question.path and question is self._asked:
+            self._session.chat.answer(question, yes=yes)
+            self._say(f"{question.path} {'may' if yes else 'is not to'} be sent.")
+            return
+        self._session.chat.allow(on=yes)
         self._say(f"The model {'may' if rest == 'yes' else 'may not'} look at files from now on.")
 
     async def plan(self, rest: str) -> str:

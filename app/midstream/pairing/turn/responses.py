@@ -128,7 +128,12 @@ class ResponseReader:
             return answer.calls
 
         answer.on_end = looking.stop
-        await looking.converse(answer.conversation.messages, lambda: answer.live, ask)
+        await looking.converse(
+            answer.conversation.messages,
+            lambda: answer.live,
+            ask,
+            asks_user=not answer.turn.background,
+        )
         return offline
 
     def _room_beside(self, answer: Answer) -> int:

@@ -80,7 +80,7 @@ class Converse(Controller):
 
     @property
     def _asking_chat(self) -> Chat | None:
-        """The conversation whose model wants to look at files, while that is open."""
+        """The conversation whose model wants to look at files or at one, while that is open."""
         chat = self._chat if self._partner is None else None
         return chat if chat is not None and chat.asking else None
 
@@ -122,9 +122,10 @@ class Converse(Controller):
         Also where another notice has covered it, or Escape has closed that.
         """
         if (chat := self._asking_chat) is not None:
-            if number <= self.choices:
+            # Not one that has come up since, and was not shown yet.
+            if number <= self.choices and (question := chat.question) is self._asked and question:
                 self._notices.clear()
-                chat.allow(on=number == 1)
+                chat.answer(question, yes=number == 1)
             return True
         conversation = self._partner and self._partner.conversation
         options = conversation.options if conversation else ()
@@ -355,7 +356,7 @@ class Converse(Controller):
             self._show_question(partner.title, partner.conversation)
 
     def _show_asking(self, chat: Chat | None) -> None:
-        """Ask whether the model may look at files, as long as that is open."""
+        """Ask whether the model may look at files, or read one, as long as that is open."""
         question, former = chat.question if chat is not None else None, self._asked
         if question is former:
             return
@@ -364,11 +365,13 @@ class Converse(Controller):
             if self._notices.asking:
                 self._notices.clear()
             return
+        what = visible(question.text)
+        if len(what) > MOST_ASKED:
+            what = f"{what[:MOST_ASKED]}… (in full in the conversation)"
         self._notices.ask(
-            f"{visible(chat.title)} wants to look at files of this folder: "
-            f"{visible(question.use.call.title)[:MOST_ASKED]}",
-            ("yes, for this session; it cannot change anything", partial(chat.allow, on=True)),
-            ("no, answer with what it has", partial(chat.allow, on=False)),
+            f"{visible(chat.title)} {what}",
+            (question.yes, partial(chat.answer, question, yes=True)),
+            (question.no, partial(chat.answer, question, yes=False)),
         )
         if not self._composer.text.strip():
             self._panes.focus(self._pane)
