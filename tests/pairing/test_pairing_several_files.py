@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import HunkState, Quarantine
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
@@ -306,3 +306,43 @@ async def test_all_files_are_one_step(root: Path) -> None:
             assert await session.files.reject_all() == 6
             assert on_disk(root) == FILES
             assert not session.hunks.undecided()
+
+
+SAID = (
+    "old.py moves to new.py, which is quarantined: release that first, then both can be accepted."
+)
+
+
+async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
+    hosted = Hosted()
+    settings = hosted.settings
+    async with hosted.running() as url, opened(root, settings(url, "search-replace")) as session:
+        hosted.say(search_replace())
+        hosted.end()
+        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.finished()
+        files, hunks = session.files, session.hunks
+        (gone,), (made,) = hunks.undecided("old.py"), hunks.undecided("new.py")
+        hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
+        move = files.moves.of(gone)
+        assert move is not None
+        assert move.said_of(gone) == "moved to new.py, which is quarantined"
+        assert gone in files.moves.shown(hunks.undecided()), "it can be looked at"
+        assert not await files.accept(gone.id)
+        assert session.status.notices[-1].text == SAID
+        assert not await files.accept_rest("old.py")
+        assert not await files.decide_lines(gone.id, 0, 2, accept=True)
+        others = len(hunks.undecided()) - 1
+        assert await files.accept_all({hunk.id for hunk in hunks.undecided()}) == others
+        assert hunks.undecided() == [gone]
+        assert (root / "old.py").read_text() == FILES["old.py"]
+        assert not (root / "new.py").exists()
+        hunks.release(made.id, "it is a test")
+        assert await files.accept(gone.id)
+        assert on_disk(root) == AFTER
+        assert await files.undo()
+        hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
+        assert await files.reject(gone.id), "a rejection needs no release"
+        assert not hunks.undecided()
+        assert made.state is HunkState.REJECTED
+        assert (root / "old.py").read_text() == FILES["old.py"]

@@ -472,7 +472,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     async def accept(self, hunk_id: int) -> bool:
         """Accept a settled hunk and write the file."""
         await self._guard.caught_up()
-        return await self._accept(self.moves.with_partners([hunk_id]))
+        ids = self._not_held([hunk_id])
+        return bool(ids) and await self._accept(self.moves.with_partners(ids))
 
     async def reject(self, hunk_id: int, note: str = "") -> bool:
         """Reject a settled hunk; one that was accepted is taken out of the file again.
@@ -503,6 +504,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             only = {hunk.id for hunk in self.hunks.undecided(path)}
         await self._guard.caught_up()
         ids = [hunk.id for hunk in self.hunks.undecided(path) if hunk.id in only]
+        ids = self._not_held(ids)
         ids = self.moves.with_partners(ids)
         return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
@@ -527,6 +529,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """
         await self._guard.caught_up()
         ids = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
+        ids = self._not_held(ids)
         ids = self.moves.with_partners(ids)
         return len(ids) if ids and await self._accept(ids) else 0
 
@@ -550,6 +553,20 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             return hunks
 
         return await self._apply(hunk_ids[0], step, entry, f"put back {len(hunk_ids)} hunks")
+
+    def _not_held(self, hunk_ids: Sequence[int]) -> list[int]:
+        """The hunks without those that delete a file whose new place is quarantined."""
+        waiting = {
+            hunk_id: move
+            for hunk_id in hunk_ids
+            if (move := self.moves.of_id(hunk_id)) and move.held and move.gone.id == hunk_id
+        }
+        for move in waiting.values():
+            self._status.warn(
+                f"{move.gone.path} moves to {move.made.path}, which is quarantined: release that "
+                "first, then both can be accepted."
+            )
+        return [hunk_id for hunk_id in hunk_ids if hunk_id not in waiting]
 
     async def _accept(self, hunk_ids: list[int], *, anyway: bool = False) -> bool:
         from midstream.edits.hunks import HunkState
@@ -593,6 +610,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             cuts = [(min(at, deleted), max(0, at - deleted)) for at in (start, stop)]
             parts = await self.split(hunk_id, cuts)
             return bool(parts and self.put_backs.add([parts[start > 0]], note))
+        if accept and not self._not_held([hunk_id]):
+            return False
         state = HunkState.ACCEPTED if accept else HunkState.REJECTED
 
         def step() -> Sequence[Hunk]:

@@ -30,16 +30,21 @@ class Move(NamedTuple):
     made: Hunk
     share: float
 
+    @property
+    def held(self) -> bool:
+        """Whether the guard holds the new file back, so that the old one has to stay for now."""
+        return self.made.quarantine is not None
+
     def said_of(self, hunk: Hunk) -> str:
         """The description of one of the two hunks."""
         if self.gone is hunk:
-            return f"moved to {self.made.path}"
+            return f"moved to {self.made.path}{', which is quarantined' if self.held else ''}"
         same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"
         return f"moved from {self.gone.path}, {same}"
 
 
 class Moves:
-    """Finds the moves among the hunks that wait for a decision.
+    """Finds the moves among the hunks that wait for a decision, or for a release.
 
     Args:
         hunks: All hunks.
@@ -64,7 +69,11 @@ class Moves:
 
     def of(self, hunk: Hunk) -> Move | None:
         """The move that a hunk is part of, if it is."""
-        return self._all().get(hunk.id)
+        return self.of_id(hunk.id)
+
+    def of_id(self, hunk_id: int) -> Move | None:
+        """The move that the hunk with this id is part of, if it is."""
+        return self._all().get(hunk_id)
 
     def with_partners(self, hunk_ids: Sequence[int]) -> list[int]:
         """The hunks, and those that are decided with them."""
@@ -76,9 +85,16 @@ class Moves:
         return list(ids)
 
     def shown(self, hunks: Sequence[Hunk]) -> list[Hunk]:
-        """Those of the hunks that are shown: of a move, the file under its new name."""
+        """Those of the hunks that are shown: of a move, the file under its new name.
+
+        Where that is held back, the file under its old name is shown as well.
+        """
         found = self._all()
-        return [h for h in hunks if (move := found.get(h.id)) is None or move.gone is not h]
+        return [
+            hunk
+            for hunk in hunks
+            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.held
+        ]
 
     def _all(self) -> dict[int, Move]:
         """The moves by both hunks."""
@@ -92,15 +108,23 @@ class Moves:
         return self._found
 
     def _find(self, gone_paths: frozenset[str]) -> list[Move]:
+        from midstream.edits.hunks import HunkState
+
         if len(self._absent) < 2:
             return []
+        # A file that another program has moved is gone already, whatever the guard holds back.
+        held = [
+            hunk
+            for hunk in self._hunks
+            if hunk.state is HunkState.QUARANTINED and not hunk.external
+        ]
         whole = [
             hunk
-            for hunk in self._hunks.undecided()
+            for hunk in (*self._hunks.undecided(), *held)
             if hunk.path in self._absent and len(self._hunks.for_path(hunk.path)) == 1
         ]
         # What another program did is on disk already; what an answer proposes is not.
-        gone = [h for h in whole if not h.new and self._deletes(h, gone_paths)]
+        gone = [h for h in whole if not h.new and not h.quarantine and self._deletes(h, gone_paths)]
         made = [h for h in whole if not h.old and h.external != (h.path in gone_paths)]
         if not gone or not made:
             return []
