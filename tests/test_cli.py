@@ -218,6 +218,8 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["--frob"], 2, "--frob"),
         (["."], 2, "The screen needs a terminal"),
         (["--resume"], 2, "There is no session of"),
+        (["agent", "cat", "--resume"], 2, "There is no session of cat in"),
+        (["agent", "cat -u", "--resume"], 2, "start one with `midstream agent 'cat -u'`."),
         (["demo"], 2, "The screen needs a terminal"),
     ],
 )

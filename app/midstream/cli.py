@@ -12,6 +12,7 @@ import difflib
 import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -264,7 +265,7 @@ def _open_path(
 
     path = Path(options.path)
     settings, flags = _read_settings(opened_by(path)[0], options)
-    journal = _last_journal(path) if options.resume else None
+    journal = _last_journal(path, agent) if options.resume else None
     return _open(path, settings, flags, options, resume=journal, review=review, agent=agent)
 
 
@@ -396,12 +397,22 @@ def _check_terminal() -> None:
         )
 
 
-def _last_journal(path: Path) -> Path:
+def _last_journal(path: Path, agent: KnownAgent | None) -> Path:
     from midstream.project import opened_by
     from midstream.workspace.journal import Journal
     from midstream.workspace.paths import state_dir
 
     root, _ = opened_by(path)
+    if agent is not None:
+        from midstream.pairing.journal import latest_with_agent
+
+        if (journal := latest_with_agent(root, agent.key)) is None:
+            begin = shlex.join(("midstream", "agent", agent.key))
+            raise UsageError(
+                f"There is no session of {agent.title} in {root.resolve()} to resume; "
+                f"start one with `{begin}`."
+            )
+        return journal
     journal = Journal.latest(state_dir(), root)
     if journal is None:
         raise UsageError(

@@ -13,10 +13,11 @@ import pytest
 from midstream.agents.acp import AgentError
 from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.conversation import Speech
-from midstream.pairing.journal import summarize
+from midstream.pairing.journal import latest_with_agent, summarize
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticeLevel
 from midstream.settings import Settings
+from midstream.workspace.journal import Journal
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S
 
@@ -275,6 +276,27 @@ async def test_a_resumed_session_goes_on_with_its_agent(
         assert any("does not remember" in each for each in words) == (can == "neither")
         methods = [m.get("method") for m in sent(tmp_path)]
         assert methods.count("session/new") == (2 if can == "neither" else 1)
+
+
+async def test_the_last_session_of_an_agent_is_found_behind_others(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
+    agent = scripted(tmp_path, [said("agent_message_chunk", "Done."), END])
+    async with await PairingSession.open(root, settings=Settings(), agent=agent) as session:
+        await until(lambda: session.agent.conversation is not None)
+        session.agent.send("go")
+        await until(lambda: session.journal.path is not None and not session.agent.busy)
+        spoken = session.journal.path
+        assert latest_with_agent(root, agent.key) is None, "it is still open"
+    async with await PairingSession.open(root, settings=Settings(), review=True) as session:
+        await until(lambda: session.review.on)
+        session.journal.make()
+        reviewed = session.journal.path
+    assert reviewed != spoken
+    assert latest_with_agent(root, agent.key) == spoken
+    assert latest_with_agent(root, "claude") is None
+    assert Journal.latest(tmp_path / "state", root) == reviewed
 
 
 async def test_what_is_sent_to_an_agent_that_died_starts_it_again(

@@ -9,6 +9,7 @@ What can stand in it is in ``journal_entries``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -276,6 +277,29 @@ def earlier_sessions(root: Path) -> list[SessionInfo]:
     from midstream.workspace.paths import state_dir
 
     return sessions(state_dir(), root)
+
+
+def latest_with_agent(root: Path, agent: str) -> Path | None:
+    """The newest journal whose last agent was this one, and which no process is writing (blocking).
+
+    Args:
+        root: The folder.
+        agent: The agent's name in the catalogue, or its command.
+    """
+    from midstream.pairing.journal_entries import AgentEntry
+    from midstream.workspace.journal import Journal
+
+    for info in earlier_sessions(root):
+        if info.live:
+            continue
+        last = ""
+        with suppress(UserError, OSError):
+            for entry in Journal.read(info.path):
+                if entry.kind == AgentEntry.kind:
+                    last = str(entry.data.get("agent", ""))
+        if last == agent:
+            return info.path
+    return None
 
 
 def summarize(path: Path) -> SessionSummary:
