@@ -66,15 +66,17 @@ class Hold:
 
 @dataclass(frozen=True)
 class Flood:
-    """Text without an end, or input of a tool.
+    """Text without an end, or input of a tool, or reasoning.
 
     Attributes:
         tool: Its name; ``""`` for text.
         begins: How it begins.
+        reasons: Whether it is reasoning.
     """
 
     tool: str = ""
     begins: str = ""
+    reasons: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,9 +173,10 @@ class ScriptedLink(ScriptedHttp):
                         yield event
                     text = part.begins
                     while True:
-                        for event in (wire.given if part.tool else wire.say)(text):
+                        write = wire.given if part.tool else wire.say
+                        for event in (wire.reason if part.reasons else write)(text):
                             yield event
-                        text = "more words " * 100
+                        text = "more words " * 1_000 if part.reasons else "more words " * 100
                 case Cut():
                     raise DroppedError
                 case Limit():
@@ -235,6 +238,9 @@ class _Responses:
         self._items[-1]["content"][0]["text"] += text
         yield {"type": "response.output_text.delta", "item_id": self._last, "delta": text}
 
+    def reason(self, text: str) -> Events:
+        yield {"type": "response.reasoning_text.delta", "item_id": "reasoning", "delta": text}
+
     def call(self, name: str) -> Events:
         call_id = f"call_{self._id}_{len(self._items)}"
         yield self._add({"type": self.kind, "call_id": call_id, "name": name, self.field: ""})
@@ -283,6 +289,9 @@ class _Chat:
     def say(self, text: str) -> Events:
         yield self._chunk({"content": text})
 
+    def reason(self, text: str) -> Events:
+        yield self._chunk({"reasoning_content": text})
+
     def call(self, name: str) -> Events:
         call_id, given = f"call_{self._number}_{self._calls}", {"name": name, "arguments": ""}
         call = {"index": self._calls, "id": call_id, "type": "function", "function": given}
@@ -319,6 +328,12 @@ class _Messages:
             yield self._start({"type": "text", "text": ""})
         self._open = True
         yield self._delta({"type": "text_delta", "text": text})
+
+    def reason(self, text: str) -> Events:
+        if not self._open:
+            yield self._start({"type": "thinking", "thinking": ""})
+        self._open = True
+        yield self._delta({"type": "thinking_delta", "thinking": text})
 
     def call(self, name: str) -> Events:
         yield from self.called()

@@ -326,16 +326,23 @@ ENDLESS = [
     Flood("read_file", '{"input": "'),
     Flood("run_shell", '{"input": "'),
     Flood("read_file", "[["),
+    Flood(reasons=True),
 ]
 
 
-@pytest.mark.parametrize("flood", ENDLESS, ids=["text", "look", "unknown", "malformed"])
+@pytest.mark.parametrize(
+    "flood", ENDLESS, ids=["text", "look", "unknown", "malformed", "reasoning"]
+)
 async def test_an_answer_without_an_end(far: ScriptedLink, root: Path, flood: Flood) -> None:
     far.reply(Say(RUN), flood)
     async with opened(far, root) as session:
         assert await instruct(session) is TurnStatus.FAILED
         assert session.turns.last is not None
-        assert "more than" in session.turns.last.error
+        error = session.turns.last.error
+        assert "more than" in error
+        assert "lost" not in error
+        if flood.reasons:
+            assert "it reasoned for more than 1,000,000 characters" in error
         assert len(session.hunks.undecided("run.py")) == 1
         far.reply(flood)
         await session.chat.ask("why?")

@@ -357,7 +357,7 @@ class Chat:
 
     async def _summarise(self, reply: _Reply) -> None:
         """Have the model sum up what does not fit any more; without a summary it is left out."""
-        from midstream.responses.events import Finished
+        from midstream.responses.events import Finished, Reasoned
 
         if self._server.own or not self._split(MEMORY_SHARE)[0]:
             return
@@ -380,6 +380,8 @@ class Chat:
             await stream.interrupt()
         complete = False
         async for event in stream:
+            if isinstance(event, Reasoned) and event.endless:
+                await stream.interrupt()
             if isinstance(event, Finished):
                 self._count(event)
                 complete = event.status == "completed"
@@ -463,7 +465,14 @@ class Chat:
         Raises:
             UserError: It failed.
         """
-        from midstream.responses.events import Delta, Failed, Finished, Started, Unheard
+        from midstream.responses.events import (
+            Delta,
+            Failed,
+            Finished,
+            Reasoned,
+            Started,
+            Unheard,
+        )
 
         speech = Speech("agent", "")
         circles = _Circles() if self._server.own else None
@@ -486,6 +495,8 @@ class Chat:
                     written += event.characters
                     if why := _too_long(written):
                         await self._cut(reply, stream, why)
+                case Reasoned() if reply.live and event.endless:
+                    await self._cut(reply, stream, event.endless)
                 case Finished():
                     self._count(event)
                     output = event.output

@@ -2,7 +2,8 @@
 
 Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
 fields the client uses, unknown types and fields ignored); `Started`, `Progress`, `Delta`,
-`Unheard`, `Finished` and `Failed` are what a `midstream.responses.client.Stream` yields.
+`Unheard`, `Reasoned`, `Finished` and `Failed` are what a `midstream.responses.client.Stream`
+yields.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -86,6 +87,28 @@ class Unheard:
     characters: int
 
 
+LONGEST_REASONING: Final = 1_000_000
+"""Characters of reasoning in one response, after which it is stopped; the most that models are
+given for it is a fraction of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """The model reasons; the text of that is not delivered.
+
+    Attributes:
+        characters: How much there was in all.
+    """
+
+    characters: int
+
+    @property
+    def endless(self) -> str:
+        """Why the response is to be stopped, in words; ``""`` while it may go on."""
+        much = self.characters > LONGEST_REASONING
+        return f"it reasoned for more than {LONGEST_REASONING:,} characters" if much else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The response ended.
@@ -117,6 +140,7 @@ class ErrorCode(StrEnum):
     CLOSED = "closed"
     CONNECTION_LIMIT = "websocket_connection_limit_reached"
     CONNECTION_LOST = "connection_lost"
+    ENDLESS_CALL = "endless_call"
     PREVIOUS_RESPONSE_NOT_FOUND = "previous_response_not_found"
     SERVER_ERROR = "server_error"
     STEERING_FAILED = "steering_failed"
@@ -142,7 +166,7 @@ class Failed:
         return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
 
 
-StreamEvent = Started | Progress | Delta | Unheard | Finished | Failed
+StreamEvent = Started | Progress | Delta | Unheard | Reasoned | Finished | Failed
 
 
 class TokensDetails(msgspec.Struct, frozen=True):

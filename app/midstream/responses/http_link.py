@@ -23,13 +23,20 @@ from midstream.responses.chat_api import CHAT_API
 from midstream.responses.connection import Link
 from midstream.responses.dialect import WireApi
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import TERMINALS, ErrorCode, ServerEvent, WireError
+from midstream.responses.events import (
+    TERMINALS,
+    ErrorCode,
+    ServerEvent,
+    WireError,
+    WireResponse,
+)
 from midstream.responses.http import CutOffError, Poster, RefusedError
 from midstream.responses.http_api import HttpApi
 from midstream.responses.messages_api import MESSAGES_API
 from midstream.responses.refusals import Refusal
 from midstream.responses.responses_api import RESPONSES_API
 from midstream.responses.sse import SseParser
+from midstream.responses.tool_arguments import EndlessCallError
 
 APIS: Final[Mapping[WireApi, HttpApi]] = {
     "responses": RESPONSES_API,
@@ -210,7 +217,7 @@ class HttpLink:
     async def _events(self, frame: dict[str, Any]) -> AsyncGenerator[ServerEvent]:
         api = self._choice.api
         parser, reader = SseParser(), api.reader()
-        kept, seen = b"", False
+        kept, seen, running = b"", False, ""
         chunks = self._poster.post(
             api.path,
             msgspec.json.encode(api.body(frame, self._endpoint)),
@@ -222,9 +229,17 @@ class HttpLink:
                     for name, data in parser.feed(chunk):
                         seen = True
                         for event in reader.take(name, data):
+                            if event.type == "response.created" and event.response is not None:
+                                running = event.response.id
                             yield event
                     if not seen:
                         kept = (kept + chunk)[:_MOST_KEPT_BYTES]
+        except EndlessCallError as error:
+            # Leaving the request has stopped the model; the connection is as good as before.
+            failed = WireError(code=ErrorCode.ENDLESS_CALL, message=str(error))
+            response = WireResponse(id=running, status="failed", error=failed)
+            yield ServerEvent(type="response.failed", response=response)
+            return
         except CutOffError:
             # Cut off after the last text is complete all the same.
             if not (last := reader.end()):

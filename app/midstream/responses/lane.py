@@ -106,7 +106,8 @@ class Lane:
             self._text(event)
         elif kind in REASONING_DELTAS:
             if self.running is not None:
-                self.running.stream.reasons = True
+                characters = len(event.delta) if isinstance(event.delta, str) else 0
+                self.running.stream.push_reasoning(characters)
         elif kind == "response.output_item.added":
             if self.running is not None and event.item is not None and event.item.id:
                 self.running.items[event.item.id] = event.item.name or ""

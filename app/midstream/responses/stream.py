@@ -18,6 +18,7 @@ from midstream.responses.events import (
     Failed,
     Finished,
     Progress,
+    Reasoned,
     Started,
     StreamEvent,
     TokenUsage,
@@ -34,8 +35,8 @@ class Control(Protocol):
 
 
 class Stream:
-    """The events of one response: one `Started`, any number of `Progress`, `Delta` and `Unheard`,
-    one `Finished` or `Failed`.
+    """The events of one response: one `Started`, any number of `Progress`, `Delta`, `Unheard` and
+    `Reasoned`, one `Finished` or `Failed`.
 
     Attributes:
         id: Response id once `Started` was received from the server, else "".
@@ -61,6 +62,7 @@ class Stream:
         self._parts: list[str] = []
         self._tokens = 0
         self._unheard = 0
+        self._reasoned = self._seen_reasoned = 0
         self._delivered: list[str] = []
         self._terminal: Finished | Failed | None = None
         self._interrupted = False
@@ -118,6 +120,9 @@ class Stream:
         if self._unheard:
             unheard, self._unheard = Unheard(self._unheard), 0
             return unheard
+        if self._reasoned != self._seen_reasoned and not self._interrupted:
+            self._seen_reasoned = self._reasoned
+            return Reasoned(self._reasoned)
         if self._terminal is not None and not self._exhausted:
             self._exhausted = True
             return self._closing(self._terminal)
@@ -191,6 +196,14 @@ class Stream:
         if self._interrupted or self._terminal is not None:
             return
         self._unheard += characters
+        self._wake.set()
+
+    def push_reasoning(self, characters: int) -> None:
+        """The model reasons; so much more of the text has come."""
+        self.reasons = True
+        if self._interrupted or self._terminal is not None or not characters:
+            return
+        self._reasoned += characters
         self._wake.set()
 
     def push_end(self, terminal: Finished | Failed) -> None:

@@ -33,6 +33,10 @@ _PIECE: Final = re.compile(
 )
 
 
+class EndlessCallError(ValueError):
+    """The arguments of a call are not what its tool takes, and go on and on."""
+
+
 class ArgumentReader:
     """Reads the text out of one call's arguments."""
 
@@ -45,16 +49,16 @@ class ArgumentReader:
         """The part of the input that is known now and was not before.
 
         Raises:
-            ValueError: They are something else, and go on and on.
+            EndlessCallError: They are something else, and go on and on.
         """
         self._json += text
         if self._at is None:
             opening = _OPENING.match(self._json)
             if opening is None:
                 if len(self._json) > LONGEST_STRANGE:
-                    raise ValueError(
-                        f"a call has more than {LONGEST_STRANGE:,} characters of arguments that "
-                        "its tool does not take"
+                    raise EndlessCallError(
+                        f"The model's call of a tool grew to more than {LONGEST_STRANGE:,} "
+                        "characters without an end and was stopped."
                     )
                 return ""
             self._at = opening.end()

@@ -198,6 +198,7 @@ class ResponseReader:
             Failed,
             Finished,
             Progress,
+            Reasoned,
             Started,
             Unheard,
         )
@@ -223,6 +224,10 @@ class ResponseReader:
                 case Unheard():
                     waiting.cancel()
                     written += event.characters
+                case Reasoned():
+                    if answer.live and event.endless:
+                        self._cut(answer, f"was stopped ({event.endless})")
+                        await stream.interrupt()
                 case Finished():
                     self._log.count(answer, event, self._server.price)
                     if self._looking is not None and _is_to_go_on(answer, event):
@@ -262,6 +267,7 @@ class ResponseReader:
             Failed,
             Finished,
             Progress,
+            Reasoned,
             Started,
             Unheard,
         )
@@ -280,6 +286,9 @@ class ResponseReader:
                     self._log.told(answer, event)
                 case Unheard():
                     pass  # No tools are offered here.
+                case Reasoned():
+                    if event.endless:
+                        await stream.interrupt()
                 case Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)
