@@ -136,6 +136,37 @@ async def test_lists_keep_their_items_however_they_are_streamed(
         await stage.until(lambda: items() == ["one", "two", "three"], "all items")
 
 
+PATCHES = [
+    "<<<<<<< SEARCH\n    return sum(rows)\n\n# all\n=======\n> 1\n\n* 2\n>>>>>>> REPLACE",
+    "*** Begin Patch\n*** Update File: shop.py\n@@\n- 1\n+ 2\n*** End Patch",
+]
+
+
+@pytest.mark.parametrize("patch", PATCHES)
+@pytest.mark.parametrize("step", [0, 9])
+async def test_a_patch_without_a_fence_is_shown_as_code(root: Path, patch: str, step: int) -> None:
+    hosted = Hosted()
+    said = f"I change it.\n\nshop.py\n{patch}\n\n> That is all.\n"
+    async with hosted_stage(root, hosted) as stage:
+        stage.composer.put("? what would you change")
+        await stage.press("enter")
+        for start in range(0, len(said), step or len(said)):
+            so_far = said[: start + (step or len(said))]
+            hosted.say(so_far[start:])
+            await stage.until(lambda so_far=so_far: so_far in shown(stage), "a piece")
+        hosted.end()
+        pane = stage.screen.panes.conversation
+        assert pane is not None
+
+        def code() -> list[str]:
+            return [str(vars(fence)["code"]) for fence in pane.query("MarkdownFence")]
+
+        await stage.until(lambda: code() == [patch], "one block of code")
+        await stage.until(lambda: len(pane.query("MarkdownBlockQuote")) == 1, "one quote after it")
+        assert not pane.query("MarkdownH1")
+        assert not pane.query("MarkdownH2")
+
+
 async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:

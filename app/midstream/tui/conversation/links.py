@@ -1,4 +1,7 @@
-"""Places in an answer as links: ``src/app.py:12`` opens that line of the file."""
+"""How an answer is read as Markdown: with links to the files it names, and patches as code.
+
+``src/app.py:12`` opens that line of the file.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,19 @@ from markdown_it.token import Token
 from midstream.pairing.conversation import PLACE, NamedPlace
 
 if TYPE_CHECKING:
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
 
+_PATCH_BEGINS: Final = re.compile(
+    r"(?:<{3,9}|-{3,9}) SEARCH>?\s*$|(?P<patch>\*\*\* Begin Patch)\s*$"
+)
+_BLOCK_ENDS: Final = re.compile(r"(?:>{3,9}|\+{3,9}) REPLACE>?\s*$")
+_PATCH_ENDS: Final = re.compile(r"\*\*\* End Patch\s*$")
 _LINE: Final = re.compile(r"L?(\d{1,6})")
 
 
 def parser(exists: Callable[[str], bool]) -> MarkdownIt:
-    """A parser of Markdown that links the files it finds.
+    """A parser of Markdown that links the files it finds, and takes a bare patch for code.
 
     Args:
         exists: Whether there is a file with this path.
@@ -34,7 +43,29 @@ def parser(exists: Callable[[str], bool]) -> MarkdownIt:
     # It takes every file in Python for an address in Paraguay.
     markdown.linkify.set({"fuzzy_link": False})  # pyright: ignore[reportOptionalMemberAccess, reportUnknownMemberType]
     markdown.core.ruler.push("places", link)
+    # Before all others: they read its markers as quotes, headings and rules.
+    markdown.block.ruler.before("table", "patch", _patch, {"alt": ["paragraph", "reference"]})
     return markdown
+
+
+def _patch(state: StateBlock, start: int, stop: int, silent: bool) -> bool:
+    """A block rule: a patch that stands in no fence, up to its end or that of the text."""
+
+    def line(number: int) -> str:
+        return state.src[state.bMarks[number] : state.eMarks[number]]
+
+    begins = _PATCH_BEGINS.match(line(start)) if not state.level else None
+    if begins is None:
+        return False
+    if silent:
+        return True
+    ends = _PATCH_ENDS if begins["patch"] else _BLOCK_ENDS
+    last = next((n for n in range(start + 1, stop) if ends.match(line(n))), stop - 1)
+    state.line = last + 1
+    token = state.push("fence", "code", 0)
+    token.markup, token.map = "```", [start, state.line]
+    token.content = "".join(f"{line(number)}\n" for number in range(start, state.line))
+    return True
 
 
 def place_of(href: str) -> NamedPlace | None:
