@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -346,3 +347,27 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         assert not hunks.undecided()
         assert made.state is HunkState.REJECTED
         assert (root / "old.py").read_text() == FILES["old.py"]
+
+
+async def test_a_move_to_what_the_guard_finds_waits(root: Path) -> None:
+    query = "def find(db, name):\n    return db.execute(f\"select 1 where n = '{name}'\")\n"
+    (root / "old.py").write_text(query)
+    patch = "*** Delete File: old.py\n*** Add File: new.py\n"
+    patch += "".join(f"+{line}\n" for line in query.splitlines())
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = replace(hosted.settings(url, "v4a"), guard=True)
+        async with opened(root, settings) as session:
+            for _ in range(3):  # It is asked to write it better twice.
+                hosted.say(f"*** Begin Patch\n{patch}*** End Patch\n")
+                hosted.end()
+            await session.turns.instruct("move it", path="old.py")
+            await session.turns.finished()
+            (gone,) = session.hunks.undecided()
+            assert not await session.files.accept(gone.id)
+            assert session.status.notices[-1].text == SAID
+            (made,) = session.hunks.for_path("new.py")
+            session.guard.release(made.id, "the name is checked")
+            assert await session.files.accept(gone.id)
+            assert (root / "new.py").read_text() == query
+            assert not (root / "old.py").exists()
