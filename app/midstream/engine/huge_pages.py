@@ -5,7 +5,7 @@ more addresses than it can keep; with pages of 2 MiB there are few. Steps took 2
 (rill-116m 11.1 to 8.7 ms, a 0.5B shape 31 to 21 ms; AMD EPYC, Linux 6.18).
 
 Kernels that make huge pages by themselves (`/sys/kernel/mm/transparent_hugepage/enabled`: "always")
-need no help. Most distributions set "madvise": only memory that a program names. ONNX Runtime names
+need no help. With "madvise" they make them only of memory that a program names. ONNX Runtime names
 none, and its allocator cannot be told to, so the kernel is asked to rearrange what is there
 (`MADV_COLLAPSE`, Linux 6.1). Contents and addresses stay the same. Where the administrator has set
 "never", or the kernel refuses, everything stays as it is.
