@@ -30,8 +30,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-FEW_TOKENS = 16
-"""Up to this many tokens, keys are the first factor of the scores' product (`_Writer._score`)."""
+FEW_TOKENS = 2
+"""Up to this many tokens, keys are the first factor of the scores' product (`_Writer._score`); with
+three and more that took longer (0.5B shape, contexts of 1,000 to 16,000 tokens)."""
 
 LARGEST_FILE = 64 << 20
 """Larger graph files hold their weights; editing one takes several times its size in memory."""
