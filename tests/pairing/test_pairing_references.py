@@ -20,6 +20,8 @@ from midstream.pairing.references import (
 from midstream.workspace.files import Workspace
 from tests.helpers.repositories import git
 
+pytestmark = pytest.mark.system  # each asks a child process that reads a package
+
 FILES = {
     "shop/__init__.py": 'from .util import helper\n\n__all__ = ["LIMIT", "helper"]\nLIMIT = 3\n',
     "shop/util.py": (
@@ -263,7 +265,6 @@ def where(use: UseLeft) -> tuple[str, int, str]:
     return use.path, use.line, use.text
 
 
-@pytest.mark.system
 async def test_a_name_that_is_renamed_only_where_it_is_used(root: Path) -> None:
     path = "main.py"
     before = FILES[path].split("\n")
@@ -330,7 +331,6 @@ async def test_an_attribute_that_is_called_like_a_parameter(tmp_path: Path) -> N
     assert [(use.name, use.new, use.line) for use in left] == [("size", "edge", 5)]
 
 
-@pytest.mark.system
 async def test_a_namesake_that_a_method_calls_of_what_it_holds_is_uncertain(tmp_path: Path) -> None:
     text = (
         "class Log:\n    def __init__(self, inner, parts):\n        self._inner = inner\n"
