@@ -187,7 +187,7 @@ class Chat:
 
     @property
     def title(self) -> str:
-        """The name of whoever answers."""
+        """The name of the model."""
         return self._server.name_or_the_model
 
     @property

@@ -1,4 +1,4 @@
-"""What agents are told about decisions: which of their lines were rejected, and why.
+"""Feedback to agents about decisions: their rejected lines, and the reasons.
 
 A call that is held (``pairing.gate``) is answered with the verdict on its hunks.  What is put back
 after an agent has written it is collected here until the agent can be told: with the answer to its

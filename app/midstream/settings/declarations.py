@@ -310,7 +310,7 @@ class Settings:
     )
     hold_s: float = setting(
         570.0, number(1, 570, "1 to 570 seconds"), Section.CARE,
-        "Seconds that an agent waits for a decision before it is told to come back later.",
+        "Seconds to wait for your decision before an agent is told to try again later.",
         "agents.hold_s",
     )
     feedback: str = setting(
