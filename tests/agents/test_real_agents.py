@@ -21,7 +21,7 @@ from midstream.agents.catalogue import find_agent
 from midstream.pairing.conversation import QuestionState, Speech, ToolUse
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
-from tests.helpers.model_apis import Say, ScriptedModel, Step, Use
+from tests.helpers.model_apis import Say, ScriptedModel, Step, Use, codex_settings
 
 pytestmark = pytest.mark.agents
 
@@ -100,17 +100,8 @@ def introduce(name: str, home: Path, url: str, monkeypatch: pytest.MonkeyPatch) 
         case "codex":
             config = home / ".codex" / "config.toml"
             monkeypatch.setenv("CODEX_HOME", str(config.parent))
-            lines = (
-                'model_provider = "scripted"',
-                "[model_providers.scripted]",
-                'name = "scripted"',
-                f'base_url = "{url}/v1"',
-                'wire_api = "responses"',
-                "request_max_retries = 0",
-                "stream_max_retries = 0",
-            )
             config.parent.mkdir()
-            config.write_text("\n".join(lines))
+            config.write_text(codex_settings(url))
         case "gemini":
             monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", url)
             monkeypatch.setenv("GEMINI_API_KEY", "any")

@@ -33,6 +33,20 @@ class Use:
 Step: TypeAlias = Say | Use
 
 
+def codex_settings(url: str) -> str:
+    """Codex' `config.toml` with which the server at an address is its model."""
+    lines = (
+        'model_provider = "scripted"',
+        "[model_providers.scripted]",
+        'name = "scripted"',
+        f'base_url = "{url}/v1"',
+        'wire_api = "responses"',
+        "request_max_retries = 0",
+        "stream_max_retries = 0",
+    )
+    return "\n".join(lines)
+
+
 class ScriptedModel:
     """The server; a context manager.
 

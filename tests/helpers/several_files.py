@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from midstream.pairing.session import PairingSession
+
 FILES = {
     "run.py": "import old\n\nstep = 1\nlast = 2\n",
     "util.js": "export const a = 1\n\nexport const b = 2\n",
@@ -26,3 +28,15 @@ def on_disk(root: Path) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and ".git" not in path.relative_to(root).parts
     }
+
+
+async def accept_all_and_undo(session: PairingSession, root: Path) -> None:
+    """Nothing is written before; everything is accepted, and undone again."""
+    assert on_disk(root) == FILES
+    steps = 0
+    for path in list(session.files):
+        steps += await session.files.accept_rest(path) > 0
+    assert on_disk(root) == AFTER
+    for _ in range(steps):
+        assert await session.files.undo()
+    assert on_disk(root) == FILES

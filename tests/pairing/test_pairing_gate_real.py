@@ -23,7 +23,7 @@ from midstream.pairing.conversation import ToolUse
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.model_apis import Say, ScriptedModel, Use
+from tests.helpers.model_apis import Say, ScriptedModel, Use, codex_settings
 from tests.helpers.pairing import Witness, make_repo
 
 pytestmark = pytest.mark.agents
@@ -113,17 +113,8 @@ async def install(agent: str, folder: Path) -> None:
 
 def introduce_codex(home: Path, url: str) -> None:
     """Give Codex the scripted model for its own."""
-    lines = (
-        'model_provider = "scripted"',
-        "[model_providers.scripted]",
-        'name = "scripted"',
-        f'base_url = "{url}/v1"',
-        'wire_api = "responses"',
-        "request_max_retries = 0",
-        "stream_max_retries = 0",
-    )
     (home / ".codex").mkdir(exist_ok=True)
-    (home / ".codex" / "config.toml").write_text("\n".join(lines))
+    (home / ".codex" / "config.toml").write_text(codex_settings(url))
 
 
 def introduce_claude(url: str) -> dict[str, str]:

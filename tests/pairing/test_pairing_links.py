@@ -14,7 +14,7 @@ from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
 from tests.helpers.pairing import Witness, make_repo
 from tests.helpers.scripted_links import LINKS, Call, Cut, Flood, Hold, Limit, Say, ScriptedLink
-from tests.helpers.several_files import AFTER, FILES, on_disk
+from tests.helpers.several_files import AFTER, FILES, accept_all_and_undo, on_disk
 
 
 def block(path: str, old: str, new: str) -> str:
@@ -143,14 +143,7 @@ async def test_it_looks_and_then_writes_several_files(far: ScriptedLink, root: P
             "list (4 files)",
             "read util.js",
         ]
-        assert on_disk(root) == FILES
-        steps = 0
-        for path in list(session.files):
-            steps += await session.files.accept_rest(path) > 0
-        assert on_disk(root) == AFTER
-        for _ in range(steps):
-            assert await session.files.undo()
-        assert on_disk(root) == FILES
+        await accept_all_and_undo(session, root)
 
 
 async def test_a_patch_tool_beside_the_tools_that_look(far: ScriptedLink, root: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.model_apis import Say, ScriptedModel, Use
+from tests.helpers.model_apis import Say, ScriptedModel, Use, codex_settings
 from tests.helpers.pairing import make_repo
 
 pytestmark = pytest.mark.agents
@@ -61,16 +61,7 @@ async def test_lines_go_back_when_codex_in_another_terminal_is_quiet(
         await until(lambda: session.external.watching == "native")
         await session.review.start(since_commit=True)
         with ScriptedModel(*steps) as model:
-            lines = (
-                'model_provider = "scripted"',
-                "[model_providers.scripted]",
-                'name = "scripted"',
-                f'base_url = "{model.url}/v1"',
-                'wire_api = "responses"',
-                "request_max_retries = 0",
-                "stream_max_retries = 0",
-            )
-            (home / "config.toml").write_text("\n".join(lines))
+            (home / "config.toml").write_text(codex_settings(model.url))
             agent = await asyncio.create_subprocess_exec(
                 command,
                 *("exec", "--sandbox", "danger-full-access", "Count from ten."),

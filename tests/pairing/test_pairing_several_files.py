@@ -15,7 +15,7 @@ from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, make_repo
-from tests.helpers.several_files import AFTER, FILES, on_disk
+from tests.helpers.several_files import AFTER, FILES, accept_all_and_undo, on_disk
 
 
 def v4a() -> str:
@@ -103,19 +103,6 @@ async def opened(root: Path, settings: Settings) -> AsyncIterator[PairingSession
         yield session
 
 
-async def decide_all(session: PairingSession, root: Path) -> None:
-    """Nothing is written before; everything is accepted, and undone again."""
-    assert on_disk(root) == FILES
-    assert set(session.files) == {*FILES, *AFTER}
-    steps = 0
-    for path in list(session.files):
-        steps += await session.files.accept_rest(path) > 0
-    assert on_disk(root) == AFTER
-    for _ in range(steps):
-        assert await session.files.undo()
-    assert on_disk(root) == FILES
-
-
 @pytest.mark.parametrize("edit_format", FORMATS)
 async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root: Path) -> None:
     hosted = Hosted()
@@ -127,7 +114,8 @@ async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root:
         assert turn.status is TurnStatus.DONE, turn.error
         assert not turn.failures
         assert len(session.turns) == 1, "nothing had to be asked for again"
-        await decide_all(session, root)
+        assert set(session.files) == {*FILES, *AFTER}
+        await accept_all_and_undo(session, root)
 
 
 async def test_a_patch_tool_writes_several_files(root: Path) -> None:
@@ -137,7 +125,8 @@ async def test_a_patch_tool_writes_several_files(root: Path) -> None:
         hosted.end()
         await session.turns.instruct("rework it", path="run.py")
         await session.turns.finished()
-        await decide_all(session, root)
+        assert set(session.files) == {*FILES, *AFTER}
+        await accept_all_and_undo(session, root)
 
 
 @pytest.mark.parametrize("edit_format", ["v4a", "udiff", "search-replace", "whole"])
