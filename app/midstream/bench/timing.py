@@ -628,9 +628,11 @@ class Plain:
 
     def read(self, ids: Sequence[int], room: int) -> None:
         """Forget everything and read a prompt."""
-        last = len(ids) - 1
-        for at in range(0, last, PREFILL_CHUNK):
-            self._decoder.fill(ids[at : min(at + PREFILL_CHUNK, last)], at)
+        at, last = 0, len(ids) - 1
+        while at < last:
+            chunk = ids[at : min(at + self._decoder.chunk(PREFILL_CHUNK, at), last)]
+            self._decoder.fill(chunk, at)
+            at += len(chunk)
         self._past, self._token = last, ids[last]
         self.step()
 

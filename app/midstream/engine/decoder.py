@@ -161,7 +161,7 @@ class Decoder:
         self._mask_name = mask.name if mask else ""
         self._mask: Array = np.zeros((1, 0))
         self._masked = 0
-        self._reserve(self._close(0) if self.packed else min(self.context_length, FIRST_ROWS), 0)
+        self._reserve(self._roomy(0), 0)
 
     @property
     def wafer_s(self) -> float | None:
@@ -216,8 +216,8 @@ class Decoder:
         """
         if not self.packed:
             return most
-        of_one = SCORE_COPIES * 4 * self._queries * self._close(past + most)
-        return max(min(most, SCRATCH_BYTES // of_one), min(most, LEAST_CHUNK))
+        of_one = SCORE_COPIES * 4 * self._queries * self._roomy(past + most)
+        return min(most, max(SCRATCH_BYTES // of_one, LEAST_CHUNK))
 
     def terminate(self) -> None:
         """End the run in progress, and every later one until `rearm`; callable from any thread."""
@@ -283,11 +283,8 @@ class Decoder:
             rows: what the next prompt takes.
             keep: how many of the live rows are its first ones; the others are lost.
         """
-        if self.packed:
-            wanted, idle = self._close(rows), PACKED_IDLE_SHARE
-        else:
-            wanted, idle = min(self.context_length, max(FIRST_ROWS, 2 * rows)), IDLE_SHARE
-        if self._cache.capacity >= idle * wanted:
+        wanted = self._roomy(rows)
+        if self._cache.capacity >= (PACKED_IDLE_SHARE if self.packed else IDLE_SHARE) * wanted:
             self._reserve(wanted, keep)
 
     def _run_options(self) -> Any:
@@ -414,12 +411,12 @@ class Decoder:
         if rows > self.context_length:
             raise ValueError(f"{rows} rows do not fit a context of {self.context_length}")
         doubled = min(self.context_length, max(rows, 2 * self._cache.capacity))
-        self._reserve(self._close(rows) if self.packed else doubled, keep)
+        self._reserve(self._roomy(rows) if self.packed else doubled, keep)
 
-    def _close(self, rows: int) -> int:
-        """The capacity for `rows` rows and a few that follow, where a run takes as long as it is
-        large.
-        """
+    def _roomy(self, rows: int) -> int:
+        """The capacity to reserve for `rows` rows and some that follow."""
+        if not self.packed:
+            return min(self.context_length, max(FIRST_ROWS, 2 * rows))
         room = min(self.context_length, rows + max(CAPACITY_STEP, rows // CLOSE_SHARE))
         return -(-room // CAPACITY_STEP) * CAPACITY_STEP
 

@@ -92,14 +92,15 @@ def pack_attention(graph: Path, *, tokens: str, threads: int) -> bytes | None:
     if len(kinds) != 1 or len(lengths) != 1 or heads is None or heads.queries < threads:
         return None
     writer = _Writer(heads, threads)
+    first = attentions[0]
+    before = writer.common(tokens, length=first.input[5], past=first.input[3])
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         if node.op_type != "GroupQueryAttention":
             nodes.append(node)
             continue
-        if node is attentions[0]:
-            nodes += writer.common(tokens, length=node.input[5], past=node.input[3])
-        nodes += writer.layer(node)
+        nodes += before + writer.layer(node)
+        before = []
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     model.graph.initializer.extend(writer.constants)
@@ -163,9 +164,9 @@ class _Writer:
         self._few = self._add("LessOrEqual", [count, few], "few")
         single = self._add("Equal", [count, one], "single")
         parts = [self._list(n) for n in (self._heads.group, self._fewest_parts())]
-        ends = self._list(self._heads.keys), self._list(-1, 0)
-        parted = self._add("Where", [single, *parts], "part_count")
-        self._parts = self._add("Concat", [ends[0], parted, ends[1]], "parts", axis=0)
+        # A shape to reshape to: heads, parts, rows, and the capacity as it is.
+        sizes = [self._list(self._heads.keys), self._add("Where", [single, *parts], "part_count")]
+        self._parts = self._add("Concat", [*sizes, self._list(-1, 0)], "parts", axis=0)
         return self._taken()
 
     def layer(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
@@ -309,11 +310,10 @@ def with_at_paths(instruction: str, files: Callable[[], Sequence[str]]) -> str:
     """
     if not _IN_WORDS.search(instruction):
         return instruction
-    paths = files()
-    quoted = [match.span() for match in _FENCED.finditer(instruction)]
+    paths, in_quotes = files(), _quotes(instruction)
 
     def named(match: re.Match[str]) -> str:
-        if any(start <= match.start() < stop for start, stop in quoted):
+        if in_quotes(match):
             return match[0]
         name = match["path"]
         found = [path for path in paths if path == name or path.endswith(f"/{name}")]
@@ -368,14 +368,15 @@ def named_with_file(instruction: str, path: str) -> str:
     return ""
 
 
-def _at_paths(instruction: str) -> list[re.Match[str]]:
+def _at_paths(instruction: str) -> Iterator[re.Match[str]]:
     """What an instruction names with ``@``, without what it quotes."""
-    quoted = [match.span() for match in _FENCED.finditer(instruction)]
-    return [
-        match
-        for match in _AT_PATH.finditer(instruction)
-        if not any(start <= match.start() < stop for start, stop in quoted)
-    ]
+    return filterfalse(_quotes(instruction), _AT_PATH.finditer(instruction))
+
+
+def _quotes(instruction: str) -> Callable[[re.Match[str]], bool]:
+    """Whether a match in an instruction begins in quoted text."""
+    spans = [match.span() for match in _FENCED.finditer(instruction)]
+    return lambda match: any(start <= match.start() < stop for start, stop in spans)
 
 
 def find_at_words(instruction: str) -> frozenset[AtWord]:

@@ -193,42 +193,34 @@ class ResponseReader:
             stream: The response.
             waiting: Cancelled at the first sign of life.
         """
-        from midstream.responses.events import (
-            Delta,
-            Failed,
-            Finished,
-            Progress,
-            Reasoned,
-            Started,
-            Unheard,
-        )
+        from midstream.responses import events
 
         offline, written = False, 0
         async for event in stream:
             match event:
-                case Started():
+                case events.Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
                     if said := self._server.remark():
                         self._log.status.inform(said, passing=True)
                     if self._server.own:  # Others say that they have begun and then load a model.
                         waiting.cancel()
-                case Progress():
+                case events.Progress():
                     self._log.told(answer, event)
-                case Delta():
+                case events.Delta():
                     waiting.cancel()
                     if answer.live:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
                     written += len(event.text)
-                case Unheard():
+                case events.Unheard():
                     waiting.cancel()
                     written += event.characters
-                case Reasoned():
+                case events.Reasoned():
                     if answer.live and event.endless:
                         self._cut(answer, f"was stopped ({event.endless})")
                         await stream.interrupt()
-                case Finished():
+                case events.Finished():
                     self._log.count(answer, event, self._server.price)
                     if self._looking is not None and _is_to_go_on(answer, event):
                         # Its calls are answered first; what it wrote is kept as text until then.
@@ -237,7 +229,7 @@ class ResponseReader:
                     answer.output = event.output
                     if answer.live and not self._ended_early(answer, event):
                         await self.complete(answer)
-                case Failed():
+                case events.Failed():
                     offline = event.offline
                     if offline and answer is self._log.current:
                         self._log.status.enter(SessionState.OFFLINE)
@@ -262,15 +254,7 @@ class ResponseReader:
         Raises:
             UserError: The server cannot be reached, refuses, or fails.
         """
-        from midstream.responses.events import (
-            Delta,
-            Failed,
-            Finished,
-            Progress,
-            Reasoned,
-            Started,
-            Unheard,
-        )
+        from midstream.responses import events
 
         drawn = temperature if sample else None
         stream = await self._send(answer, temperature=drawn, seed=sample or None)
@@ -279,26 +263,26 @@ class ResponseReader:
         text: list[str] = []
         async for event in stream:
             match event:
-                case Started():
+                case events.Started():
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
-                case Progress():
+                case events.Progress():
                     self._log.told(answer, event)
-                case Unheard():
+                case events.Unheard():
                     pass  # No tools are offered here.
-                case Reasoned():
+                case events.Reasoned():
                     if event.endless:
                         await stream.interrupt()
-                case Delta():
+                case events.Delta():
                     text.append(event.text)
                     self._log.arrived(answer, event)
                     if answer.rambles(sum(map(len, text))):
                         await stream.interrupt()
-                case Finished():
+                case events.Finished():
                     self._log.count(answer, event, self._server.price)
                     if event.status != "completed":
                         return None
-                case Failed():
+                case events.Failed():
                     if answer.live:
                         raise UserError(event.message)
                     return None
