@@ -31,8 +31,8 @@ from textual.events import Key  # noqa: E402
 
 from midstream.demo import make_demo  # noqa: E402
 from midstream.edits.hunks import HunkState  # noqa: E402
-from midstream.pairing.choosing import ModelChoice  # noqa: E402
-from midstream.pairing.journal import SessionSummary  # noqa: E402
+from midstream.pairing.journal.journal import SessionSummary  # noqa: E402
+from midstream.pairing.models.choosing import ModelChoice  # noqa: E402
 from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
 from midstream.responses.profiles import Price  # noqa: E402
 from midstream.settings import Settings  # noqa: E402

@@ -44,6 +44,6 @@ def related_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Tests of it override this fixture.
     """
-    from midstream.pairing.related import RelatedCode
+    from midstream.codebase.related import RelatedCode
 
     monkeypatch.setattr(RelatedCode, "look", lambda *_: None)

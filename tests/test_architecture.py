@@ -90,7 +90,7 @@ asyncio.run(main())
 
 def test_a_grammar_is_imported_with_the_first_file_in_its_language() -> None:
     code = (
-        "import sys; from midstream.pairing.scope.outline import outline\n"
+        "import sys; from midstream.code.outline import outline\n"
         "def grammars():\n"
         "    return {n.split('.')[0] for n in sys.modules if n.startswith('tree_sitter_')}\n"
         "assert not grammars()\n"

@@ -28,7 +28,7 @@ from websockets.exceptions import InvalidStatus
 
 from midstream.cli import main
 from midstream.commands import web
-from midstream.pairing.journal import Replay, earlier_sessions, summarize
+from midstream.pairing.journal.journal import Replay, earlier_sessions, summarize
 from tests.helpers.waiting import until
 
 CODE = '''\

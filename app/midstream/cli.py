@@ -404,7 +404,7 @@ def _last_journal(path: Path, agent: KnownAgent | None) -> Path:
 
     root, _ = opened_by(path)
     if agent is not None:
-        from midstream.pairing.journal import latest_with_agent
+        from midstream.pairing.journal.journal import latest_with_agent
 
         if (journal := latest_with_agent(root, agent.key)) is None:
             begin = shlex.join(("midstream", "agent", agent.key))

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from midstream.agents.catalogue import KnownAgent
-from midstream.pairing.agent_conversation import AgentConversation
-from midstream.pairing.conversation import QuestionState, ToolUse
+from midstream.pairing.chat.entries import QuestionState, ToolUse
+from midstream.pairing.review.agent_conversation import AgentConversation
 from tests.helpers.agent_traces import TRACES, frames
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import pytest
 
 from midstream.agents.catalogue import find_agent
-from midstream.pairing.conversation import QuestionState, Speech, ToolUse
+from midstream.pairing.chat.entries import QuestionState, Speech, ToolUse
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from tests.helpers.model_apis import Say, ScriptedModel, Step, Use, codex_settings

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from midstream.pairing.looking import TOOL_NAMES
+from midstream.pairing.chat.tool_loop import TOOL_NAMES
 from tests.helpers.scripted_endpoint import expected
 
 Said = list[tuple[str, str]]

@@ -9,7 +9,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
-from midstream.pairing.conversation import Exchange, exchanges
+from midstream.pairing.chat.entries import Exchange, exchanges
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import (
     FileOpened,

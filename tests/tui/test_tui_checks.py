@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from midstream.pairing.project_check import CheckState
+from midstream.pairing.checks.run import CheckState
 from midstream.settings import Settings
 from midstream.tui.pages.checks import ChecksScreen
 from tests.helpers.pages import hints, page, rows, shown

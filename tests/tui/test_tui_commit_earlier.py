@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing.commit import EarlierChanges
+from midstream.pairing.files.commit import EarlierChanges
 from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
 from tests.helpers.pages import accepted, answered, git, hints, make_repo, page, rows, shown

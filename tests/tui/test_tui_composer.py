@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.keys import Keys
 
-from midstream.pairing.scope.outline import outline
+from midstream.code.outline import outline
 from midstream.tui.mentions import MentionChoice, MentionSource, headers, typed_at
 from midstream.tui.pastes import Pastes
 from midstream.workspace.files import Workspace

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.attention import Reading, Sighting
+from midstream.pairing.files.attention import Reading, Sighting
 from midstream.settings import Settings
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow

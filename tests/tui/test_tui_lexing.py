@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pygments.lexers import get_lexer_for_filename
 
-from midstream.edits import lexing
-from midstream.edits.lexing import KINDS, LineLexer, language_of, plain_runs
-from midstream.edits.lexing_rules import RulesByCharacter, first_characters
+from midstream.code import lexing
+from midstream.code.lexing import KINDS, LineLexer, language_of, plain_runs
+from midstream.code.lexing_rules import RulesByCharacter, first_characters
 from tests.helpers.property import examples
 
 PYTHON = inspect.getsource(textwrap) + inspect.getsource(lexing)

@@ -12,8 +12,8 @@ import keyring
 import pytest
 from keyring.backends.fail import Keyring as FailKeyring
 
-from midstream.pairing import model_lists
-from midstream.pairing.model_lists import ask_everybody
+from midstream.pairing.models import lists
+from midstream.pairing.models.lists import ask_everybody
 from midstream.responses.dialect import DIALECTS
 from midstream.settings import Settings, load_settings
 from midstream.tui.app import MidstreamApp
@@ -249,7 +249,7 @@ async def test_engines_on_this_machine_are_asked_on_request(
 ) -> None:
     with KeyServer().running() as server:
 
-        def only_this(settings: Settings) -> model_lists.Asked:
+        def only_this(settings: Settings) -> lists.Asked:
             return ask_everybody(settings, ports=(server.port,))
 
         monkeypatch.setattr(models_page, "ask_everybody", only_this)
@@ -267,10 +267,10 @@ async def test_engines_on_this_machine_are_asked_on_request(
 async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from midstream.pairing import setting_up
+    from midstream.pairing.models import setup
     from midstream.responses.catalogue import ListedModel
 
-    monkeypatch.setattr(setting_up, "check_key", lambda _: (ListedModel("large-1"),))
+    monkeypatch.setattr(setup, "check_key", lambda _: (ListedModel("large-1"),))
     monkeypatch.setenv("GROQ_API_KEY", "k")
     async with first_use(project) as stage:
         await asked(stage)

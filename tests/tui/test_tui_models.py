@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing import model_lists
-from midstream.pairing.model_lists import ask_everybody
+from midstream.pairing.models import lists
+from midstream.pairing.models.lists import ask_everybody
 from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
 from midstream.tui.pages import models as models_page
@@ -167,7 +167,7 @@ async def test_endpoints_are_asked_for_their_models_when_the_person_wants_it(
             assert listed in [choice.id for choice in screen.choices], "what was said is kept"
 
 
-def without_engines(settings: Settings) -> model_lists.Asked:
+def without_engines(settings: Settings) -> lists.Asked:
     """What ports other programs listen on here is no part of the test."""
     return ask_everybody(settings, ports=())
 

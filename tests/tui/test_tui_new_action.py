@@ -25,7 +25,7 @@ entry = actions.Action(
 actions.ACTIONS = (*actions.ACTIONS, entry)
 actions.BY_ID[entry.id] = entry
 
-from midstream.pairing.files import OpenFiles
+from midstream.pairing.files.open import OpenFiles
 from midstream.tui.review.decide import Decide
 
 async def shout(self, hunk_id):

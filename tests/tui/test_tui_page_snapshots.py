@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from midstream.pairing import choosing
-from midstream.pairing.choosing import ModelChoice
-from midstream.pairing.commit import AcceptedChanges, Changes, FileChange, FileDiff
-from midstream.pairing.journal import SessionSummary
+from midstream.pairing.files.commit import AcceptedChanges, Changes, FileChange, FileDiff
+from midstream.pairing.journal.journal import SessionSummary
+from midstream.pairing.models import choosing
+from midstream.pairing.models.choosing import ModelChoice
 from midstream.pairing.status import SessionState
 from midstream.responses.profiles import Price
 from midstream.settings import SETTINGS, Settings

@@ -12,8 +12,8 @@ import pytest
 from rich.text import Text
 from textual.widgets import Markdown, Static
 
-from midstream.pairing import related
-from midstream.pairing.journal import earlier_sessions
+from midstream.codebase import related
+from midstream.pairing.journal.journal import earlier_sessions
 from midstream.pairing.session import PairingSession
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.links import parser, place_of

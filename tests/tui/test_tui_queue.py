@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.proposal import FileProposal
-from midstream.pairing.turn import checks, review
+from midstream.pairing.turn import checks, finished
 from midstream.tui import notices
 from tests.helpers.stage import CODE, Stage, on_stage
 
@@ -63,7 +63,7 @@ async def test_a_redirect_in_the_moment_of_the_end_is_sent(
         await look_on.wait()
         return await check(proposal)
 
-    monkeypatch.setattr(review, "newly_broken", slowly)
+    monkeypatch.setattr(finished, "newly_broken", slowly)
     await start(stage)
     await stage.press("i")
     await stage.type("also add a docstring")

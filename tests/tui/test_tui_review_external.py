@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing import put_backs
+from midstream.pairing.files import put_backs
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
 from tests.helpers.stage import Stage, on_stage

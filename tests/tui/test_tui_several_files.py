@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing import attention
+from midstream.pairing.files import attention
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import navigate
 from tests.helpers.hosted import Hosted

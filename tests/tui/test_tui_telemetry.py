@@ -13,7 +13,7 @@ import pytest
 from textual.geometry import Region
 
 from midstream.engine.types import TextModel
-from midstream.pairing.simulating import (
+from midstream.pairing.models.simulating import (
     PRESETS,
     SimulationError,
     pace_sentence,

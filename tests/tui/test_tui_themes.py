@@ -9,7 +9,7 @@ from rich.color import ColorSystem
 from textual.color import Color
 
 from midstream import theme_files
-from midstream.edits.lexing import KINDS
+from midstream.code.lexing import KINDS
 from midstream.resources import themes_dir
 from midstream.theme_files import DEFAULT_THEME, ROLES, Mix, Role, ThemeError
 from midstream.tui.themes import (

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from midstream.code.syntax import has_syntax
 from midstream.commands.common import print_json, printable
 from midstream.edits.formats import names
-from midstream.edits.syntax import has_syntax
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class Reader:
 
     async def broken_by(self, result: ApplyResult) -> dict[str, str]:
         """Where files stop parsing with a result, by path; see ``checks.breaks``."""
+        from midstream.codebase.syntax_check import breaks
         from midstream.edits.documents import join_lines
-        from midstream.pairing.parsing import breaks
 
         found: dict[str, str] = {}
         for path, (before, after) in self._versions(result).items():
@@ -141,7 +141,7 @@ class Reader:
 
     async def left_by(self, result: ApplyResult) -> str:
         """Where names are still used that a result renames or deletes, as a sentence or ``""``."""
-        from midstream.pairing.references import told_uses_left
+        from midstream.codebase.references import told_uses_left
 
         if not any(map(has_syntax, result.changes)):
             return ""

@@ -206,7 +206,7 @@ def _watch(folder: Path) -> CheckResult:
 
 
 def _endpoint(settings: Settings) -> CheckResult:
-    from midstream.pairing.server import configured_endpoint
+    from midstream.pairing.models.server import configured_endpoint
 
     async def reach() -> str:
         from midstream.responses.client import Client

@@ -24,9 +24,9 @@ from midstream.project import opened_by
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.files.unified import UnifiedDiff
     from midstream.pairing.headless import Job, Outcome
     from midstream.pairing.status import Turn
-    from midstream.pairing.unified import UnifiedDiff
 
 _LINES = re.compile(r"^(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
 
@@ -118,7 +118,7 @@ class DiffSink:
 
     def started(self, turn: Turn, base: SourceText, model: str) -> None:
         """The request was sent."""
-        from midstream.pairing.unified import UnifiedDiff
+        from midstream.pairing.files.unified import UnifiedDiff
 
         self._path = turn.path
         self._diff = UnifiedDiff(turn.path, base)
@@ -136,7 +136,7 @@ class DiffSink:
 
     def file(self, path: str, base: SourceText) -> None:
         """The following hunks are in this file."""
-        from midstream.pairing.unified import UnifiedDiff
+        from midstream.pairing.files.unified import UnifiedDiff
 
         if path != self._path:
             if self._diff is not None:

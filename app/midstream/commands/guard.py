@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from midstream import __version__
+from midstream.code.syntax import is_python
 from midstream.commands.common import printable
-from midstream.edits.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner

@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from midstream.code.syntax import is_python, syntax_error
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.elision import elided, elides, merge
 from midstream.edits.events import Event, FileOp, Problem
@@ -29,7 +30,6 @@ from midstream.edits.outcome import (
 )
 from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
 from midstream.edits.sniffing import sniff
-from midstream.edits.syntax import is_python, syntax_error
 
 Read = Callable[[str], bytes | None]
 """Gives a file's bytes by the path that the reply names, None if there is no such file."""

@@ -10,7 +10,7 @@ import re
 import textwrap
 from typing import Final
 
-from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.code.syntax import NOT_PYTHON, parse_python
 
 _NAME: Final = r"[`'\"]?(?P<{}>[\w.]+)(?:\(\))?[`'\"]?"
 _HEAD: Final = (

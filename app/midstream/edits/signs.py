@@ -15,8 +15,8 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from typing import Final, cast
 
+from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
-from midstream.edits.syntax import NOT_PYTHON, parse_python
 
 MOST_LINES: Final = 2_000
 """Longer texts are not looked at: small edit models rewrite a few dozen lines."""

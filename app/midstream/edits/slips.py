@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final, cast
 
+from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
 from midstream.edits.signs import MOST_LINES
-from midstream.edits.syntax import NOT_PYTHON, parse_python
 
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.code.syntax import NOT_PYTHON, parse_python
 
 LONGEST_FUNCTION: Final = 25
 """Lines of a function that the shipped model does well."""

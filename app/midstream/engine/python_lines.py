@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.code.syntax import NOT_PYTHON, parse_python
 
 _PIECE = re.compile(
     r"""(?P<triple>\"\"\"|''')|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<comment>\#.*)"""

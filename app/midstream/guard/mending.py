@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from midstream.edits.syntax import NOT_PYTHON, parse_python
+from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.guard.prefix import PrefixLexer
 
 MOST_LINES: Final = 20_000

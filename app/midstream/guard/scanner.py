@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from midstream.edits.syntax import is_python
+from midstream.code.syntax import is_python
 from midstream.guard.findings import Finding, Level
 from midstream.guard.injections import HINT, RULE, injections
 from midstream.guard.mending import Head, mend, parse, without_future

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from midstream.edits.syntax import is_python
+from midstream.code.syntax import is_python
 from midstream.guard.findings import Finding, Level
 from midstream.guard.mending import Head, mend, parse, without_future
 from midstream.guard.pack import PackReader

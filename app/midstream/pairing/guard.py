@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from midstream.edits.syntax import is_python
+from midstream.code.syntax import is_python
 from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
-from midstream.pairing.journal_entries import QuarantineEntry, ReleaseEntry
+from midstream.pairing.journal.entries import QuarantineEntry, ReleaseEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from midstream.guard.scanner import Scanner
     from midstream.guard.second_opinion import SecondOpinion
     from midstream.guard.stream import StreamScan
-    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus
 
 CORRECTIONS: Final = 2

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from midstream.code.syntax import is_python
+from midstream.codebase.syntax_check import breaks
 from midstream.edits.documents import join_lines
-from midstream.edits.syntax import is_python
 from midstream.errors import UnavailableError, UserError
-from midstream.pairing.parsing import breaks
 from midstream.pairing.session import PairingSession, SessionState
 from midstream.pairing.status import NoticePosted, SessionEvent, Turn, TurnStatus
 
@@ -215,7 +215,7 @@ async def run_job(
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
     """Names that an answer leaves behind or brings undefined, as a sentence or ``""``."""
-    from midstream.pairing.references import MOST_LISTED, told_uses_left
+    from midstream.codebase.references import MOST_LISTED, told_uses_left
     from midstream.pairing.turn.checks import look
 
     before: dict[str, Sequence[str]] = {}

@@ -18,32 +18,32 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
-from midstream.pairing.agent_partner import AgentPartner
-from midstream.pairing.attention import Attention
-from midstream.pairing.background import BackgroundTasks
-from midstream.pairing.commit import AcceptedChanges
+from midstream.pairing.chat.entries import unpacked
+from midstream.pairing.checks.run import ProjectCheck, proposed_bytes
 from midstream.pairing.contents import state_digest
-from midstream.pairing.conversation import unpacked
-from midstream.pairing.external import ExternalChanges, ExternalReview
-from midstream.pairing.feedback import Feedback
-from midstream.pairing.files import OpenFiles
-from midstream.pairing.gate import EditGate
+from midstream.pairing.files.attention import Attention
+from midstream.pairing.files.commit import AcceptedChanges
+from midstream.pairing.files.open import OpenFiles
+from midstream.pairing.files.put_backs import RecentWrites
 from midstream.pairing.guard import Guard
-from midstream.pairing.journal import Replay, ResumeError, SessionJournal
-from midstream.pairing.journal_entries import AgentEntry
-from midstream.pairing.project_check import ProjectCheck, proposed_bytes
-from midstream.pairing.put_backs import RecentWrites
-from midstream.pairing.server import ServerLink
+from midstream.pairing.journal.entries import AgentEntry
+from midstream.pairing.journal.journal import Replay, ResumeError, SessionJournal
+from midstream.pairing.models.consent import BUILT_IN, Introduction, is_unconfigured, was_told
+from midstream.pairing.models.server import ServerLink
+from midstream.pairing.review.agent import AgentPartner
+from midstream.pairing.review.external import ExternalChanges, ExternalReview
+from midstream.pairing.review.feedback import Feedback
+from midstream.pairing.review.gate import EditGate
 from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
-from midstream.pairing.told import BUILT_IN, Introduction, is_unconfigured, was_told
+from midstream.pairing.turn.background import BackgroundTasks
 from midstream.pairing.turn.checks import UndefinedNames
-from midstream.pairing.turns import Turns
+from midstream.pairing.turn.turns import Turns
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.findings import Finding
+    from midstream.pairing.checks.findings import Finding
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
@@ -425,7 +425,7 @@ class SessionTasks:
 
 def _load() -> None:
     """Load what the first file and turn need, so that they do not hold up the screen."""
-    from midstream.edits.lexing import language_of
+    from midstream.code.lexing import language_of
 
     for name in _FIRST_TURN:
         import_module(f"midstream.{name}")

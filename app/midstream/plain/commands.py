@@ -14,7 +14,7 @@ from midstream.counting import counted
 from midstream.editor import edit_text, editor_command
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
-from midstream.pairing.project_check import UnconfirmedCommandError
+from midstream.pairing.checks.run import UnconfirmedCommandError
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
 from midstream.plain.conversing import RELATED_S, Conversing
@@ -22,8 +22,8 @@ from midstream.plain.model_commands import ModelCommands
 from midstream.plain.words import Said, help_lines, lines_of, numbers_of, place_of
 
 if TYPE_CHECKING:
-    from midstream.pairing.findings import Finding
-    from midstream.pairing.scope.find import Candidate
+    from midstream.pairing.checks.findings import Finding
+    from midstream.pairing.request.target import Candidate
     from midstream.pairing.session import PairingSession
 
 _RUNNING = (SessionState.WAITING, SessionState.STREAMING)
@@ -139,8 +139,8 @@ class PlainCommands:
 
     def wonder(self, error: UserError, said: Said) -> tuple[str, ...]:
         """Remember what an error asks, for the next line to answer; the answers there are."""
-        from midstream.pairing.scope.find import TargetUnclearError
-        from midstream.pairing.scope.mentions import NeedsConsentError
+        from midstream.pairing.request.mentions import NeedsConsentError
+        from midstream.pairing.request.target import TargetUnclearError
 
         self._choices, self._unsent = (), ()
         if said.word.name == "do":

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.editor import edit_text, editor_command
 from midstream.errors import UsageError
-from midstream.pairing.conversation import ToolUse, last_answer
-from midstream.pairing.plan import StepState, written_steps
+from midstream.pairing.chat.entries import ToolUse, last_answer
+from midstream.pairing.chat.plan import StepState, written_steps
 
 if TYPE_CHECKING:
-    from midstream.pairing.code_blocks import CodeBlock
-    from midstream.pairing.looking import ToolQuestion
+    from midstream.pairing.chat.code_blocks import CodeBlock
+    from midstream.pairing.chat.tool_loop import ToolQuestion
     from midstream.pairing.session import PairingSession
 
 _STEP_BEGINS: Final = re.compile(r"\s+(?=\d{1,3}[.)]\s)")
@@ -170,6 +170,6 @@ class Conversing:
 
     @property
     def _blocks(self) -> list[CodeBlock]:
-        from midstream.pairing.code_blocks import code_blocks
+        from midstream.pairing.chat.code_blocks import code_blocks
 
         return code_blocks(last_answer(self._session.chat.entries))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
+from midstream.pairing.models.consent import about_built_in
 from midstream.pairing.status import (
     FileChangedOnDisk,
     FileWritten,
@@ -35,7 +36,6 @@ from midstream.pairing.status import (
     TurnFinished,
     TurnStarted,
 )
-from midstream.pairing.told import about_built_in
 from midstream.plain import lines
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import BY_NAME, INSTRUCT, Said, understand

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UsageError
-from midstream.pairing.choosing import (
+from midstream.pairing.models.choosing import (
     ModelChoice,
     chosen_id,
     efforts_of,
     model_choices,
     with_choice,
 )
-from midstream.pairing.model_lists import kept_lists
-from midstream.pairing.told import note_told, what_is_sent
+from midstream.pairing.models.consent import note_told, what_is_sent
+from midstream.pairing.models.lists import kept_lists
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from midstream.edits.lexing import language_of
+from midstream.code.lexing import language_of
 from midstream.edits.request import RegionRequest, parse_request, render_request
 from midstream.engine.types import Message, Usage
 from midstream.responses.model_info import ModelInfo

@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from time import monotonic
 from typing import Final
 
-from midstream.edits.syntax import has_syntax, is_python
-from midstream.pairing.scope.mentions import AtWord
+from midstream.code.syntax import has_syntax, is_python
+from midstream.pairing.request.mentions import AtWord
 from midstream.tui.fuzzy import fuzzy_score
 
 MOST: Final = 50
@@ -225,7 +225,7 @@ class MentionSource:
         return more
 
     def _outline(self, path: str) -> tuple[Symbol, ...]:
-        from midstream.pairing.scope.outline import outline
+        from midstream.code.outline import outline
 
         lines = self._read(path)
         if len(lines) > LONGEST_OUTLINED:

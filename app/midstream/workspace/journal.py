@@ -7,7 +7,7 @@ device.  The reader skips torn lines, at the end or where a killed writer was re
 
 A journal is a few files (``<name>.jsonl``, ``<name>.1.jsonl``, …) of at most ``max_bytes`` each;
 when there are too many, the oldest after the first is deleted.  The kinds of entries are defined in
-:mod:`midstream.pairing.journal`.
+:mod:`midstream.pairing.journal.journal`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from midstream.code.ai_comments import without_comments
+from midstream.code.outline import outline
+from midstream.codebase.related import Place, Related, RelatedCode
 from midstream.errors import UserError
-from midstream.pairing.ai_comments import without_comments
-from midstream.pairing.related import Place, Related, RelatedCode
-from midstream.pairing.renaming import as_proposed
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
     Context,
@@ -25,6 +25,17 @@ from midstream.pairing.request.context import (
     decisions,
     fit,
     limit_of,
+)
+from midstream.pairing.request.mentions import (
+    AtPath,
+    AtWord,
+    NeedsConsentError,
+    find_at_paths,
+    find_at_words,
+    find_mentions,
+    with_at_paths,
+    without_files,
+    without_mentions,
 )
 from midstream.pairing.request.prompts import (
     LINES_AFTER,
@@ -36,8 +47,9 @@ from midstream.pairing.request.prompts import (
     region_message,
     with_rejections,
 )
+from midstream.pairing.request.renaming import as_proposed
 from midstream.pairing.request.sources import Wanted, gather
-from midstream.pairing.scope.find import (
+from midstream.pairing.request.target import (
     Candidate,
     Target,
     TargetUnclearError,
@@ -45,25 +57,13 @@ from midstream.pairing.scope.find import (
     not_renamed,
     search_workspace,
 )
-from midstream.pairing.scope.mentions import (
-    AtPath,
-    AtWord,
-    NeedsConsentError,
-    find_at_paths,
-    find_at_words,
-    find_mentions,
-    with_at_paths,
-    without_files,
-    without_mentions,
-)
-from midstream.pairing.scope.outline import outline
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.proposal import FileProposal
     from midstream.guard.correction import CorrectionRequest
-    from midstream.pairing.files import OpenFiles
-    from midstream.pairing.server import ServerLink
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.models.server import ServerLink
     from midstream.responses.conversation import Entry
     from midstream.responses.model_info import ModelInfo
 

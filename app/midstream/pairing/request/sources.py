@@ -23,11 +23,11 @@ from midstream.pairing.request.context import (
     decisions,
     estimate,
 )
-from midstream.pairing.scope.mentions import AtPath, AtWord
+from midstream.pairing.request.mentions import AtPath, AtWord
 
 if TYPE_CHECKING:
+    from midstream.codebase.related import Excerpt, Related
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.related import Excerpt, Related
     from midstream.workspace.files import Workspace
 
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md")
@@ -210,7 +210,7 @@ def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
 
 def _related(wanted: Wanted, related: Related, left_out: list[LeftOut]) -> Iterator[Part]:
     """The definitions that the place uses and the places that use it, without what goes anyway."""
-    from midstream.pairing.related import listed
+    from midstream.codebase.related import listed
 
     whole = {each.path for each in wanted.mentioned if each.lines is None}
     whole |= {wanted.path} if wanted.text is not None else set()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.writing import ReplyObserver
-from midstream.pairing.journal_entries import (
+from midstream.pairing.journal.entries import (
     AbandonEntry,
     FinishEntry,
     FreezeEntry,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from midstream.edits.proposal import FileProposal, Segment
-    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.guard import Guard
-    from midstream.pairing.journal import SessionJournal
+    from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.turn.reply_files import ReplyFiles
     from midstream.responses.conversation import Entry
     from midstream.responses.events import Delta

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from midstream.code.syntax import has_syntax, is_python
+from midstream.codebase.references import ReferencesError, listed, renames, uses_left
+from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
-from midstream.edits.syntax import has_syntax, is_python
-from midstream.pairing.parsing import breaks, where_broken
-from midstream.pairing.references import ReferencesError, listed, renames, uses_left
 from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent, TurnFinished
 
 if TYPE_CHECKING:
-    from midstream.pairing.files import OpenFiles
-    from midstream.pairing.put_backs import Writers
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.files.put_backs import Writers
     from midstream.pairing.status import SessionStatus, Spawn
 
 _MOST_LINES: Final = 5_000

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from midstream.code.outline import outline
 from midstream.errors import UserError
-from midstream.pairing.renaming import means_last_answer, renamed_again
 from midstream.pairing.request.builder import (
     Conversation,
     Question,
@@ -16,16 +16,16 @@ from midstream.pairing.request.builder import (
     Scope,
 )
 from midstream.pairing.request.context import Context
-from midstream.pairing.scope.outline import outline
+from midstream.pairing.request.renaming import means_last_answer, renamed_again
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
 from midstream.pairing.turn.reply_files import ReplyFiles
 
 if TYPE_CHECKING:
-    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.guard import Guard
-    from midstream.pairing.server import ServerLink
+    from midstream.pairing.models.server import ServerLink
     from midstream.pairing.turn.log import TurnLog
 
 

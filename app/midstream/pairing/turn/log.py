@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from midstream.pairing.journal import SessionJournal
-from midstream.pairing.journal_entries import EndEntry
+from midstream.pairing.journal.entries import EndEntry
+from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import (
     Confidence,
     Cost,

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from midstream.pairing.journal_entries import AskEntry, BeginEntry, RedirectEntry
-from midstream.pairing.renaming import renamed_again
+from midstream.pairing.journal.entries import AskEntry, BeginEntry, RedirectEntry
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
+from midstream.pairing.request.renaming import renamed_again
 from midstream.pairing.status import FollowUpKind, Turn
 from midstream.pairing.turn.reply_files import DryRun
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.edits.writing import ReplyObserver
-    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.guard import Held
-    from midstream.pairing.journal import SessionJournal
-    from midstream.pairing.renaming import Renaming
+    from midstream.pairing.journal.journal import SessionJournal
+    from midstream.pairing.request.renaming import Renaming
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.reply_files import DryRunFiles
 

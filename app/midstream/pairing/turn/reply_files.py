@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal
     from midstream.edits.writing import Writer
-    from midstream.pairing.files import OpenFiles
+    from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.status import SessionStatus
 
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.edits.events import FileOp, FileSectionClosed, FileSectionOpened
 from midstream.errors import UnavailableError, UserError
-from midstream.pairing.looking import TOOL_NAMES, Looking
+from midstream.pairing.chat.tool_loop import TOOL_NAMES, Looking
+from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS
 from midstream.pairing.request.context import CHARACTERS_PER_TOKEN, estimate, limit_of
 from midstream.pairing.status import SessionState, TurnStatus
-from midstream.pairing.tools import DECLARATIONS, TOOL_INSTRUCTIONS
 from midstream.responses.conversation import Entry, ToolCall
 
 if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
-    from midstream.pairing.server import ServerLink
+    from midstream.pairing.models.server import ServerLink
     from midstream.pairing.turn.answer import Answer
     from midstream.pairing.turn.log import TurnLog
     from midstream.responses.events import Failed, Finished

@@ -18,14 +18,14 @@ from midstream.pairing.guard import CORRECTIONS, Guard, GuardStop
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.pairing.turn.answer import Answer, Rewrite
 from midstream.pairing.turn.factory import AnswerFactory
+from midstream.pairing.turn.finished import Reviewer
 from midstream.pairing.turn.log import TurnLog
 from midstream.pairing.turn.responses import AnswerEnd
-from midstream.pairing.turn.review import Reviewer
 
 if TYPE_CHECKING:
     from midstream.pairing.request.builder import Question
-    from midstream.pairing.turn.effort import AnswerWriter
     from midstream.pairing.turn.modes import FollowUp
+    from midstream.pairing.turn.writer import AnswerWriter
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from midstream.pairing.conversation import PLACE, NamedPlace
+from midstream.pairing.chat.entries import PLACE, NamedPlace
 
 if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock

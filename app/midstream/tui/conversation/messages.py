@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from midstream.pairing.conversation import ToolUse
+    from midstream.pairing.chat.entries import ToolUse
 
 
 @dataclass

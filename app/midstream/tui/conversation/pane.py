@@ -22,8 +22,8 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.counting import counted
-from midstream.pairing.agent_edits import changed_lines, files_of
-from midstream.pairing.conversation import Entry, QuestionState, Speech, ToolUse
+from midstream.pairing.chat.entries import Entry, QuestionState, Speech, ToolUse
+from midstream.pairing.review.agent_edits import changed_lines, files_of
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import FilePicked, ToolPicked
 from midstream.tui.glyphs import UNICODE, Glyphs

@@ -18,8 +18,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from midstream.code.lexing import Span, plain_runs
 from midstream.edits.hunks import HunkState
-from midstream.edits.lexing import Span, plain_runs
 from midstream.tui.diff.view import FOLDS, Look, Range, ViewRow
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from midstream.code.lexing import LineLexer
 from midstream.counting import counted
-from midstream.edits.lexing import LineLexer
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.painter import Marks, RowPainter
 from midstream.tui.diff.strips import LARGEST_COMPARED, compare_rows
@@ -19,7 +19,7 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 
 if TYPE_CHECKING:
-    from midstream.pairing.commit import FileDiff
+    from midstream.pairing.files.commit import FileDiff
 
 LEX_BUDGET_S: Final = 0.1
 """How long the two texts of one diff may take to lex; what lies below stays without colours."""

@@ -20,7 +20,7 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
 
 if TYPE_CHECKING:
-    from midstream.pairing.moves import Move
+    from midstream.pairing.files.moves import Move
 
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:

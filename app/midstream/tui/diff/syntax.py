@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Final
 
-from midstream.edits.lexing import LineLexer, Span
+from midstream.code.lexing import LineLexer, Span
 from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
 
 PAINT_BUDGET_S: Final = 0.006

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from midstream.actions import Place
 from midstream.counting import counted
-from midstream.pairing.findings import Finding
-from midstream.pairing.project_check import (
+from midstream.pairing.checks.findings import Finding
+from midstream.pairing.checks.run import (
     CheckCommand,
     CheckState,
     ProjectCheck,

@@ -17,7 +17,7 @@ from midstream.actions import Place
 from midstream.counting import counted
 from midstream.edits.rows import RowKind
 from midstream.errors import UserError
-from midstream.pairing.commit import Changes, FileChange, FileDiff
+from midstream.pairing.files.commit import Changes, FileChange, FileDiff
 from midstream.tui.diff.patch import DiffWriter
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen

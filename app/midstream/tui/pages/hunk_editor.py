@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from midstream.edits.lexing import LineLexer, Span
+from midstream.code.lexing import LineLexer, Span
 from midstream.errors import UserError
 from midstream.tui.eager import EagerScreen
 from midstream.tui.services import AppServices

@@ -9,7 +9,7 @@ from functools import partial
 from textual.worker import Worker
 
 from midstream.errors import UserError
-from midstream.pairing.model_downloads import download_model, downloadable, what_it_takes
+from midstream.pairing.models.downloads import download_model, downloadable, what_it_takes
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.visible import visible

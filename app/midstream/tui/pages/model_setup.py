@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from midstream.errors import UserError
-from midstream.pairing.choosing import ModelChoice, listed_choice
-from midstream.pairing.setting_up import keep_key, keys_found, models_at, pasted
-from midstream.pairing.told import what_is_sent
+from midstream.pairing.models.choosing import ModelChoice, listed_choice
+from midstream.pairing.models.consent import what_is_sent
+from midstream.pairing.models.setup import keep_key, keys_found, models_at, pasted
 from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
 from midstream.responses.profiles import Profile
 from midstream.tui.notices import Choice

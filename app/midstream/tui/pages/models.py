@@ -15,7 +15,7 @@ from textual import on
 
 from midstream.actions import Place
 from midstream.agents.catalogue import KnownAgent, known_agents
-from midstream.pairing.choosing import (
+from midstream.pairing.models.choosing import (
     ModelChoice,
     advice,
     chosen_id,
@@ -23,8 +23,8 @@ from midstream.pairing.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.model_lists import Lists, ask_everybody, found_engines, kept_lists
-from midstream.pairing.told import is_unconfigured, note_told
+from midstream.pairing.models.consent import is_unconfigured, note_told
+from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
 from midstream.tui.pages.model_setup import ModelSetup

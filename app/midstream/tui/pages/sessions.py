@@ -14,7 +14,12 @@ from rich.text import Text
 from midstream.actions import Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.pairing.journal import SessionSummary, delete_session, earlier_sessions, summarize
+from midstream.pairing.journal.journal import (
+    SessionSummary,
+    delete_session,
+    earlier_sessions,
+    summarize,
+)
 from midstream.resources import tilde
 from midstream.tui.clock import span, when
 from midstream.tui.keymap import page_bindings
@@ -24,7 +29,7 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece
 
 if TYPE_CHECKING:
-    from midstream.pairing.journal import SessionInfo
+    from midstream.pairing.journal.journal import SessionInfo
 
 MOST_READ: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""

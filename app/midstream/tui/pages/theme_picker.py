@@ -7,7 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from midstream.edits.documents import SourceText
-from midstream.pairing.commit import FileDiff
+from midstream.pairing.files.commit import FileDiff
 from midstream.tui.diff.patch import DiffWriter
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.services import AppServices

@@ -13,7 +13,7 @@ from midstream.tui.review.controller import Controller, Shared
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.request.context import Context
-    from midstream.pairing.scope.find import Target, TargetUnclearError
+    from midstream.pairing.request.target import Target, TargetUnclearError
     from midstream.pairing.session import PairingSession
 
 LONGEST_PREVIEW: Final = 10_000
@@ -90,12 +90,12 @@ class Aim(Controller):
 
     def _find_scope(self) -> Target | str:
         """The region for the text so far, or why there is none."""
-        from midstream.pairing.scope.find import TargetUnclearError, find_target
-        from midstream.pairing.scope.mentions import (
+        from midstream.pairing.request.mentions import (
             named_with_file,
             with_at_paths,
             without_mentions,
         )
+        from midstream.pairing.request.target import TargetUnclearError, find_target
 
         view, commented, session = self._state.view, self._commented, self._state.session
         if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:

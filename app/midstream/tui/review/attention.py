@@ -8,7 +8,7 @@ from typing import Final
 from textual.timer import Timer
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.attention import Sighting
+from midstream.pairing.files.attention import Sighting
 from midstream.tui.review.controller import Controller, Shared
 
 SAMPLE_EVERY_S: Final = 0.2

@@ -10,7 +10,7 @@ from midstream.tui.review.steer import Steer
 from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
-    from midstream.pairing.findings import Finding
+    from midstream.pairing.checks.findings import Finding
     from midstream.tui.pages.checks import ToPlace
 
 

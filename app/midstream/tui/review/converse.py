@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
-from midstream.pairing.agent_edits import files_of, relative_to, shared_lines
-from midstream.pairing.conversation import last_answer, named_places
+from midstream.pairing.chat.entries import last_answer, named_places
+from midstream.pairing.review.agent_edits import files_of, relative_to, shared_lines
 from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
@@ -20,12 +20,12 @@ from midstream.tui.widgets.row_list import ListRow
 
 if TYPE_CHECKING:
     from midstream.agents.messages import PermissionQuestion, ToolDiff
-    from midstream.pairing.agent_conversation import AgentConversation
-    from midstream.pairing.agent_partner import AgentPartner
-    from midstream.pairing.chat import Chat
-    from midstream.pairing.code_blocks import CodeBlock
-    from midstream.pairing.conversation import ToolUse
-    from midstream.pairing.looking import ToolQuestion
+    from midstream.pairing.chat.chat import Chat
+    from midstream.pairing.chat.code_blocks import CodeBlock
+    from midstream.pairing.chat.entries import ToolUse
+    from midstream.pairing.chat.tool_loop import ToolQuestion
+    from midstream.pairing.review.agent import AgentPartner
+    from midstream.pairing.review.agent_conversation import AgentConversation
 
 BESIDE_FROM: Final = 110
 """Columns from which the conversation stands beside the code, not below it."""
@@ -274,7 +274,7 @@ class Converse(Controller):
 
     def propose(self) -> None:
         """Make hunks of code in the last answer; of several blocks the user chooses one."""
-        from midstream.pairing.code_blocks import code_blocks
+        from midstream.pairing.chat.code_blocks import code_blocks
 
         session, blocks = self._state.session, code_blocks(self._answer)
         if session is None or not blocks:
@@ -301,7 +301,7 @@ class Converse(Controller):
 
     def offer_code(self) -> None:
         """Say which key makes hunks of the code in an answer that has ended, if it has any."""
-        from midstream.pairing.code_blocks import code_blocks
+        from midstream.pairing.chat.code_blocks import code_blocks
 
         if code_blocks(self._answer):
             key = self._services.key_for("conversation.propose")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.pairing.attention import Reading
+from midstream.pairing.files.attention import Reading
 from midstream.tui.diff.parts import HunkPart, cut_at
 from midstream.tui.pages.hunk_editor import HunkEditor
 from midstream.tui.review.attention import OnScreenTimer

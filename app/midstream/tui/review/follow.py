@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.attention import Reading
+from midstream.pairing.files.attention import Reading
 from midstream.pairing.status import Turn
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate

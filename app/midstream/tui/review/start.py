@@ -52,8 +52,8 @@ class StartFacts:
 
     async def _read(self) -> None:
         # Not needed before the first paint.
-        from midstream.pairing.journal import earlier_sessions, summarize
-        from midstream.pairing.suggesting import suggest
+        from midstream.pairing.journal.journal import earlier_sessions, summarize
+        from midstream.pairing.request.suggesting import suggest
 
         state, session = self._state, self._state.session
         if session is None:

@@ -13,9 +13,9 @@ from midstream.tui.services import RUNNING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.request.suggesting import Suggestion
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
-    from midstream.pairing.suggesting import Suggestion
     from midstream.tui.notices import Work
     from midstream.tui.widgets.welcome import Recent
 

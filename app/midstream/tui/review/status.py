@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from midstream.actions import ACTIONS, BY_ID
+from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.edits.lexing import language_of
-from midstream.pairing.simulating import pacing_words
+from midstream.pairing.models.consent import about_built_in
+from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
-from midstream.pairing.told import about_built_in
 from midstream.resources import tilde
 from midstream.tui.keymap import first_key
 from midstream.tui.review.controller import Controller

@@ -24,8 +24,8 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from midstream.pairing.scope.find import Candidate
-    from midstream.pairing.scope.mentions import NeedsConsentError
+    from midstream.pairing.request.mentions import NeedsConsentError
+    from midstream.pairing.request.target import Candidate
     from midstream.tui.review.converse import Converse
 
 QUIT_WITHIN_S: Final = 2.0
@@ -141,7 +141,7 @@ class Steer(Controller):
 
     def _deliver(self, text: str, selection: tuple[int, int] | None = None) -> None:
         """Send a text: a question to the conversation, everything else as an instruction."""
-        from midstream.pairing.plan import written_steps
+        from midstream.pairing.chat.plan import written_steps
         from midstream.pairing.request.kinds import question_of, wish_of
 
         session, wish = self._state.session, wish_of(text)
@@ -249,8 +249,8 @@ class Steer(Controller):
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
         from midstream.pairing.request.builder import WrongLanguageError
         from midstream.pairing.request.kinds import NotAnEditError
-        from midstream.pairing.scope.find import MOST_CHOICES, TargetUnclearError
-        from midstream.pairing.scope.mentions import NeedsConsentError
+        from midstream.pairing.request.mentions import NeedsConsentError
+        from midstream.pairing.request.target import MOST_CHOICES, TargetUnclearError
 
         if isinstance(error, NeedsConsentError):
             self._ask_consent(error, text, selection)
@@ -415,7 +415,7 @@ class Steer(Controller):
 
     def advise(self) -> None:
         """Once a session: changes across many files are work for a larger model."""
-        from midstream.pairing.choosing import advice
+        from midstream.pairing.models.choosing import advice
 
         session = self._state.session
         if session is None or self._advised or self._panes.notice.is_shown:
@@ -544,7 +544,7 @@ class Steer(Controller):
         self._state.refresh()
 
     def effort(self) -> None:
-        from midstream.pairing.choosing import efforts_of
+        from midstream.pairing.models.choosing import efforts_of
 
         session = self._state.session
         if session is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.widget import Widget
 
-from midstream.pairing.simulating import pace_sentence, pacing_words
+from midstream.pairing.models.simulating import pace_sentence, pacing_words
 from midstream.pairing.status import Cost, SessionState, shown_dollars
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.services import RUNNING
@@ -21,8 +21,8 @@ from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 
 if TYPE_CHECKING:
+    from midstream.pairing.models.simulating import Simulated
     from midstream.pairing.session import PairingSession
-    from midstream.pairing.simulating import Simulated
     from midstream.wafer.quantity import Band
 
 MOST_GRAPH_ROWS: Final = 8

@@ -25,7 +25,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
-from midstream.pairing.simulating import (
+from midstream.pairing.models.simulating import (
     PRESETS,
     Simulated,
     preset_of,

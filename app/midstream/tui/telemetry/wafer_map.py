@@ -22,7 +22,7 @@ from midstream.tui.themes import Palette
 from midstream.tui.widgets.line_api import Painted, filtered
 
 if TYPE_CHECKING:
-    from midstream.pairing.simulating import Simulated
+    from midstream.pairing.models.simulating import Simulated
     from midstream.pairing.status import Meter
     from midstream.wafer.plan import Placed, Plan
 

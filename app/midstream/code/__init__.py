@@ -1,0 +1,1 @@
+"""Pure code intelligence: languages, lexing, syntax trees and outlines of source text."""

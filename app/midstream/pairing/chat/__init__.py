@@ -1,0 +1,1 @@
+"""Conversations with the session's model: questions, plans, and read-only tools."""

@@ -1,0 +1,573 @@
+"""A conversation with the session's model: questions are answered in words and change nothing.
+
+What was said is what the model remembers: a question goes out with as many of the earlier exchanges
+as there is room for, and to a hosted model with its summary of the others.  Files are read anew for
+every question, so that no answer is about an old text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UsageError, UserError
+from midstream.pairing.chat.entries import (
+    Entry,
+    Exchange,
+    Herald,
+    Speech,
+    exchanges,
+    packed,
+)
+from midstream.pairing.chat.plan import steps_of
+from midstream.pairing.chat.tool_loop import Looking, LookPermission, ToolQuestion
+from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
+from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.context import (
+    CHARACTERS_PER_TOKEN,
+    Context,
+    estimate,
+    limit_of,
+)
+from midstream.pairing.request.prompts import (
+    PLAN_INSTRUCTIONS,
+    QUESTION_INSTRUCTIONS,
+    SUMMARY_INSTRUCTIONS,
+    question_message,
+)
+from midstream.pairing.status import (
+    ConversationHeard,
+    Cost,
+    QuestionAnswered,
+    SessionState,
+)
+
+if TYPE_CHECKING:
+    from midstream.agents.messages import AgentPlan
+    from midstream.pairing.chat.plan import Plan
+    from midstream.pairing.journal.journal import SessionJournal
+    from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.request.effort import Effort
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.responses.conversation import Entry as Message
+    from midstream.responses.events import Delta, Finished
+    from midstream.responses.stream import Stream
+    from midstream.workspace.files import Workspace
+
+_BEFORE: Final = "What was asked and answered before, summed up:"
+MEMORY_SHARE: Final = 0.5
+"""Of what may be sent along that earlier exchanges may take."""
+LONGEST_ANSWER: Final = 60_000
+"""Characters after which an answer is stopped; no person reads more."""
+MOST_REPEATED: Final = 8
+"""Times that an answer of a model of our own server may have the same line outside of code, numbers
+aside, before it is stopped: small models count up in circles."""
+SHORTEST_LINE: Final = 24
+"""Characters of a line that counts for this."""
+TEMPERATURE: Final = 0.3
+"""Of answers in words by our own server: small models that are greedy turn in circles."""
+MOST_TOLD: Final = 6_000
+"""Characters of the last exchanges that an instruction is sent with."""
+
+KEPT_SHARE: Final = 0.5
+"""Of that what is kept in full when the rest is summed up, so that this is not due again soon."""
+MOST_SUMMARY: Final = 800
+"""Tokens of a summary; a longer one is cut."""
+SUMMARY_SHARE: Final = 1 / 8
+"""Of what may be sent along that a summary may take."""
+LONGEST_SUMMARISED: Final = 4_000
+"""Characters of a question or an answer that are summarised."""
+
+_DIGITS: Final = re.compile(r"\d+")
+
+
+@dataclass(slots=True, eq=False)
+class _Reply:
+    """An answer that is being written.
+
+    Attributes:
+        begin: Entries of the conversation before its question.
+        plans: Whether it is to be a plan.
+        live: Whether its text still counts.
+        stream: The response, once the request was sent.
+    """
+
+    begin: int
+    plans: bool = False
+    live: bool = True
+    stream: Stream | None = None
+
+
+class Chat:
+    """The conversation of a session with its model; empty until something is asked.
+
+    Attributes:
+        entries: What was said, in order.
+        steps: The plan that was made, or written, in it.
+        forgotten: Exchanges that the model was not sent with the last question, for want of room.
+        summarised: Exchanges of which it was sent a summary.
+        context: What was sent along with the last question.
+        yes_or_no: What it asks the user is answered by yes or no.
+        permission: Whether the model may look at files.
+    """
+
+    version = ""
+    yes_or_no = True
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        builder: RequestBuilder,
+        server: ServerLink,
+        effort: Effort,
+        status: SessionStatus,
+        journal: SessionJournal,
+        spawn: Spawn,
+        plan: Plan,
+        earlier: Sequence[Entry] = (),
+        *,
+        offers_tools: bool = True,
+    ) -> None:
+        self.entries: list[Entry] = list(earlier)
+        self.forgotten = self.summarised = 0
+        self.steps = plan
+        self.context = Context()
+        self._summary = ""
+        self.permission = LookPermission()
+        self._offers = offers_tools
+        self._room = 0
+        self._builder = builder
+        self._server = server
+        self._effort = effort
+        self._status = status
+        self._journal = journal
+        self._spawn = spawn
+        self._herald = Herald(lambda: status.emit(ConversationHeard()))
+        self._looking = self.looking(ReadOnlyTools(workspace, builder.allowed))
+        self._reply: _Reply | None = None
+        self._asking = asyncio.Lock()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    @property
+    def on(self) -> bool:
+        """Whether anything was said or planned."""
+        return bool(self.entries or self.steps)
+
+    @property
+    def plan(self) -> AgentPlan | None:
+        """The plan, if there is one, and how far its steps have come."""
+        return self.steps.shown
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is awaited or being written."""
+        return self._reply is not None
+
+    @property
+    def question(self) -> ToolQuestion | None:
+        """What the user is asked: whether the model may look at files, or read one of them."""
+        return self.permission.question
+
+    def looking(self, tools: ReadOnlyTools) -> Looking:
+        """Carries out tool calls, which are recorded in this conversation."""
+        return Looking(tools, self.permission, self.entries, self._herald.heard)
+
+    @property
+    def asking(self) -> bool:
+        """Whether the user is asked something."""
+        return self.question is not None
+
+    @property
+    def title(self) -> str:
+        """The name of the model."""
+        return self._server.name_or_the_model
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """What the model no longer remembers, or not in full, in words."""
+        told: list[str] = []
+        if self.summarised:
+            told.append(f"the first {counted(self.summarised, 'question')} summarised")
+        if self.forgotten:
+            which = "next" if self.summarised else "first"
+            told.append(f"the {which} {counted(self.forgotten, 'question')} forgotten")
+        return told
+
+    @property
+    def recent(self) -> str:
+        """The plan and the last exchanges as text, for an instruction that refers to them."""
+        said = [self.steps.told] if self.steps else []
+        room = MOST_TOLD - len(self.steps.told)
+        for each in reversed(exchanges(self.entries)):
+            text = f"Asked: {each.asked}\nAnswered: {each.answered}\n"
+            room -= len(text)
+            if room < 0:
+                break
+            said.insert(bool(self.steps), text)
+        return "\n".join(said)
+
+    async def preview(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Context:
+        """What would be sent along with a question; arguments and errors are those of ``ask``."""
+        _, room = self._remembered()
+        question = Question(text, path, cursor, selection)
+        return await self._builder.question_context(question, room, look=True)
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+        plan: bool = False,
+    ) -> None:
+        """Ask; returns when the answer is on its way.  An answer that is being written ends first.
+
+        Args:
+            text: The question; ``@path`` in it sends that file along.
+            path: The file that the user looks at, ``None`` for none.
+            cursor: 0-based line of the cursor in it.
+            selection: 0-based half-open range of lines that the user marked in it.
+            plan: Whether the answer is to be a plan for what ``text`` asks for.
+
+        Raises:
+            NotAnEditError: The model answers no questions.
+            NeedsConsentError: A file that would be sent may hold secrets.
+            UserError: The question is empty, a file cannot be read, or no model can be reached.
+        """
+        from midstream.pairing.request.kinds import check_answers
+
+        if not text.strip():
+            raise UsageError("The question is empty", "write your question after the ?")
+        async with self._asking:
+            await self._reach()
+            check_answers(self._server.model_info)
+            question = Question(text, path, cursor, selection)
+            # Read before the answer ends that is being written: a question may be refused.
+            context = await self._builder.question_context(question, self._remembered()[1])
+            await self.stop()
+            if not self._closed:
+                self._begin(question, context, plan=plan)
+
+    async def stop(self) -> None:
+        """End the answer that is being written; what was said of it stays and is remembered."""
+        reply = self._reply
+        if reply is None:
+            return
+        reply.live = False
+        self._looking.stop()
+        if reply.stream is not None:
+            await reply.stream.interrupt()
+        await self._idle.wait()
+
+    async def finished(self) -> None:
+        """Wait until no answer is being written."""
+        await self._idle.wait()
+
+    async def clear(self) -> None:
+        """Begin a new conversation; the journal keeps the old one."""
+        from midstream.pairing.journal.entries import ChatEntry
+
+        await self.stop()
+        if not self.on:
+            return
+        self.entries.clear()
+        self.forgotten = self.summarised = 0
+        self._summary = ""
+        self.steps.clear()
+        with suppress(UserError, OSError):
+            self._journal.add(ChatEntry([], fresh=True))
+        self._herald.heard()
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._closed = True
+        await self.stop()
+        self._herald.close()
+
+    async def _reach(self) -> None:
+        """Have a model to ask."""
+        idle = self._status.state in (SessionState.READY, SessionState.OFFLINE)
+        if not self._server.up and idle:
+            self._status.enter(SessionState.STARTING)
+        try:
+            await self._server.ready()
+        except UserError:
+            self._status.enter(SessionState.OFFLINE)
+            raise
+        if self._status.state in (SessionState.STARTING, SessionState.OFFLINE):
+            self._status.enter(SessionState.READY)
+
+    def _begin(self, question: Question, context: Context, *, plan: bool) -> None:
+        self._room = int((self._remembered()[1] - context.tokens) * CHARACTERS_PER_TOKEN)
+        text, path, cursor = question.text, question.path, question.cursor
+        self.context = context
+        where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
+        asked = question_message(text, context, where)
+        reply = self._reply = _Reply(len(self.entries), plan)
+        self._idle.clear()
+        self.entries.append(Speech("user", f"plan: {text}" if plan else text))
+        self._herald.heard()
+        self._spawn(self._answer(reply, asked))
+
+    def _remembered(self) -> tuple[list[Message], int]:
+        """The newest exchanges that there is room for as messages, and the tokens that are left."""
+        limit = limit_of(self._server.model_info.context_length)
+        messages: list[Message] = []
+        older, newer = self._split(MEMORY_SHARE)
+        for each in newer:
+            messages += [("user", each.asked), ("assistant", each.answered)]
+            limit -= estimate(each.asked) + estimate(each.answered)
+        if self._summary:
+            messages[:0] = [("user", f"{_BEFORE}\n{self._summary}"), ("assistant", "Understood.")]
+        if self._summary or (older and not self._server.own):
+            limit -= self._summary_room
+        return messages, limit
+
+    @property
+    def _summary_room(self) -> int:
+        """Tokens that a summary may take."""
+        limit = limit_of(self._server.model_info.context_length)
+        return min(MOST_SUMMARY, int(limit * SUMMARY_SHARE))
+
+    def _split(self, share: float) -> tuple[list[Exchange], list[Exchange]]:
+        """The exchanges after the summary that do not fit a share of the budget, and the newer."""
+        said = exchanges(self.entries)[self.summarised :]
+        room = int(limit_of(self._server.model_info.context_length) * share)
+        first = len(said)
+        while first and room >= 0:
+            room -= estimate(said[first - 1].asked) + estimate(said[first - 1].answered)
+            first -= room >= 0
+        return said[:first], said[first:]
+
+    async def _summarise(self, reply: _Reply) -> None:
+        """Have the model sum up what does not fit any more; without a summary it is left out."""
+        from midstream.responses.events import Finished, Reasoned
+
+        if self._server.own or not self._split(MEMORY_SHARE)[0]:
+            return
+        older, _ = self._split(MEMORY_SHARE * KEPT_SHARE)
+        told = [f"Earlier:\n{self._summary}"] if self._summary else []
+        for each in older:
+            asked, answered = each.asked[:LONGEST_SUMMARISED], each.answered[:LONGEST_SUMMARISED]
+            told.append(f"Asked: {asked}\nAnswered: {answered}")
+        most = int(limit_of(self._server.model_info.context_length) * CHARACTERS_PER_TOKEN)
+        client = await self._server.ready_beside()
+        self._status.disclose(self._server.disclosure())
+        stream = await client.create(
+            messages=[("user", "\n\n".join(told)[-most:])],
+            instructions=SUMMARY_INSTRUCTIONS,
+            effort=self._effort.passed_on(),
+            prose=True,
+        )
+        reply.stream = stream
+        if not reply.live:
+            await stream.interrupt()
+        complete = False
+        async for event in stream:
+            if isinstance(event, Reasoned) and event.endless:
+                await stream.interrupt()
+            if isinstance(event, Finished):
+                self._count(event)
+                complete = event.status == "completed"
+        if not complete or not stream.text.strip() or not reply.live:
+            return
+        self._summary = stream.text.strip()[: int(self._summary_room * CHARACTERS_PER_TOKEN)]
+        self.summarised += len(older)
+        self._remark(f"{counted(len(older), 'earlier exchange')} summarised.")
+
+    async def _answer(self, reply: _Reply, asked: str) -> None:
+        """Have a question answered, to the end."""
+        try:
+            self._status.meter.start_turn()
+            with suppress(UserError):  # The question itself says what is wrong.
+                await self._summarise(reply)
+            self.forgotten = len(self._split(MEMORY_SHARE)[0])
+            await self._converse(reply, [*self._remembered()[0], ("user", asked)])
+            if reply.plans and reply.live:
+                self._take_plan(reply)
+        except UserError as error:
+            if reply.live:
+                self._remark(f"No answer: {error}")
+                self._status.fail(str(error))
+        finally:
+            self._status.meter.finish_turn()
+            self._reply = None
+            self._note(reply.begin)
+            self._idle.set()
+            self._herald.heard()
+            self._status.emit(QuestionAnswered())
+
+    def _take_plan(self, reply: _Reply) -> None:
+        said = (entry for entry in self.entries[reply.begin :] if isinstance(entry, Speech))
+        steps = steps_of("\n\n".join(entry.text for entry in said if entry.role == "agent"))
+        if steps:
+            self.steps.replace(steps)
+            words = f"A plan of {counted(len(steps), 'step')}; begin the first"
+            self._status.inform(words, "plan.next")
+        else:
+            self._remark("The answer has no numbered steps, so there is no plan.")
+
+    async def _converse(self, reply: _Reply, messages: list[Message]) -> None:
+        """Ask until the model calls no tool any more.
+
+        Raises:
+            UserError: A response failed.
+        """
+        client = await self._server.ready_beside()
+        self._status.disclose(self._server.disclosure())
+        self._looking.begin(self._room)
+
+        async def ask(told: list[Message]) -> Sequence[Message]:
+            offered = self._offers and client.takes_tools and self._looking.offered
+            stream = await client.create(
+                messages=told,
+                instructions=(PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS)
+                + (TOOL_INSTRUCTIONS if offered else ""),
+                effort=self._effort.passed_on(),
+                temperature=TEMPERATURE if self._server.own else None,
+                tools=DECLARATIONS if offered else (),
+                prose=True,
+            )
+            reply.stream = stream
+            if not reply.live:
+                await stream.interrupt()
+            return await self._read(reply, stream)
+
+        await self._looking.converse(messages, lambda: reply.live, ask)
+
+    def allow(self, *, on: bool) -> None:
+        """Let the model look at files of the folder for the rest of the session, or not."""
+        self.permission.decide(on=on)
+
+    def answer(self, question: ToolQuestion, *, yes: bool) -> None:
+        """Answer a question of the model to the user, if it is still open."""
+        self.permission.answer(question, yes=yes)
+
+    async def _read(self, reply: _Reply, stream: Stream) -> tuple[Message, ...]:
+        """Take what a response says as it comes; its output.
+
+        Raises:
+            UserError: It failed.
+        """
+        from midstream.responses.events import (
+            Delta,
+            Failed,
+            Finished,
+            Reasoned,
+            Started,
+            Unheard,
+        )
+
+        speech = Speech("agent", "")
+        circles = _Circles() if self._server.own else None
+        output: tuple[Message, ...] = ()
+        written = 0
+        async for event in stream:
+            match event:
+                case Started():
+                    self._server.learn(event.metadata)
+                    self._status.meter.taken()
+                    if said := self._server.remark():
+                        self._status.inform(said, passing=True)
+                case Delta() if reply.live:
+                    self._say(speech, event)
+                    written += len(event.text)
+                    circling = circles.turns(event.text) if circles is not None else ""
+                    if why := circling or _too_long(written):
+                        await self._cut(reply, stream, why)
+                case Unheard() if reply.live:
+                    written += event.characters
+                    if why := _too_long(written):
+                        await self._cut(reply, stream, why)
+                case Reasoned() if reply.live and event.endless:
+                    await self._cut(reply, stream, event.endless)
+                case Finished():
+                    self._count(event)
+                    output = event.output
+                    if reply.live and event.status != "completed":
+                        why = (event.reason or "no reason given").replace("_", " ")
+                        self._remark(f"The answer ended early ({why}).")
+                        output = ()
+                case Failed():
+                    if event.offline:
+                        self._status.enter(SessionState.OFFLINE)
+                    if reply.live:
+                        raise UserError(event.message)
+                case _:
+                    pass
+        return output
+
+    async def _cut(self, reply: _Reply, stream: Stream, why: str) -> None:
+        """End an answer that goes nowhere."""
+        reply.live = False
+        self._remark(f"The answer was stopped: {why}.")
+        await stream.interrupt()
+
+    def _say(self, speech: Speech, delta: Delta) -> None:
+        if not speech.text:
+            self.entries.append(speech)
+        speech.text += delta.text
+        self._status.meter.add(delta.tokens or max(1, estimate(delta.text)))
+        self._herald.heard()
+
+    def _remark(self, text: str) -> None:
+        """Say something that is not of the model."""
+        self.entries.append(Speech("thought", text))
+        self._herald.heard()
+
+    def _count(self, finished: Finished) -> None:
+        usage = finished.usage
+        meter = self._status.meter
+        meter.add_usage(
+            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=0
+        )
+        meter.add_cost(Cost.of(usage, finished.metadata, self._server.price), current=True)
+
+    def _note(self, begin: int) -> None:
+        """Journal what was said from an entry on."""
+        from midstream.pairing.journal.entries import ChatEntry
+
+        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
+            self._journal.make()
+            self._journal.add(ChatEntry(packed(self.entries[begin:]), fresh=False))
+
+
+class _Circles:
+    """Finds out whether an answer says the same again and again."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._code = False
+        self._seen: Counter[str] = Counter()
+
+    def turns(self, text: str) -> str:
+        """Why the answer goes nowhere with this text, in words; ``""`` if it may go on."""
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            self._code ^= line.lstrip().startswith(("```", "~~~"))
+            said = _DIGITS.sub("", line).strip()
+            self._seen[said] += len(said) >= SHORTEST_LINE and not self._code
+            if self._seen[said] > MOST_REPEATED:
+                return "it kept repeating itself"
+        return ""
+
+
+def _too_long(characters: int) -> str:
+    long = characters > LONGEST_ANSWER
+    return f"it has more than {LONGEST_ANSWER:,} characters" if long else ""

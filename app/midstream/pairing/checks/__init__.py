@@ -1,0 +1,1 @@
+"""The project's own checks: running them, and reading the places that failed."""

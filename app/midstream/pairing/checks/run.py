@@ -1,0 +1,577 @@
+"""The project's own check: its test command, run on request, and the places that failed.
+
+The command is the user's setting, or one that the folder's files suggest. A folder may come from
+anywhere, so what it suggests runs only after it was confirmed, once per folder and command. It runs
+on the files as they are on disk, where hunks that were accepted are in them and others are not, or
+in a throw-away copy of the folder that also has the hunks that wait for a decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import time
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from midstream import processes
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.pairing.checks.findings import Finding, FindingReader, plain
+from midstream.pairing.models.consent import note_told, was_told
+from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
+from midstream.workspace.paths import root_key, shown
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import HunkStore
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.workspace.copies import FolderCopy
+    from midstream.workspace.files import Workspace
+
+Proposed = Callable[[], Mapping[str, bytes | None]]
+"""What files would have if all hunks were accepted that wait; ``None``: no such file."""
+
+MOST_LINES: Final = 5_000
+"""Lines of output that are kept, the last ones."""
+LINE_CHARACTERS: Final = 4_000
+END_S: Final = 2.0
+"""How long a stopped command may take before it is killed."""
+QUIET_S: Final = 1.0
+"""How long no hunk may be decided before the command runs by itself."""
+HELD_S: Final = 0.5
+"""Silence after which the command may have ended and left its output open to others."""
+AROUND: Final = 30
+"""Lines of output that go to the model with a finding."""
+MOST_TOLD: Final = 50
+"""Most places in one prompt."""
+_MOST_READ: Final = 1_000_000
+"""Bytes of a file that may suggest a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCommand:
+    """A command.
+
+    Attributes:
+        text: As it is typed in a shell; it runs without one.
+        source: Where it comes from, for people.
+        own: Whether the user's settings name it, so that it needs no confirmation.
+    """
+
+    text: str
+    source: str
+    own: bool = False
+
+
+class CheckState(Enum):
+    """How a command has ended, or that it has not."""
+
+    NEVER = "not run yet"
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    BROKEN = "did not start"
+
+
+class UnconfirmedCommandError(UserError):
+    """A command that the folder suggests was not confirmed yet."""
+
+    code = "unconfirmed"
+
+    def __init__(self, command: CheckCommand) -> None:
+        super().__init__(
+            f"{command.source} suggests {shown(command.text)}", "confirm that it may run here"
+        )
+        self.command = command
+
+
+class ProjectCheck:
+    """Runs the command of one session.
+
+    Attributes:
+        state: How the last run has ended.
+        command: What was run last, or is running.
+        exit_code: Its exit code; None before it has ended, negative for a signal.
+        output: The last lines of its output, without escape sequences.
+        dropped: How many lines before these were dropped.
+        seconds: How long the last run took, or has taken so far.
+        waiting: How many hunks that wait for a decision the last run had; 0: it ran on the disk.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        hunks: HunkStore,
+        status: SessionStatus,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        proposed: Proposed,
+        *,
+        configured: str | None,
+        after_accepts: bool,
+    ) -> None:
+        self.state = CheckState.NEVER
+        self.command: CheckCommand | None = None
+        self.exit_code: int | None = None
+        self.output: deque[str] = deque(maxlen=MOST_LINES)
+        self.dropped = self.waiting = 0
+        self._workspace = workspace
+        self._folder = workspace.root
+        self._proposed = proposed
+        self._hunks = hunks
+        self._status = status
+        self._spawn = spawn
+        self._configured = configured
+        self._reader = FindingReader(self._inside)
+        self._process: Process | None = None
+        self._stopped = False
+        self._begun = self._ended = 0.0
+        self._done = asyncio.Event()
+        self._done.set()
+        self._timer: asyncio.TimerHandle | None = None
+        if after_accepts:
+            status.subscribe(self._heard)
+
+    @property
+    def running(self) -> bool:
+        return self.state is CheckState.RUNNING
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Places that failed, in the order of the output."""
+        return self._reader.findings
+
+    @property
+    def seconds(self) -> float:
+        return (time.monotonic() if self.running else self._ended) - self._begun
+
+    @property
+    def on_top(self) -> str:
+        """What the last run included besides the files on disk, for people; "" for nothing."""
+        return f"with {counted(self.waiting, 'undecided hunk')}" if self.waiting else ""
+
+    @property
+    def title(self) -> str:
+        """The command and what it runs on, for people; "" before the first run."""
+        command = shown(self.command.text) if self.command else ""
+        return " ".join(filter(None, (command, self.on_top)))
+
+    @property
+    def summary(self) -> str:
+        """The state, in a few words."""
+        found = counted(len(self.findings), "place") if self.findings else ""
+        if self.state is CheckState.FAILED:
+            return f"failed with exit code {self.exit_code}" + (f", {found}" if found else "")
+        if self.running:
+            return f"running for {self.seconds:.0f} s" + (f", {found} so far" if found else "")
+        if self.state is CheckState.PASSED:
+            return f"passed in {self.seconds:.1f} s"
+        return self.state.value
+
+    async def suggested(self) -> CheckCommand | None:
+        """The command that would run: the configured one, else what the folder suggests."""
+        if self._configured:
+            return CheckCommand(self._configured, "your settings", own=True)
+        return await asyncio.to_thread(suggested_command, self._workspace.root)
+
+    async def start(self, *, confirmed: bool = False, proposed: bool = False) -> None:
+        """Run the command; returns when it is running, or its copy is being made.
+
+        Args:
+            confirmed: The user has just confirmed it for this folder.
+            proposed: Whether to run it in a copy of the folder that has the hunks that wait for a
+                decision. What is wrong with the copy is told by a notice.
+
+        Raises:
+            UnconfirmedCommandError: It has to be confirmed first.
+            UserError: There is no command, it runs already, no hunk waits, or it cannot be started.
+        """
+        if self.running:
+            raise UserError(
+                f"{shown(self.command.text if self.command else '')} is running",
+                "wait until it ends, or stop it",
+            )
+        command = await self.suggested()
+        if command is None:
+            raise UserError(
+                "No test command was found for this folder",
+                'set check_command in the settings, such as check_command = "pytest -q"',
+            )
+        changes = self._proposed() if proposed else None
+        if changes is not None and not changes:
+            raise UserError(
+                "No hunk waits for a decision", "run the tests on the files as they are"
+            )
+        fact = f"check {root_key(self._workspace.root)} {command.text}"
+        if not command.own:
+            if confirmed:
+                await asyncio.to_thread(note_told, fact)
+            elif not await asyncio.to_thread(was_told, fact):
+                raise UnconfirmedCommandError(command)
+        await self._start(command, changes)
+
+    async def stop(self) -> None:
+        """End the command and everything that it has started in its process group."""
+        process = self._process
+        if not self.running:
+            return
+        self._stopped = True
+        if process is None:  # Its copy is being made.
+            return
+        _signal(process, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(END_S):
+                await process.wait()
+        except TimeoutError:
+            _signal(process, SIGKILL)
+
+    async def finished(self) -> None:
+        """Wait until nothing runs."""
+        await self._done.wait()
+
+    def around(self, finding: Finding) -> list[str]:
+        """The lines of output up to where a finding was known, at most `AROUND`."""
+        stop = finding.seen - self.dropped
+        return list(self.output)[max(0, stop - AROUND) : max(0, stop)]
+
+    def failure(self) -> str:
+        """What failed, for a model: the places and the end of the output; "" if nothing has."""
+        if self.state is not CheckState.FAILED or self.command is None:
+            return ""
+        places = [f"{each.place}: {each.message}" for each in self.findings[:MOST_TOLD]]
+        end = list(self.output)[-2 * AROUND :]
+        command = " ".join(filter(None, (f"`{self.command.text}`", self.on_top)))
+        head = f"{command} {self.summary}"
+        return "".join(f"{line}\n" for line in (head, *places, "", "Its output ends with:", *end))
+
+    def instruction(self, finding: Finding, *, with_output: bool) -> str:
+        """The instruction that asks a model to fix a finding.
+
+        Args:
+            finding: One of `findings`.
+            with_output: Whether to quote the output; models that only edit cannot use it.
+        """
+        test = f" in {finding.test}" if finding.test and with_output else ""
+        asked = f"fix this{test}: {finding.message}"
+        if not with_output or self.command is None:
+            return asked
+        if "@" in finding.message:  # It is quoted below, where it names no file to send.
+            asked = f"fix this{test}"
+        quoted = "\n".join(self.around(finding))
+        longest = max((len(run) for run in re.findall("`+", quoted)), default=0)
+        fence = "`" * max(3, longest + 1)  # What is printed does not end the quotation.
+        return f"{asked}\n\n`{self.command.text}` says:\n{fence}\n{quoted}\n{fence}"
+
+    # running
+
+    async def _start(
+        self, command: CheckCommand, changes: Mapping[str, bytes | None] | None
+    ) -> None:
+        self.command, self.exit_code, self._stopped = command, None, False
+        self.output.clear()
+        self.dropped = self.waiting = 0
+        self._folder = self._workspace.root
+        self._reader = FindingReader(self._inside)
+        # Set before anything is awaited: a second key must not start a second run.
+        self.state, self._begun = CheckState.RUNNING, time.monotonic()
+        self._done.clear()
+        if changes is not None:
+            self.waiting = sum(hunk.path in changes for hunk in self._hunks.undecided())
+            self._spawn(self._run_in_copy(command, changes))
+            self._status.touch()
+            return
+        try:
+            process = await self._launch(command)
+        except BaseException as error:
+            self._end(CheckState.BROKEN if isinstance(error, UserError) else CheckState.STOPPED)
+            raise
+        self._spawn(self._run(process))
+        self._status.touch()
+
+    async def _run(self, process: Process) -> None:
+        state = CheckState.STOPPED
+        try:
+            state = await self._follow(process)
+        finally:
+            self._end(state)
+        self._tell()
+
+    async def _run_in_copy(
+        self, command: CheckCommand, changes: Mapping[str, bytes | None]
+    ) -> None:
+        copy, state = None, CheckState.STOPPED
+        try:
+            copy = await self._copied(changes)
+            if not self._stopped:
+                self._folder = copy.root
+                state = await self._follow(await self._launch(command, copy.python_path))
+        except UserError as error:
+            if not self._stopped:
+                state = CheckState.BROKEN
+                self._status.warn(str(error))
+        finally:
+            if copy is not None:
+                await asyncio.to_thread(copy.remove)
+            self._end(state)
+        self._tell()
+
+    async def _copied(self, changes: Mapping[str, bytes | None]) -> FolderCopy:
+        """The copy; if it is stopped or cancelled meanwhile, none is left."""
+        from midstream.workspace.copies import make_copy
+
+        root, unwanted = self._workspace.root, lambda: self._stopped
+        making = asyncio.create_task(asyncio.to_thread(make_copy, root, changes, unwanted))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self._stopped = True
+            await asyncio.wait({making})
+            if making.exception() is None:
+                await asyncio.to_thread(making.result().remove)
+            raise
+
+    async def _launch(self, command: CheckCommand, python_path: Iterable[Path] = ()) -> Process:
+        """Start the command in the folder of this run."""
+        # Colours are for terminals, and output is wanted as it comes.
+        environment = {**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+        if first := [str(path) for path in python_path]:
+            then = os.environ.get("PYTHONPATH")
+            environment["PYTHONPATH"] = os.pathsep.join([*first, *([then] if then else ())])
+        try:
+            self._process = await processes.start(
+                *shlex.split(command.text),
+                cwd=self._folder,
+                env=environment,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise UserError(
+                f"{shown(command.text)} cannot be started ({why})",
+                "check_command in the settings names another one",
+            ) from error
+        return self._process
+
+    async def _follow(self, process: Process) -> CheckState:
+        """Read the output to its end; returns how it ended."""
+        held = True
+        try:
+            held = await self._read_all(process)
+            self.exit_code = await process.wait()
+        finally:
+            # What it has left running belongs to it.
+            if held:
+                _signal(process, SIGKILL)
+            await processes.end(process)
+        if self._stopped:
+            return CheckState.STOPPED
+        return CheckState.PASSED if self.exit_code == 0 else CheckState.FAILED
+
+    async def _read_all(self, process: Process) -> bool:
+        """Take the output; returns whether something holds it open beyond the command's end."""
+        assert process.stdout is not None
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        rest, data, held = "", b" ", False
+        while data:
+            try:
+                async with asyncio.timeout(HELD_S):
+                    data = await process.stdout.read(65_536)
+            except TimeoutError:
+                held = process.returncode is not None
+                if held:
+                    break
+                continue
+            *lines, rest = (rest + decode(data)).split("\n")
+            for line in lines:
+                self._take(line)
+            if len(rest) > LINE_CHARACTERS:
+                self._take(rest)
+                rest = ""
+            self._status.touch()
+        if rest:
+            self._take(rest)
+        self._reader.finish()
+        return held
+
+    def _take(self, line: str) -> None:
+        if len(self.output) == MOST_LINES:
+            self.dropped += 1
+        # A progress line is overwritten in place; what it ended as counts.
+        line = line.rstrip("\r").rpartition("\r")[2]
+        line = line.replace(str(self._folder), str(self._workspace.root))
+        self.output.append(plain(line))
+        self._reader.read(line)
+
+    def _end(self, state: CheckState) -> None:
+        self.state, self._ended, self._process = state, time.monotonic(), None
+        self._done.set()
+        self._status.touch()
+
+    def _tell(self) -> None:
+        if self.state not in (CheckState.PASSED, CheckState.FAILED):
+            return
+        words = f"{self.title}: {self.summary}."
+        if self.state is CheckState.FAILED:
+            self._status.warn(words, "checks")
+        else:
+            self._status.inform(words)
+
+    def _inside(self, path: str) -> str | None:
+        """The name of a file in the folder, as `Workspace.relative` spells it."""
+        try:
+            name = self._workspace.relative(path)
+            return name if (self._folder / name).is_file() else None
+        except (UserError, OSError, ValueError):
+            return None
+
+    # by itself
+
+    def _heard(self, event: SessionEvent) -> None:
+        """Run it once no hunk has been decided for a moment."""
+        if isinstance(event, HunkDecided):
+            self.cancel()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(QUIET_S, lambda: self._spawn(self._run_by_itself()))
+
+    def cancel(self) -> None:
+        """Do not run by itself for the decisions so far."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _run_by_itself(self) -> None:
+        if self.running or self._hunks.undecided():
+            return
+        try:
+            await self.start()
+        except UnconfirmedCommandError as error:
+            self._status.inform(f"{error.problem}, which was not confirmed yet.", "checks")
+        except UserError as error:
+            self._status.warn(str(error))
+
+
+def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
+    """What files would have if all hunks were accepted that wait; ``None``: no such file.
+
+    Only of files with such hunks. Hunks that stream, conflict or are quarantined are left out, as
+    are files whose encoding lacks a character of theirs.
+    """
+    from midstream.edits.documents import UnencodableError
+    from midstream.edits.proposal import Overlay
+
+    found: dict[str, bytes | None] = {}
+    for path, proposal in files.items():
+        overlay = Overlay(proposal)
+        if not overlay.undecided:
+            continue
+        if not overlay.source.lines and path in files.disk.absent:
+            found[path] = None
+        else:
+            with contextlib.suppress(UnencodableError):
+                found[path] = overlay.source.to_bytes()
+    return found
+
+
+SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def _signal(process: Process, number: int) -> None:
+    """Send a signal to the command and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        else:
+            process.kill()
+
+
+def suggested_command(root: Path) -> CheckCommand | None:
+    """The command that a folder's files suggest (blocking); None if they suggest none."""
+    for suggest in (_pytest, _npm, _cargo, _go, _make):
+        if (command := suggest(root)) is not None:
+            return command
+    return None
+
+
+def _read(path: Path) -> str:
+    """The beginning of a file; "" if there is no such file."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_READ).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _pytest(root: Path) -> CheckCommand | None:
+    marks = (
+        ("pyproject.toml", r"\[tool\.pytest|\bpytest\b"),
+        ("pytest.ini", r""),
+        ("tox.ini", r"\[pytest\]"),
+        ("setup.cfg", r"\[tool:pytest\]"),
+    )
+    found = [
+        name
+        for name, mark in marks
+        if (root / name).is_file() and re.search(mark, _read(root / name))
+    ]
+    if not found and not any((root / "tests").glob("test_*.py")):
+        return None
+    source = found[0] if found else "tests/"
+    own = root / ".venv" / "bin" / "python"
+    if own.exists():
+        return CheckCommand(".venv/bin/python -m pytest -q", source)
+    if (root / "uv.lock").is_file():
+        return CheckCommand("uv run pytest -q", source)
+    return CheckCommand("pytest -q", source)
+
+
+_LOCKS: Final = (
+    ("pnpm-lock.yaml", "pnpm test"),
+    ("yarn.lock", "yarn test"),
+    ("bun.lock", "bun run test"),
+    ("bun.lockb", "bun run test"),
+)
+
+
+def _npm(root: Path) -> CheckCommand | None:
+    try:
+        script = json.loads(_read(root / "package.json"))["scripts"]["test"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    # What npm init writes.
+    if not isinstance(script, str) or "no test specified" in script:
+        return None
+    text = next((text for name, text in _LOCKS if (root / name).is_file()), "npm test")
+    return CheckCommand(text, "package.json")
+
+
+def _cargo(root: Path) -> CheckCommand | None:
+    there = (root / "Cargo.toml").is_file()
+    return CheckCommand("cargo test", "Cargo.toml") if there else None
+
+
+def _go(root: Path) -> CheckCommand | None:
+    there = (root / "go.mod").is_file()
+    return CheckCommand("go test ./...", "go.mod") if there else None
+
+
+def _make(root: Path) -> CheckCommand | None:
+    for name in ("GNUmakefile", "makefile", "Makefile"):
+        if found := re.search(r"^(test|check)\s*:(?!=)", _read(root / name), re.MULTILINE):
+            return CheckCommand(f"make {found[1]}", name)
+    return None

@@ -1,0 +1,569 @@
+"""Staging and committing what was accepted, in this session or an earlier one.
+
+Which change of a file came from a session is worked out here; where the index stands with it, and
+changing the index, is ``workspace.staging``'s.  Whatever else the user has edited in the same file,
+or has staged, stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from midstream.edits.documents import NotTextError, SourceText, UnencodableError
+from midstream.edits.lcs import line_edits, line_map, matching_pairs
+from midstream.edits.rows import Row, RowKind
+from midstream.edits.stand_ins import is_whole
+from midstream.errors import UserError
+from midstream.pairing.contents import as_entry, is_empty_file, mode_changed
+from midstream.pairing.files.unified import CONTEXT
+
+if TYPE_CHECKING:
+    from midstream.edits.origin import Origin
+    from midstream.pairing.files.attention import Attention
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.journal.journal import Replay
+    from midstream.pairing.status import Turn
+    from midstream.workspace.staging import (
+        AcceptedChange,
+        BlobChange,
+        ChangePlace,
+        IndexState,
+        LastCommit,
+        Staged,
+    )
+
+
+SUBJECT: Final = 50
+"""Characters of the first line of a message that every tool shows whole."""
+MOST_READ: Final = 24_000_000
+"""Bytes of journals that are read, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """A changed file before and after, and the lines that differ with those around them.
+
+    Attributes:
+        before: The text before.
+        after: The text after.
+        groups: Rows of neighbouring changes, from top to bottom.
+        binary: Whether one of them is no text; both are empty then.
+    """
+
+    before: SourceText
+    after: SourceText
+    groups: tuple[tuple[Row, ...], ...] = ()
+    binary: bool = False
+
+    @classmethod
+    def between(cls, before: SourceText, after: SourceText) -> FileDiff:
+        """The difference of two texts."""
+        edits: list[tuple[int, int, int, int]] = []
+        at = at_new = 0
+        ends = (len(before.lines), len(after.lines))
+        for i, j in [*matching_pairs(before.lines, after.lines), ends]:
+            if i > at or j > at_new:
+                edits.append((at, i, at_new, j))
+            at, at_new = i + 1, j + 1
+        together: list[list[tuple[int, int, int, int]]] = []
+        for edit in edits:
+            if together and edit[0] - together[-1][-1][1] <= 2 * CONTEXT:
+                together[-1].append(edit)
+            else:
+                together.append([edit])
+        groups = tuple(tuple(_rows(before, after, group)) for group in together)
+        return cls(before, after, groups)
+
+    @classmethod
+    def of_blobs(cls, change: BlobChange) -> FileDiff:
+        """The difference that a commit makes."""
+        try:
+            texts = [SourceText.from_bytes(blob) for blob in (change.before, change.after)]
+        except NotTextError:
+            return cls(SourceText((), ()), SourceText((), ()), binary=True)
+        return cls.between(*texts)
+
+    def count(self, kind: RowKind) -> int:
+        """How many rows are of a kind."""
+        return sum(row.kind is kind for group in self.groups for row in group)
+
+
+def _rows(
+    before: SourceText, after: SourceText, edits: Sequence[tuple[int, int, int, int]]
+) -> Iterator[Row]:
+    """The rows of neighbouring edits: each puts new lines ``[c, d)`` for old ``[a, b)``."""
+    shift = edits[0][2] - edits[0][0]
+    at = max(0, edits[0][0] - CONTEXT)
+    end = min(len(before.lines), edits[-1][1] + CONTEXT)
+    for a, b, c, d in (*edits, (end, end, 0, 0)):
+        for line in range(at, a):
+            yield Row(RowKind.CONTEXT, line, line + shift, before.lines[line])
+        for line in range(a, b):
+            yield Row(RowKind.DELETED, line, None, before.lines[line])
+        for line in range(c, d):
+            yield Row(RowKind.ADDED, None, line, after.lines[line])
+        at, shift = b, d - b
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The accepted changes in one file.
+
+    Attributes:
+        path: The file, relative to the root.
+        state: Whether the index has it.
+        diff: What the next commit changes in the file, once the change is staged if nothing of it
+            is; if it changes nothing, what was accepted.
+        undecided: Hunks of the file that wait for a decision.
+        trouble: Why it cannot be staged, ``""`` if it can.
+        own: Lines of the file that the user changed and that stay out of a commit.
+        new: Whether a commit adds the whole file, because git does not have it yet.
+        earlier: Whether it was accepted in an earlier session.
+        whole: Whether it was staged whole here, which can be taken back.
+        program: Whether it may be run with what was accepted, if that changes.
+    """
+
+    path: str
+    state: IndexState
+    diff: FileDiff
+    undecided: int = 0
+    trouble: str = ""
+    own: int = 0
+    new: bool = False
+    earlier: bool = False
+    whole: bool = False
+    program: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """State of everything that was accepted, compared with the index.
+
+    Attributes:
+        files: Files with an accepted change, by path.
+        others: Further paths that a commit changes, relative to the repository.
+        branch: Where a commit would go.
+        trouble: Why nothing can be staged, ``""`` if it can.
+        amends: The commit that the next one replaces, ``None`` if it follows it.
+    """
+
+    files: tuple[FileChange, ...] = ()
+    others: tuple[str, ...] = ()
+    branch: str = ""
+    trouble: str = ""
+    amends: LastCommit | None = None
+
+    @property
+    def staged(self) -> int:
+        """How many files a commit would include."""
+        return sum(file.state in ("staged", "partly") for file in self.files) + len(self.others)
+
+    @property
+    def stageable(self) -> tuple[str, ...]:
+        """Files with an accepted change that can be staged."""
+        return tuple(f.path for f in self.files if f.state in ("unstaged", "partly"))
+
+
+class AcceptedChanges:
+    """The accepted changes of a session and of earlier ones, and their way into git."""
+
+    def __init__(self, files: OpenFiles, attention: Attention) -> None:
+        self._root = root = files.workspace.root
+        self._files = files
+        self._attention = attention
+        self._earlier = EarlierChanges(root)
+        self._staged: dict[str, tuple[Staged, Origin]] = {}
+        """What was staged of files since the last commit, and what was accepted until then."""
+        self._committed: dict[str, tuple[Staged, Origin]] = {}
+        """The same of commits."""
+        self._wholes: dict[str, Staged] = {}
+        """Files that were staged with the user's own lines, since the last commit."""
+
+    def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
+        """A file without and with what was accepted in it; ``None`` if both are the same."""
+        return self._own_texts(path) or self._earlier.texts(path)
+
+    def _own_texts(self, path: str) -> tuple[SourceText, SourceText] | None:
+        proposal = self._files.get(path)
+        if proposal is None:
+            return None
+        before, after = proposal.accepted()
+        if before != after:
+            return before, after
+        return None if self._undone(path) is None else (self._left_in_index(path)[0][1].text, after)
+
+    def _changes(self, paths: Mapping[str, object]) -> list[AcceptedChange]:
+        from midstream.workspace.staging import AcceptedChange
+
+        changes: list[AcceptedChange] = []
+        for path in sorted(paths):
+            if texts := self.texts(path):
+                proposal = self._files.get(path)
+                programs = (None, None) if proposal is None else proposal.accepted_programs()
+                try:
+                    before, after = (self._content(path, text) for text in texts)
+                    left = self._left_in_index(path)
+                    parts = tuple((s.after, self._content(path, m.text)) for s, m in left)
+                except UnencodableError:
+                    continue  # It cannot have been written either.
+                changes.append(
+                    AcceptedChange(path, before, after, programs, parts, self._undone(path))
+                )
+        return changes
+
+    def _becomes_program(self, path: str) -> bool | None:
+        before, after = self._files[path].accepted_programs()
+        return after if mode_changed(before, after) else None
+
+    def _content(self, path: str, text: SourceText) -> bytes | None:
+        """The bytes of a file with a text; ``None`` where that stands for no file.
+
+        Raises:
+            UnencodableError: They are not kept, or cannot be written.
+        """
+        disk = self._files.disk
+        gone = path in disk.absent and not is_empty_file(disk.digests.get(path))
+        return None if not text.lines and (gone or is_whole(text)) else as_entry(text).data
+
+    def _left_in_index(self, path: str) -> list[tuple[Staged, Origin]]:
+        """What was staged and committed of a file last, with what was accepted until then."""
+        return [known[path] for known in (self._staged, self._committed) if path in known]
+
+    def _undone(self, path: str) -> Staged | None:
+        """What was staged or committed of a file in which nothing is accepted any more."""
+        left = self._left_in_index(path)
+        if not left:
+            return None
+        before, after = self._files[path].accepted()
+        if before != after or all(mark.text == after for _, mark in left):
+            return None
+        (last, _), (first, _) = left[0], left[-1]
+        return replace(last, before=first.before) if last.before == first.after else last
+
+    async def look(self, *, amend: bool = False) -> Changes:
+        """Compare the accepted changes, of earlier sessions uncommitted ones, with the index.
+
+        Args:
+            amend: Whether the next commit is to replace the last one, if there is one.
+        """
+        from midstream.workspace.staging import compare_changes, last_commit
+
+        last = await asyncio.to_thread(last_commit, self._root) if amend else None
+        own = {path for path in self._files if self._own_texts(path) is not None}
+        await asyncio.to_thread(self._earlier.look, own)
+        paths = dict.fromkeys((*own, *self._earlier.paths))
+        view = await asyncio.to_thread(
+            compare_changes, self._root, self._changes(paths), amend=last is not None
+        )
+        files: list[FileChange] = []
+        for place in view.files:
+            earlier = place.rel not in own
+            if earlier and place.state == "committed":
+                continue
+            if texts := self.texts(place.rel):
+                if place.commit is None:
+                    diff = FileDiff.between(*texts)
+                else:
+                    diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
+                if not (diff.groups or diff.binary):  # No line of it differs.
+                    diff = FileDiff.between(*texts)
+                undecided = len(self._files.hunks.undecided(place.rel))
+                program = None if earlier else self._becomes_program(place.rel)
+                known = place.trouble, place.own, place.new, earlier, self._is_whole(place), program
+                files.append(FileChange(place.rel, place.state, diff, undecided, *known))
+        return Changes(tuple(files), view.others, view.branch, view.trouble, last)
+
+    async def other(self, path: str, *, amend: bool = False) -> FileDiff:
+        """What a commit changes in a file without accepted changes, one of ``Changes.others``.
+
+        Raises:
+            GitError: Git's own message.
+        """
+        from midstream.workspace.staging import staged_change
+
+        change = await asyncio.to_thread(staged_change, self._root, path, amend=amend)
+        return await asyncio.to_thread(FileDiff.of_blobs, change)
+
+    def asked(self, turns: Sequence[Turn]) -> tuple[str, ...]:
+        """The instructions that led to the newest accepted change, oldest first.
+
+        More than one where a later answer rewrote an earlier one: what the last of them names may
+        never have been in the repository.
+        """
+        accepted = {hunk.rank[0] for hunk in self._files.hunks if hunk.state == "accepted"}
+        change: list[Turn] = []
+        for turn in reversed(turns):
+            if not change:
+                if accepted.intersection(turn.hunks):
+                    change.append(turn)
+            elif self._rewritten(turn, change[-1]):
+                change.append(turn)
+        words = [turn.instruction for turn in reversed(change) if not turn.correction]
+        return tuple(dict.fromkeys(words))
+
+    def message(self, turns: Sequence[Turn]) -> str:
+        """A commit message begun with those instructions, ``""`` where the first is too long.
+
+        The others are part of the subject where they fit, else they stand below it.
+        """
+        first, *others = [" ".join(words.split()) for words in self.asked(turns)] or [""]
+        if not first or len(first) > SUBJECT:
+            return ""
+        one = "; ".join((first, *others))
+        text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
+        return text[:1].upper() + text[1:]
+
+    def _rewritten(self, turn: Turn, later: Turn) -> bool:
+        """Whether a later turn continued a turn, or superseded its undecided hunks."""
+        if later.redirected_from == turn.id:
+            return True
+        ids = set(turn.hunks)
+        own = [hunk for hunk in self._files.hunks if hunk.rank[0] in ids]
+        over = bool(own) and all(hunk.state == "superseded" for hunk in own)
+        same = turn.symbol == later.symbol if turn.symbol and later.symbol else False
+        meet = turn.start < later.stop and later.start < turn.stop
+        return over and turn.path == later.path and (same or meet)
+
+    async def recent(self) -> list[str]:
+        """Subjects of the newest commits, newest first, as examples for a message."""
+        from midstream.workspace.repo import recent_subjects
+
+        return await asyncio.to_thread(recent_subjects, self._root)
+
+    async def stage(self, *paths: str) -> None:
+        """Put the accepted change of files into the index, all or none.
+
+        Raises:
+            GitError: No repository, a conflict with what is staged already, or git's own message.
+        """
+        from midstream.workspace.staging import IndexState, compare_changes, stage_changes
+
+        changes = self._changes(dict.fromkeys(paths))
+        marks = {c.rel: self._files[c.rel].mark() for c in changes if c.rel in self._files}
+        try:
+            view = await asyncio.to_thread(compare_changes, self._root, changes)
+            files = await asyncio.to_thread(stage_changes, self._root, changes)
+        except BaseException:
+            for path, mark in marks.items():
+                self._files[path].unmark(mark)
+            raise
+        in_index = {IndexState.STAGED, IndexState.PARTLY}
+        again = {place.rel for place in view.files if place.state in in_index}
+        for file in files:
+            earlier = self._forget_staged(file.rel)
+            goes_on = earlier is not None and file.rel in again and file.before == earlier.after
+            first = earlier.before if earlier is not None and goes_on else file.before
+            if file.rel in marks:
+                self._staged[file.rel] = replace(file, before=first), marks[file.rel]
+
+    def _forget_staged(self, path: str) -> Staged | None:
+        if path not in self._staged:
+            return None
+        staged, mark = self._staged.pop(path)
+        self._files[path].unmark(mark)
+        return staged
+
+    async def stage_whole(self, path: str) -> None:
+        """Put a file into the index as it is on disk, the user's own lines included.
+
+        Raises:
+            GitError: Git's own message.
+        """
+        from midstream.workspace.staging import stage_whole
+
+        earlier = self._wholes.pop(path, None)
+        whole = await asyncio.to_thread(stage_whole, self._root, path)
+        if whole is not None and earlier is not None and whole.before == earlier.after:
+            whole = replace(whole, before=earlier.before)
+        if whole is not None:
+            self._wholes[path] = whole
+
+    async def unstage_whole(self, path: str) -> None:
+        """Take back that a file was staged whole: the user's own lines stay out again.
+
+        Raises:
+            GitError: The index has changed since, or git's own message.
+        """
+        from midstream.workspace.staging import unstage
+
+        if (whole := self._wholes.pop(path, None)) is not None:
+            await asyncio.to_thread(unstage, self._root, whole)
+
+    def _is_whole(self, place: ChangePlace) -> bool:
+        whole = self._wholes.get(place.rel)
+        return whole is not None and whole.after == place.entry and place.state != "committed"
+
+    async def unstage(self, path: str) -> None:
+        """Take the accepted change of a file out of the index again; the file stays as it is.
+
+        Raises:
+            GitError: As ``stage``.
+        """
+        from midstream.workspace.staging import is_staged, stage_changes, unstage
+
+        staged = self._forget_staged(path)
+        if staged is not None and await asyncio.to_thread(is_staged, self._root, staged):
+            await asyncio.to_thread(unstage, self._root, staged)
+            return
+        back = [
+            replace(c, before=c.after, after=c.before, programs=c.programs[::-1], undone=None)
+            for c in self._changes({path: None})
+        ]
+        await asyncio.to_thread(stage_changes, self._root, back)
+
+    async def commit(self, message: str, *, trailer: bool = False, amend: bool = False) -> str:
+        """Commit what is staged, with the user's hooks.
+
+        Args:
+            message: The message.
+            trailer: Whether to add how many hunks were accepted unread.
+            amend: Whether to replace the last commit; then nothing needs to be staged.
+
+        Returns:
+            The id of the commit.
+
+        Raises:
+            GitError: Nothing is staged, the message is empty, or a hook refused; ``output`` is
+                everything that git wrote.
+        """
+        from midstream.workspace.staging import commit_staged
+
+        words = self.trailer if trailer else ""
+        text = message.rstrip()
+        whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
+        commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
+        self._wholes.clear()
+        for path, (staged, mark) in self._staged.items():
+            if path in self._committed:
+                earlier, old = self._committed[path]
+                self._files[path].unmark(old)
+                if earlier.after == staged.before:
+                    staged = replace(staged, before=earlier.before)
+            self._committed[path] = staged, mark
+        self._staged.clear()
+        return commit
+
+    @property
+    def trailer(self) -> str:
+        """A commit message trailer about how much was accepted unread."""
+        return self._attention.trailer(self._files.hunks)
+
+
+class EarlierChanges:
+    """Changed files with lines that an earlier session accepted and no commit has.
+
+    A journal is replayed as for resuming, and its hunks are moved to the file as it is on disk:
+    only lines that are still as they were accepted count.  Nothing is written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._texts: dict[str, SourceText] = {}
+        self._found: dict[str, tuple[SourceText, SourceText]] = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of these files, relative to the root."""
+        return tuple(sorted(self._found))
+
+    def texts(self, path: str) -> tuple[SourceText, SourceText] | None:
+        """A file without and with what was accepted in it, ``None`` for any other file."""
+        return self._found.get(path)
+
+    def look(self, apart: Collection[str]) -> None:
+        """Find them again if a file has changed since (blocking).
+
+        Args:
+            apart: Files in which the current session has accepted something.
+        """
+        from midstream.workspace.repo import work_tree_changes
+        from midstream.workspace.staging import committed_file
+
+        _, tracked, new = work_tree_changes(self._root)
+        texts = {
+            path: text
+            for path in (tracked | new).difference(apart)
+            if (text := self._read(path)) is not None
+        }
+        if texts == self._texts:
+            return
+        before = dict(texts)
+        for replay in _sessions(self._root, tuple(texts)):
+            for path in texts.keys() & replay.files.keys():
+                committed = committed_file(self._root, path) if path in tracked else b""
+                before[path] = _without(replay, path, before[path], _lines(committed))
+        self._texts = texts
+        # An untracked file is committed as a whole, so all of it must have been accepted.
+        self._found = {
+            path: (before[path], text)
+            for path, text in texts.items()
+            if before[path] != text and (path in tracked or not before[path].lines)
+        }
+
+    def _read(self, path: str) -> SourceText | None:
+        place = self._root / path
+        try:
+            return None if place.is_symlink() else SourceText.from_bytes(place.read_bytes())
+        except (OSError, NotTextError):
+            return None
+
+
+def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
+    """Finished sessions whose journals name one of the files, last used first."""
+    from midstream.pairing.journal.journal import Replay, earlier_sessions
+
+    names = [json.dumps(path).encode() for path in paths]
+    found: list[Replay] = []
+    left = MOST_READ
+    for info in sorted(earlier_sessions(root), key=lambda info: info.changed, reverse=True):
+        if not names or info.live or info.size > left:
+            continue
+        try:
+            data = info.path.read_bytes()
+            # A journal in parts may name it in any of them.
+            if len(data) == info.size and not any(name in data for name in names):
+                continue
+            left -= info.size
+            found.append(Replay.read(info.path))
+        except (OSError, UserError):
+            continue
+    return found
+
+
+def _without(replay: Replay, path: str, text: SourceText, committed: tuple[str, ...]) -> SourceText:
+    """A text without what a session accepted in it, unless it is committed."""
+    if not any(hunk.path == path and hunk.state == "accepted" for hunk in replay.hunks):
+        return text
+    proposal = replay.files[path]
+    if proposal.current is not None:
+        proposal.abandon()
+    proposal.advance(text)
+    proposal.drop_external()
+    before, after = proposal.accepted()
+    if is_whole(before) or is_whole(after):
+        return text
+    moves = line_map(after.lines, committed)
+    edits = line_edits(after.lines, before.lines)
+    return after.replace(
+        [edit for edit in edits if not _has(moves, len(committed), edit.start, edit.stop)]
+    )
+
+
+def _has(moves: Collection[int], total: int, start: int, stop: int) -> bool:
+    """Whether lines ``[start, stop)`` (if none, their neighbours) are in the other text, too."""
+    ends = [-1, *moves, total]
+    if start < stop:
+        return all(line >= 0 for line in ends[start + 1 : stop + 1])
+    return ends[start] + 1 == ends[start + 1]
+
+
+def _lines(data: bytes) -> tuple[str, ...]:
+    try:
+        return SourceText.from_bytes(data).lines
+    except NotTextError:
+        return ()

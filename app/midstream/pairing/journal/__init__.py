@@ -1,0 +1,1 @@
+"""The journal of a session: its entries, and how it is written and replayed."""

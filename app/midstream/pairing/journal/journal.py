@@ -1,0 +1,343 @@
+"""The journal of a session: how it is written and how it is replayed.
+
+The journal holds the inputs of the edits part (base texts, streamed text, decisions), not its
+state.  Replaying them in order leads to the same hunks with the same ids.
+
+What can stand in it is in ``journal_entries``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from midstream.errors import UserError
+from midstream.pairing.contents import is_empty_file, wanted_state
+from midstream.pairing.journal.entries import (
+    KINDS,
+    AbandonEntry,
+    AbsentEntry,
+    BaseEntry,
+    BaselineEntry,
+    DropCallEntry,
+    EndEntry,
+    RedoEntry,
+    Replayed,
+    TextEntry,
+    UndoEntry,
+    WroteEntry,
+)
+from midstream.pairing.status import TurnStatus
+
+if TYPE_CHECKING:
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.journal.entries import (
+        AskEntry,
+        BeginEntry,
+        SegmentEntry,
+        SessionEntry,
+    )
+    from midstream.workspace.journal import Journal, JournalEntry
+    from midstream.workspace.journal import SessionInfo as SessionInfo  # what the screen may name
+
+
+class ResumeError(UserError):
+    """The journal cannot be replayed; the session starts without it."""
+
+    code = "resume"
+
+
+# Writing
+
+
+class SessionJournal:
+    """Writes entries from the first turn or reviewed change on; without one it leaves no journal.
+
+    Args:
+        create: Makes the journal when it is needed; ``None`` to keep none.
+        journal: A journal to continue.
+    """
+
+    def __init__(
+        self, create: Callable[[], Journal] | None, journal: Journal | None = None
+    ) -> None:
+        self._create = create
+        self._journal = journal
+        self._early: dict[tuple[str, str], BaseEntry | AbsentEntry | BaselineEntry] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._unfinished: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path | None:
+        """The journal's first file, ``None`` while there is none."""
+        return None if self._journal is None else self._journal.path
+
+    def add(self, entry: SessionEntry) -> None:
+        """Write an entry; before the journal is begun, what files held waits for that."""
+        if self._journal is not None:
+            entry.write(self)
+        elif self._create is not None and isinstance(entry, (BaseEntry, AbsentEntry)):
+            self._early[entry.kind, entry.path] = entry
+        elif self._create is not None and isinstance(entry, BaselineEntry):
+            self._early[entry.kind, ""] = entry
+
+    def begin(self, entry: BeginEntry | AskEntry, known: frozenset[str] = frozenset()) -> None:
+        """Write the start of a turn, making the journal if this is the first.
+
+        Args:
+            entry: The start.
+            known: Lines that are in the file already and are not masked.
+
+        Raises:
+            UserError: The journal cannot be made.
+            OSError: As the system says.
+        """
+        self._known[entry.turn.path] = known
+        self.make()
+        self.add(entry)
+
+    def make(self) -> None:
+        """Make the journal, unless it is there or none is kept; raises as ``begin``."""
+        if self._journal is None and self._create is not None:
+            self._journal = self._create()
+            for early in self._early.values():
+                self.add(early)
+            self._early.clear()
+
+    def segment(self, entry: SegmentEntry, known: frozenset[str]) -> None:
+        """Write the start of a segment; ``known`` as for ``begin``."""
+        self._known[entry.path] = known
+        self.add(entry)
+
+    def text(self, path: str, text: str) -> None:
+        """Write streamed text by whole lines, so that credentials in them can be masked."""
+        lines = (self._unfinished.pop(path, "") + text).split("\n")
+        self._unfinished[path] = lines.pop()
+        if lines:
+            self.add(TextEntry(path, "".join(f"{self._masked(path, line)}\n" for line in lines)))
+
+    def write_unfinished_line(self, path: str) -> None:
+        """Write the rest of the text of a file."""
+        if rest := self._unfinished.pop(path, ""):
+            self.add(TextEntry(path, self._masked(path, rest)))
+
+    def drop_unfinished_line(self, path: str) -> None:
+        """Forget the rest of the text of a file."""
+        self._unfinished.pop(path, None)
+
+    def append(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Hand the data of an entry to the file."""
+        if self._journal is not None:
+            self._journal.append(kind, **data)
+
+    def flush(self) -> None:
+        """Return when every entry is on disk; OSError when the disk is full or gone."""
+        if self._journal is not None:
+            self._journal.flush()
+
+    def close(self) -> None:
+        """End the journal."""
+        self._create = None
+        if self._journal is not None:
+            self._journal.close()
+
+    def _masked(self, path: str, line: str) -> str:
+        from midstream.guard.secrets import mask
+
+        return line if line.rstrip("\r") in self._known.get(path, ()) else mask(line)
+
+
+# Replaying
+
+
+class Replay(Replayed):
+    """The state that a journal leads to, and how it is read."""
+
+    @classmethod
+    def read(cls, path: Path) -> Replay:
+        """Replay a journal (blocking).
+
+        Raises:
+            ResumeError: It is damaged, was cut, or belongs to an incompatible version.
+        """
+        from midstream.workspace.journal import Journal
+
+        replay = cls()
+        try:
+            replay.follow(Journal.read(path))
+        except OSError as error:
+            raise ResumeError(
+                f"The journal {path} cannot be read ({error.strerror}); starting without it."
+            ) from None
+        return replay
+
+    def follow(self, entries: Iterable[JournalEntry]) -> None:
+        """Replay entries in order.
+
+        Raises:
+            ResumeError: One of them does not fit.
+        """
+        for number, entry in enumerate(entries):
+            try:
+                kind = KINDS.get(entry.kind)
+                if kind is None:
+                    raise ValueError(f"unknown entry {entry.kind!r}")
+                kind.read(entry.data).replay(self)
+            except (KeyError, ValueError, TypeError, IndexError) as error:
+                raise ResumeError(
+                    f"The last session cannot be resumed: its journal breaks at entry {number} "
+                    f"({error}). Accepted hunks are on disk; undecided ones are lost."
+                ) from None
+
+    def finish(self, journal: SessionJournal, on_disk: Mapping[str, str | None]) -> None:
+        """Complete what a crash cut off.
+
+        Args:
+            journal: Records what is done, so that the journal can be replayed again.
+            on_disk: Digest of every file of ``files`` now.
+        """
+        wanted = self._unwritten() if self.open_step else {}
+        if wanted and all(on_disk.get(path) == digest for path, digest in wanted.items()):
+            self.digests.update(wanted)
+            journal.add(WroteEntry(wanted))
+        elif wanted and self.open_step == "undo":
+            self.hunks.redo()
+            journal.add(RedoEntry())
+        elif wanted:
+            self.hunks.undo()
+            journal.add(UndoEntry())
+        for path, proposal in self.files.items():
+            if proposal.current is not None:
+                proposal.abandon()
+                journal.add(AbandonEntry(path, settle_tail=False))
+        for call in {hunk.call for hunk in self.hunks if hunk.call and not hunk.due}:
+            self.hunks.drop_call(call)  # the agent was told that the review ended
+            journal.add(DropCallEntry(call))
+        for turn in self.turns:
+            if turn.running:
+                turn.status = TurnStatus.STOPPED
+                journal.add(EndEntry(turn))
+
+    def _unwritten(self) -> dict[str, str | None]:
+        """Files that the last step changes, with the digests they should get."""
+        wanted: dict[str, str | None] = {}
+        for path, proposal in self.files.items():
+            now = self.digests[path]
+            absent = path in self.absent and not is_empty_file(now)
+            wanted[path] = _digest(proposal, now, absent=absent)
+        return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
+
+
+def _digest(proposal: FileProposal, now: str | None, *, absent: bool) -> str | None:
+    from midstream.edits.documents import UnencodableError
+
+    text = proposal.composed()
+    if absent and not text.lines:
+        return None
+    try:
+        return wanted_state(text, now)[1]
+    except UnencodableError:
+        return ""  # It cannot have been written.
+
+
+# Earlier sessions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """What a journal says about its session.
+
+    Attributes:
+        instructions: The instructions, oldest first.
+        outcomes: What became of the hunks of each: accepted, rejected and undecided.
+        files: Files of the turns, in order.
+        accepted: Accepted hunks.
+        rejected: Rejected hunks.
+        undecided: Hunks that wait for a decision.
+        unfinished: The last answer was cut off, by a crash or by closing.
+        trouble: Why the journal cannot be replayed, ``""`` if it can.
+    """
+
+    instructions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    accepted: int = 0
+    rejected: int = 0
+    undecided: int = 0
+    unfinished: bool = False
+    trouble: str = ""
+    outcomes: tuple[tuple[int, int, int], ...] = ()
+
+
+def earlier_sessions(root: Path) -> list[SessionInfo]:
+    """The journals of a folder, newest first (blocking)."""
+    from midstream.workspace.journal import sessions
+    from midstream.workspace.paths import state_dir
+
+    return sessions(state_dir(), root)
+
+
+def latest_with_agent(root: Path, agent: str) -> Path | None:
+    """The newest journal whose last agent was this one, and which no process is writing (blocking).
+
+    Args:
+        root: The folder.
+        agent: The agent's name in the catalogue, or its command.
+    """
+    from midstream.pairing.journal.entries import AgentEntry
+    from midstream.workspace.journal import Journal
+
+    for info in earlier_sessions(root):
+        if info.live:
+            continue
+        last = ""
+        with suppress(UserError, OSError):
+            for entry in Journal.read(info.path):
+                if entry.kind == AgentEntry.kind:
+                    last = str(entry.data.get("agent", ""))
+        if last == agent:
+            return info.path
+    return None
+
+
+def summarize(path: Path) -> SessionSummary:
+    """Replay a journal and count what is in it (blocking)."""
+    try:
+        replay = Replay.read(path)
+    except UserError as error:
+        return SessionSummary(trouble=str(error))
+    states = {hunk.id: str(hunk.state) for hunk in replay.hunks}
+    waiting = {hunk.id for hunk in replay.hunks.undecided()}
+    last = replay.turns[-1] if replay.turns else None
+    said = replay.chat + ([] if replay.agent is None else replay.agent.said)
+    in_words = (entry["text"] for entry in said if entry.get("role") == "user")
+    return SessionSummary(
+        instructions=(*(turn.instruction for turn in replay.turns), *in_words),
+        files=tuple(dict.fromkeys(turn.path for turn in replay.turns)),
+        accepted=list(states.values()).count("accepted"),
+        rejected=list(states.values()).count("rejected"),
+        undecided=len(waiting),
+        unfinished=last is not None and last.running,
+        outcomes=tuple(
+            (
+                sum(states.get(hunk_id) == "accepted" for hunk_id in turn.hunks),
+                sum(states.get(hunk_id) == "rejected" for hunk_id in turn.hunks),
+                len(waiting.intersection(turn.hunks)),
+            )
+            for turn in replay.turns
+        ),
+    )
+
+
+def delete_session(path: Path) -> None:
+    """Delete a journal with all its parts (blocking).
+
+    Raises:
+        JournalInUseError: A running Midstream writes it.
+        WorkspaceError: The system refuses.
+    """
+    from midstream.workspace.journal import delete_journal
+
+    delete_journal(path)

@@ -1,0 +1,1 @@
+"""The models of a session: servers, choosing and setting up a model, consent."""

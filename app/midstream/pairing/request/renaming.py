@@ -1,0 +1,148 @@
+"""Renaming something again: "rename total to amount", then "call it sum".
+
+The user may mean the name in the file or the one in the proposal; a model sees only one of them.
+Where a proposal has introduced a name and the next instruction only asks for another one, the
+instruction is rephrased in terms of the text that the model sees.  Pure functions.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from midstream.codebase.similar_edits import substitutions, tokens
+from midstream.pairing.request.mentions import find_mentions, new_names
+
+_FILLERS: Final = (
+    "no|nope|oh|ok|okay|sorry|hm+|wait|actually|please|rather|just|better|but|then|instead"
+    "|everywhere|well|let's|lets|now|it"
+)
+_AROUND: Final = re.compile(rf"(?:\b(?:{_FILLERS})\b|[\s.,;:!?`'\"()-])*", re.IGNORECASE)
+_SAID: Final = re.compile(
+    r"\b(?:rename\s+(?:(?:the|its|this)\s+)?(?:\w+\s+)?[`\"']?(?P<old>[\w.]+)(?:\(\))?[`\"']?"
+    r"\s+(?:to|as|into|->|=>)|(?:call|name)\s+(?:it|them|this|that|(?:the|its)\s+\w+))"
+    r"\s+[`\"']?(?P<new>[\w.]+)[`\"']?",
+    re.IGNORECASE,
+)
+_NO_NAME: Final = (
+    r"(?!(?:it|this|that|these|those|which|what|there|here|(?:every|some|any|no)thing|more|less|one"
+    r"|none|(?:short|long|simpl|clean|clear|fast|slow|small|bigg|larg|nic)er)\b)"
+)
+_IS: Final = r"(?:is|are|would\s+be|might\s+be|looks|reads|sounds|seems|fits)"
+_BETTER: Final = re.compile(
+    rf"(?:\ba\s+)?\bbetter(?:\s+name)?(?:\s*[:,-]|\s+{_IS})\s*{_NO_NAME}[`\"']?(?P<named>\w+)[`\"']?"
+    rf"|(?:\b|(?<=[`\"'])){_NO_NAME}(?P<then>[^\W\d]\w*)[`\"']?\s+{_IS}"
+    r"\s+(?:a\s+)?(?:much\s+)?better(?:\s+name)?\b",
+    re.IGNORECASE,
+)
+"""Offers another name without a verb of naming: ``pos is better``, ``better: pos``."""
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """A name that a proposal has brought in, and is to have another.
+
+    Attributes:
+        given: What the proposal calls it.
+        wanted: What it is to be called.
+    """
+
+    given: str
+    wanted: str
+
+    def applied(self, text: str) -> str:
+        """A text with the wanted name."""
+        return re.sub(rf"\b{re.escape(self.given)}\b", self.wanted, text)
+
+
+def renamed_again(
+    said: str, asked: str, before: Sequence[str], after: Sequence[str]
+) -> Renaming | None:
+    """What a sentence says of the name that a rewrite brings in.
+
+    Args:
+        said: The sentence.
+        asked: What the rewrite was asked for.
+        before: The lines that are rewritten.
+        after: What is written so far.
+
+    Returns:
+        ``None`` if it asks for anything else, or that name was not asked for.
+    """
+    brought = _brought(before, after) & _words([asked])
+    if not brought and not _brought(
+        before, after
+    ):  # Not written yet; then it is the one asked for.
+        brought = set(new_names(asked)) - _words(before)
+    return _given_another(said, brought, before, find_mentions(asked).renamed)
+
+
+def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
+    """A sentence about a name that only the file has, in the terms of who sees the proposal.
+
+    Args:
+        said: The sentence; it comes back as it is if it is about anything else.
+        before: The lines as the file has them.
+        after: The same lines as they are proposed.
+    """
+    if list(before) == list(after):
+        return said
+    renamed = find_mentions(said).renamed
+    if renamed is None:
+        again = _given_another(said, _brought(before, after), before, None)
+        return said if again is None else f"rename `{again.given}` to `{again.wanted}`"
+    given = {each.new for each in substitutions(before, after) if each.old == renamed}
+    if len(given) != 1 or renamed in _words(after):
+        return said
+    (name,) = given
+    return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)
+
+
+def means_last_answer(said: str) -> bool:
+    """Whether a sentence only gives another name to something that it does not name itself."""
+    wanted = _only_a_name(said)
+    return wanted is not None and wanted[1] is None
+
+
+def _brought(before: Sequence[str], after: Sequence[str]) -> set[str]:
+    """The names in the code of a rewrite that the lines before do not have."""
+    names = {token.string for token in tokens(after) if token.type == tokenize.NAME}
+    return names - _words(before) - _KEYWORDS
+
+
+def _given_another(
+    said: str, brought: set[str], before: Sequence[str], old: str | None
+) -> Renaming | None:
+    wanted = _only_a_name(said)
+    if wanted is None or len(brought) != 1:
+        return None
+    (given,) = brought
+    new, spoken_of = wanted
+    if new == given or new in _words(before) or spoken_of not in (None, old, given):
+        return None
+    return Renaming(given, new)
+
+
+def _only_a_name(said: str) -> tuple[str, str | None] | None:
+    """The name that a sentence asks for, and the one that it speaks of, if it says nothing else."""
+    if (found := _SAID.search(said)) is not None:
+        names = new_names(said[: found.end()])
+    elif (found := _BETTER.search(said)) is not None:
+        names = [found["named"] or found["then"]]
+    else:
+        return None
+    if len(names) != 1 or not names[0].isidentifier():
+        return None
+    rest = said[: found.start()], said[found.end() :]
+    if not all(_AROUND.fullmatch(part) for part in rest):
+        return None
+    return names[0], find_mentions(said).renamed
+
+
+def _words(lines: Sequence[str]) -> set[str]:
+    return set(re.findall(r"\w+", "\n".join(lines)))

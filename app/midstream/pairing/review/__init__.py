@@ -1,0 +1,1 @@
+"""Review of what other programs write: external changes, agents and their gate."""

@@ -1,0 +1,304 @@
+"""Changes by other programs: watching the folder, and reviewing what they write.
+
+In a review, every change of an agent, a formatter, a script or your own editor becomes hunks that
+are in the file already and wait for a decision: accepting one keeps its lines, rejecting one puts
+the old lines back.  The watcher is all that this needs, so it works for any program in any
+terminal.  What a file held before comes from the workspace's ``Baseline``; from then on the hunks
+say what is reviewed and what is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.pairing.journal.entries import BaselineEntry
+from midstream.pairing.status import (
+    ExternalHunksAdded,
+    FilesTouched,
+    FileWritten,
+    RepoChanged,
+    ReviewSwitched,
+    SessionEvent,
+    WatchingChanged,
+)
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.files.put_backs import RecentWrites
+    from midstream.pairing.guard import Guard
+    from midstream.pairing.journal.journal import SessionJournal
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.workspace.baseline import Baseline, BaselineRecord
+    from midstream.workspace.repo import RepoStatus
+    from midstream.workspace.watch import Watcher
+
+REPO_DELAY_S: Final = 0.15
+"""Changes within this time cause one look at the repository."""
+MOST_FILES: Final = 40
+"""More files that change at once are not opened by themselves."""
+BURST_S: Final = 1.0
+"""Files that change within this time after that belong to the same write."""
+MOST_AT_START: Final = 200
+"""The same for files that are changed when a review begins."""
+
+
+GIT_POLL_S: Final = 0.05
+"""How often to look whether git has ended, and how long after that HEAD should have moved."""
+
+
+class ExternalReview:
+    """Has what other programs write reviewed, once it is switched on.
+
+    Attributes:
+        on: Whether it is.
+        aside: Files that were written many at once and are not open.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        guard: Guard,
+        status: SessionStatus,
+        journal: SessionJournal,
+        writes: RecentWrites,
+    ) -> None:
+        self.aside: frozenset[str] = frozenset()
+        self._files = files
+        self._guard = guard
+        self._status = status
+        self._journal = journal
+        self._writes = writes
+        self._baseline: Baseline | None = None
+        self._burst_until = 0.0
+        status.subscribe(self._hear)
+
+    @property
+    def on(self) -> bool:
+        """Whether external changes wait for decisions."""
+        return self._baseline is not None
+
+    async def start(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:
+        """Review from now on.
+
+        Args:
+            since_commit: Whether what is changed and not staged already waits for a decision, too.
+            record: The baseline of an earlier session, whose review goes on.
+        """
+        from midstream.workspace.baseline import Baseline
+
+        baseline = self._baseline = await asyncio.to_thread(
+            Baseline, self._files.workspace, since_commit=since_commit, record=record
+        )
+        self._files.reviewing = True
+        self._files.before = baseline.read
+        self._files.disk.was_executable = baseline.executable
+        self._status.emit(ReviewSwitched(True))
+        if not self._record(baseline):
+            self._status.warn(
+                "This review is too large for a journal: a resumed session will not see what was "
+                "written while Midstream was not running."
+            )
+        if not baseline.complete:
+            self._status.warn(
+                "This folder is too large to keep a copy of every file: some files are reviewed "
+                "only from their second change on. Review a subfolder, or commit first."
+            )
+        paths = await self._without_moves(baseline, baseline.changed)
+        await self._take_up(paths, MOST_AT_START)
+
+    def _record(self, baseline: Baseline) -> bool:
+        """Note in the journal what files held; False if that is too much."""
+        if (record := baseline.record()) is None:
+            return False
+        self._journal.add(BaselineEntry(*record))
+        return True
+
+    async def _without_moves(self, baseline: Baseline, paths: Collection[str]) -> frozenset[str]:
+        """Those of the paths that did not change with a move of HEAD, which is followed."""
+        head = baseline.head
+        # Git writes files first, so some of them may have been looked at before HEAD was moved.
+        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
+        if baseline.head != head:
+            self._record(baseline)
+        await self._files.take_as_reviewed(clean)
+        return frozenset(paths) - clean
+
+    def stop(self) -> None:
+        """Review nothing new; hunks that wait stay."""
+        self._baseline = None
+        self._files.reviewing = False
+        self._files.before = None
+        self.aside = frozenset()
+        self._status.emit(ReviewSwitched(False))
+
+    async def changed(self, paths: Collection[str]) -> None:
+        """Follow what other programs have written: files that changed, appeared or went."""
+        if (baseline := self._baseline) is None:
+            await self._files.changed(paths)
+            return
+        await self._git_to_end(baseline)
+        if await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
+            self._writes.wrote()
+
+    @staticmethod
+    async def _git_to_end(baseline: Baseline) -> None:
+        """Wait for a checkout that runs: its files are no news, but git moves HEAD after them."""
+        while await asyncio.to_thread(baseline.git_writes):
+            await asyncio.sleep(GIT_POLL_S)
+            if not baseline.git_writes():
+                await asyncio.sleep(GIT_POLL_S)
+
+    async def finish(self) -> None:
+        """Put back what waits for that, as soon as nobody writes."""
+        await self._files.put_backs.finish()
+
+    async def look(self) -> int:
+        """Open what was set aside; how many files there were."""
+        paths, self.aside = self.aside, frozenset()
+        await self._review(sorted(paths))
+        return len(paths)
+
+    async def _take_up(self, paths: Collection[str], most: int) -> int:
+        """Review files; set aside those that are not open, if there are more than ``most``.
+
+        Returns:
+            How many new hunks there are.
+        """
+        closed = frozenset(path for path in paths if path not in self._files) - self.aside
+        now = asyncio.get_running_loop().time()
+        if len(closed) > most or (closed and now < self._burst_until):
+            self._burst_until = now + BURST_S
+            self.aside |= closed
+            self._status.warn(
+                f"{counted(len(self.aside), 'file')} changed at once; they are left as they are "
+                f"unless you open them for review.",
+                "review.external",
+            )
+            paths = frozenset(paths).difference(closed)
+        return await self._review(sorted(paths))
+
+    async def _review(self, paths: Iterable[str]) -> int:
+        """Make hunks of what differs from the reviewed text; how many are new."""
+        if self._baseline is None:
+            return 0
+        added: list[Hunk] = []
+        for path in paths:
+            try:
+                added += await self._files.review(path)
+            except UserError as error:
+                self._status.inform(f"Not reviewed: {error}", passing=True)
+        if not added:
+            return 0
+        places = dict.fromkeys(hunk.path for hunk in added)
+        where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")
+        self._status.inform(
+            f"{self._writes.author or 'Another program'} changed {where}: "
+            f"{counted(len(added), 'hunk')} to keep or put back.",
+            passing=True,
+        )
+        return len(added)
+
+    def _hear(self, event: SessionEvent) -> None:
+        if isinstance(event, ExternalHunksAdded):
+            self._guard.look_soon(self._files, event.path)
+
+
+class ExternalChanges:
+    """Follows the folder and its repository.
+
+    Args:
+        on_saved: Called with the files that another program has saved.
+
+    Attributes:
+        repo: Branch and dirty state, or ``None`` where there is no repository.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        review: ExternalReview,
+        status: SessionStatus,
+        spawn: Spawn,
+        on_saved: Callable[[frozenset[str]], Awaitable[None]],
+    ) -> None:
+        self.repo: RepoStatus | None = None
+        self._files = files
+        self._review = review
+        self._status = status
+        self._spawn = spawn
+        self._on_saved = on_saved
+        self._watcher: Watcher | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        status.subscribe(self._hear)
+
+    @property
+    def watching(self) -> str:
+        """How changes are noticed: ``native``, ``polling: why`` or ``off: why``."""
+        return self._watcher.mode if self._watcher is not None else "off: not enabled"
+
+    def start(self, *, reviewing: bool = False) -> None:
+        """Follow changes from now on, and read the state of the repository.
+
+        Args:
+            reviewing: Whether a review begins, too: it goes first, as git takes as long for each.
+        """
+        self._spawn(self._watch())
+        if not reviewing:
+            self._spawn(self._read_repo())
+
+    async def refresh(self) -> None:
+        """Compare every open file with the disk now, as when the terminal regains the focus."""
+        await self._review.changed(list(self._files))
+        self._read_repo_soon()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _watch(self) -> None:
+        from midstream.workspace.watch import REPO_CHANGED, Watcher
+
+        watcher = self._watcher = Watcher(
+            self._files.workspace, lambda: self._status.emit(WatchingChanged())
+        )
+        async for paths in watcher.changes():
+            files = paths - {REPO_CHANGED}
+            await self._review.changed(files)
+            if files:
+                self._status.emit(FilesTouched(files))
+            self._read_repo_soon()
+            await self._on_saved(paths)
+        if not self._closed:
+            self._status.warn(f"Changes by other programs are no longer noticed ({watcher.mode}).")
+
+    def _hear(self, event: SessionEvent) -> None:
+        if isinstance(event, FileWritten):
+            self._read_repo_soon()
+        elif isinstance(event, ReviewSwitched) and event.on and self.repo is None:
+            self._repo_due()
+
+    def _read_repo_soon(self) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(REPO_DELAY_S, self._repo_due)
+
+    def _repo_due(self) -> None:
+        self._timer = None
+        if self._closed:
+            return
+        self._spawn(self._read_repo())
+
+    async def _read_repo(self) -> None:
+        from midstream.workspace.repo import repo_status
+
+        status = await asyncio.to_thread(repo_status, self._files.workspace.root)
+        if status != self.repo:
+            self.repo = status
+            self._status.emit(RepoChanged())

@@ -1,0 +1,371 @@
+"""The gate: edits of coding agents are decided hunk by hunk before the agent writes them.
+
+A hook of the agent (``agents.hooks``) asks what becomes of a call of its edit tool.  What the call
+would change becomes hunks, marked with the number of the call.  When all of them are decided the
+agent may write: the whole edit, or a smaller one that has only what was accepted, or nothing.  The
+hunk store never writes these hunks.  Accepted ones are recognised in the file when the agent has
+written it (``FileProposal.advance``) and are like any other from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from midstream.counting import counted
+from midstream.errors import UserError
+from midstream.pairing.status import AgentHeld, ReviewSwitched, SessionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from midstream.agents.hooks import HookAnswer, HookEndpoint, HookEvent
+    from midstream.edits.agent_input import PlannedFile
+    from midstream.edits.hunks import Hunk
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.files.put_backs import RecentWrites
+    from midstream.pairing.review.external import ExternalReview
+    from midstream.pairing.review.feedback import Feedback
+    from midstream.pairing.status import SessionStatus, Spawn
+
+WRITTEN_WITHIN_S: Final = 30.0
+"""An agent that has not written what it may after this time is taken to have given up."""
+
+SEEN_S: Final = 0.5
+"""Delay before a status report, so that the watcher has seen the agent's last write."""
+
+_PENDING = (
+    "The review of this edit is still open and nothing was written. Do not write the file in "
+    "another way; tell the user that you wait for their decision, or try the same edit again later."
+)
+
+
+class _Held(NamedTuple):
+    """One file of a call that is held."""
+
+    file: PlannedFile
+    shown: bool
+    """Whether it has hunks; the creation of an empty file has none."""
+
+
+class EditGate:
+    """Answers the hooks of agents while the session reviews what other programs write.
+
+    Args:
+        files: Gets the hunks.
+        review: Follows the disk.
+        feedback: What agents are told.
+        status: Told of trouble.
+        writes: Told that an agent is about to write.
+        spawn: Runs things in the background.
+        on: Whether agents are held at all.
+        wait_s: After this many seconds a call is answered "still open".
+
+    Attributes:
+        heard: Whether an agent has called a hook.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        review: ExternalReview,
+        feedback: Feedback,
+        status: SessionStatus,
+        writes: RecentWrites,
+        spawn: Spawn,
+        *,
+        on: bool,
+        wait_s: float,
+    ) -> None:
+        self.heard = False
+        self.wait_s = wait_s
+        self._files = files
+        self._review = review
+        self._feedback = feedback
+        self._status = status
+        self._writes = writes
+        self._spawn = spawn
+        self._on = on
+        self._endpoint: HookEndpoint | None = None
+        self._switch = asyncio.Lock()
+        self._closed = False
+        self._call = max(files.hunks.calls, default=0)
+        self._waiting: set[asyncio.Event] = set()
+        self._agents: dict[int, str] = {}
+        status.subscribe(self._hear)
+
+    @property
+    def waiting(self) -> str:
+        """The agent that waits for decisions, ``""`` if none does."""
+        return next(iter(self._agents.values()), "")
+
+    @property
+    def listening(self) -> bool:
+        """Whether agents can ask."""
+        return self._endpoint is not None
+
+    async def close(self) -> None:
+        """Stop answering: agents that are waiting do not write."""
+        self._closed = True
+        await self._set_listening(False)
+
+    async def answer(self, event: HookEvent) -> HookAnswer | None:
+        """Answer a hook, as soon as its edit is decided; ``None``: the agent does as it likes."""
+        from midstream.agents.hooks import AT_STOP, BEFORE_TOOL, deny, go_on, is_note
+        from midstream.agents.mcp_server import REVIEW_EVENT
+        from midstream.edits.agent_input import EDIT_TOOLS, UnplacedError
+
+        if event.kind == REVIEW_EVENT:
+            return {"text": await self._standing(event)}
+        self.heard = True
+        if event.kind == AT_STOP:
+            await self._files.put_backs.agent_stopped()
+            text = "" if event.stopped_before else self._feedback.take()
+            return go_on(text) if text else None
+        if event.kind != BEFORE_TOOL or event.tool not in EDIT_TOOLS:
+            return None
+        if await asyncio.to_thread(is_note, event, self._files.workspace.root):
+            return None
+        self._call += 1
+        call = self._call
+        try:
+            async with asyncio.timeout(self.wait_s):
+                return await self._decided(call, event)
+        except TimeoutError:
+            self._status.warn(
+                f"{event.agent} was told that its edit is not decided yet; it may ask again."
+            )
+            return deny(_PENDING)
+        except UnplacedError as error:
+            return deny(str(error))
+        except UserError as error:
+            self._status.inform(f"{event.agent} was refused an edit: {error}")
+            return deny(f"Refused by Midstream: {error}")
+        finally:
+            self._agents.pop(call, None)
+            self._status.emit(AgentHeld())
+            if not any(hunk.due for hunk in self._files.hunks.of_call(call)):
+                self._files.drop_call(call)
+
+    async def _standing(self, event: HookEvent) -> str:
+        """How the review stands, at once or when all is decided."""
+        from midstream.agents.mcp_server import WAIT
+
+        await asyncio.sleep(SEEN_S)
+        waits = event.tool == WAIT
+        if waits:
+            seconds = float(event.arguments.get("seconds", 0))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._open():
+                        await self._news()
+        return self._feedback.standing(self._open(), tell=waits)
+
+    def _open(self) -> list[Hunk]:
+        """What agents have written, or want to, and what of it is not decided or not put back."""
+        return [
+            hunk
+            for hunk in self._files.hunks
+            if (hunk.external or hunk.call)
+            and hunk.live
+            and (not hunk.decided or hunk.postponed is not None)
+        ]
+
+    async def _decided(self, call: int, event: HookEvent) -> HookAnswer | None:
+        """Have a call decided."""
+        held = await self._hold(call, event)
+        while held is None:
+            # What waits in the same lines comes first; then the call is looked at again.
+            await self._news()
+            held = await self._hold(call, event)
+        if not any(one.shown for one in held):
+            return None
+        self._agents[call] = event.agent
+        self._status.emit(AgentHeld())
+        hunks = self._files.hunks.of_call(call)
+        places = list(dict.fromkeys(hunk.path for hunk in hunks))
+        where = places[0] if len(places) == 1 else counted(len(places), "file")
+        self._status.inform(
+            f"{event.agent} is waiting to write {counted(len(hunks), 'hunk')} in {where} until you "
+            "have decided all of them."
+        )
+        while self._undecided(call):
+            await self._news()
+        return await self._settle(call, event, held)
+
+    async def _hold(self, call: int, event: HookEvent) -> list[_Held] | None:
+        """Make hunks of a call; ``None`` if it meets some that wait for a decision."""
+        from midstream.edits.agent_input import UnplacedError
+
+        plan = await asyncio.to_thread(self._plan, event)
+        await self._review.changed(await asyncio.to_thread(self._names, event, plan))
+        async with self._files.lock:
+            plan = await asyncio.to_thread(self._plan, event)
+            opened = [(file, await self._opened(event, file)) for file in plan]
+            if any(proposal.blocked(file.after or ()) for file, proposal in opened):
+                self._status.warn(
+                    f"{event.agent} wants to change lines that wait for a decision: decide those "
+                    "first."
+                )
+                return None
+            if any(proposal.base.lines != (file.before or ()) for file, proposal in opened):
+                raise UnplacedError("A file of this edit changes at this moment; read it again.")
+            held: list[_Held] = []
+            for file, proposal in opened:
+                if file.after is None:
+                    self._files.disk.may_vanish(proposal.path)
+                added = self._files.propose(proposal, file.after or (), call)
+                held.append(_Held(file, bool(added)))
+            return held
+
+    def _plan(self, event: HookEvent) -> tuple[PlannedFile, ...]:
+        """What a call does now (blocking)."""
+        from midstream.edits.agent_input import planned
+        from midstream.workspace.errors import MissingFileError
+
+        def read(name: str) -> bytes | None:
+            try:
+                return self._files.workspace.read(self._name(event, name))
+            except MissingFileError:
+                return None
+
+        return planned(event.tool, event.arguments, read)
+
+    def _name(self, event: HookEvent, path: str) -> str:
+        """A file's name here (blocking); raises for one outside of the folder."""
+        return self._files.workspace.relative(str(Path(event.cwd, path)))
+
+    def _names(self, event: HookEvent, plan: Iterable[PlannedFile]) -> list[str]:
+        return [self._name(event, file.path) for file in plan]
+
+    async def _opened(self, event: HookEvent, file: PlannedFile) -> FileProposal:
+        """The proposal of a file over what is on disk; the caller holds the lock."""
+        from midstream.edits.agent_input import UnplacedError
+        from midstream.edits.documents import SourceText
+        from midstream.workspace.errors import MissingFileError
+
+        path = await asyncio.to_thread(self._name, event, file.path)
+        try:
+            proposal = await self._files.refreshed(path)
+        except MissingFileError:
+            self._files.disk.may_vanish(path)
+            proposal = self._files.get(path)
+            if proposal is None:
+                proposal = self._files.adopt(path, SourceText((), ()), None)
+        self._files.fold(proposal, 0, 0)
+        exists = self._files.disk.digests[path] is not None
+        if exists is (file.before is None) or (not exists and proposal.base.lines):
+            raise UnplacedError(f"{file.path} was created or deleted meanwhile; look again.")
+        return proposal
+
+    def _undecided(self, call: int) -> bool:
+        """Whether a call waits for a decision that is still possible."""
+        hunks = self._files.hunks.of_call(call)
+        return any(not hunk.decided for hunk in hunks) and not _in_conflict(hunks)
+
+    async def _settle(self, call: int, event: HookEvent, held: list[_Held]) -> HookAnswer:
+        """The answer to a call whose hunks are decided."""
+        from midstream.agents.hooks import allow, deny
+        from midstream.edits.agent_input import UnplacedError, planned, rewritten
+        from midstream.pairing.review.feedback import verdict
+
+        async with self._files.lock:
+            wanted = [await self._outcome(call, event, one) for one in held]
+            hunks = self._files.hunks.of_call(call)
+            if _in_conflict(hunks):
+                raise UnplacedError(
+                    "A file of this edit was changed meanwhile; read it again, then edit it."
+                )
+            told = verdict(hunks)
+            changes = [file for file in wanted if file.before != file.after]
+            arguments = None
+            if changes and wanted != [one.file for one in held]:
+                arguments = rewritten(event.tool, event.arguments, changes)
+                before = {file.path: file.before for file in changes}
+                again = planned(event.tool, arguments, lambda path: _data(before.get(path)))
+                if sorted(again, key=_path) != sorted(changes, key=_path):
+                    raise UnplacedError(
+                        "What was kept of this edit cannot be written with this tool; nothing "
+                        "was written."
+                    )
+            self._files.answer_call(call)
+        more = self._feedback.take()
+        if not changes:
+            return deny(f"{told}\n{more}".rstrip())
+        self._writes.wrote()
+        self._feedback.note_written(hunk.id for hunk in hunks if hunk.due)
+        self._spawn(self._expire(call, event.agent))
+        told = "" if arguments is None else told
+        return allow(arguments, f"{told}\n{more}".strip())
+
+    async def _outcome(self, call: int, event: HookEvent, held: _Held) -> PlannedFile:
+        """What is to become of a file now that its hunks are decided."""
+        if not held.shown:
+            return held.file
+        _, before, after = held.file
+        proposal = await self._opened(event, held.file)
+        lines = proposal.with_call(call).lines
+        gone = not lines and (after is None or before is None)
+        now = None if before is None else proposal.base.lines
+        return held.file._replace(before=now, after=None if gone else lines)
+
+    async def _expire(self, call: int, agent: str) -> None:
+        """Give up on what an agent may write and does not."""
+        await asyncio.sleep(WRITTEN_WITHIN_S)
+        if gone := self._files.drop_call(call):
+            self._status.warn(
+                f"{agent} has not written {counted(len(gone), 'hunk')} that you accepted in "
+                f"{gone[0].path}."
+            )
+
+    async def _news(self) -> None:
+        """Wait for any event of the session."""
+        news = asyncio.Event()
+        self._waiting.add(news)
+        try:
+            await news.wait()
+        finally:
+            self._waiting.discard(news)
+
+    def _hear(self, event: SessionEvent) -> None:
+        for news in self._waiting:
+            news.set()
+        if isinstance(event, ReviewSwitched) and self._on:
+            self._spawn(self._set_listening(event.on))
+
+    async def _set_listening(self, on: bool) -> None:
+        await asyncio.to_thread(import_module, "midstream.agents.hooks")
+        from midstream.agents.hooks import HookEndpoint
+
+        async with self._switch:
+            if on and self._endpoint is None and not self._closed:
+                endpoint = HookEndpoint(self._files.workspace.root, self.answer)
+                try:
+                    await endpoint.open()
+                except UserError as error:
+                    self._status.warn(str(error))
+                    return
+                self._endpoint = endpoint
+            elif not on and self._endpoint is not None:
+                endpoint, self._endpoint = self._endpoint, None
+                await endpoint.close()
+
+
+def _in_conflict(hunks: Iterable[Hunk]) -> bool:
+    from midstream.edits.hunks import HunkState
+
+    return any(hunk.state is HunkState.CONFLICT for hunk in hunks)
+
+
+def _path(file: PlannedFile) -> str:
+    return file.path
+
+
+def _data(lines: tuple[str, ...] | None) -> bytes | None:
+    from midstream.edits.documents import join_lines
+
+    return None if lines is None else join_lines(lines).encode()

@@ -1,1 +1,0 @@
-"""Which file and lines an instruction refers to."""

@@ -1,0 +1,388 @@
+"""Review of a finished answer: notices about it, and any follow-up that it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from midstream.code.syntax import is_python
+from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
+from midstream.pairing.status import FollowUpKind
+from midstream.pairing.turn.checks import look_at, newly_broken
+from midstream.pairing.turn.modes import FollowUp
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.edits.signs import Signs
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.request.effort import Effort
+    from midstream.pairing.status import SessionStatus
+    from midstream.pairing.turn.answer import Answer
+    from midstream.pairing.turn.checks import Verdict
+    from midstream.pairing.turn.log import TurnLog
+
+LARGER_MODEL: Final = "models"
+"""The screen's action where a larger model is chosen."""
+MOST_SIGNS: Final = 2
+"""Signs that a sentence names."""
+MOST_ENDPOINTS: Final = 3
+"""Endpoints that it names."""
+MOST_MENDINGS: Final = 1
+"""How often the model is asked again for edits of one instruction that did not match."""
+
+
+class Reviewer:
+    """Reviews finished answers."""
+
+    def __init__(self, files: OpenFiles, server: ServerLink, log: TurnLog, effort: Effort) -> None:
+        self._files = files
+        self._server = server
+        self._log = log
+        self._effort = effort
+
+    async def review(self, answer: Answer) -> FollowUp | None:
+        """Post notices about an answer; the follow-up that it needs, if any."""
+        reply, status = answer.reply, self._log.status
+        if answer.hunk_ids and _withheld(answer, self._server, status):
+            return None
+        if reply.failures:
+            answer.turn.failures = tuple(failure.words for failure in reply.failures)
+            if answer.attempts(FollowUpKind.MISPLACED) < MOST_MENDINGS:
+                return _mend(answer)
+            errors = [failure.error.message for failure in reply.failures]
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            status.warn(f"An edit did not match the file: {errors[0]}{more}")
+        if reply.problems:
+            status.warn(f"Look closely at this answer: {reply.problems[0].message}.")
+        for path in answer.paths:
+            if broken := await newly_broken(self._files[path]):
+                status.warn(f"With all of these changes {path} does not parse ({broken}).")
+        checked = self._effort.checks and answer.given is None
+        if checked and (follow_up := await self._check(answer)) is not None:
+            return follow_up
+        if not answer.hunk_ids and not reply.failures:
+            tell_unchanged(answer, self._server, status)
+        else:
+            same = tell_same(answer, self._log.hunks, self._server, status)
+            tell_doubt(answer, self._server, status, aloud=not same)
+        return None
+
+    async def _check(self, answer: Answer) -> FollowUp | None:
+        """Check an answer; the correction of one that has an error."""
+        from midstream.edits.proposal import Overlay
+
+        first = answer.reason.verdict if answer.reason is not None else None
+        files = [self._files[path] for path in answer.mode.checked_paths(answer.paths)]
+        if not files or (first is not None and answer.mode.segment is None):
+            return None  # A correction of edits was checked before it was shown.
+        before = {proposal.path: proposal.base.lines for proposal in files}
+        after = {proposal.path: Overlay(proposal).source.lines for proposal in files}
+        verdict = await look_at(before, after)
+        if first is not None:
+            self._compare(answer, first, verdict)
+            return None
+        if verdict.clean:
+            answer.turn.tried = f"1 pass, checked: {verdict.words}"
+            return None
+        notice = f"The checks found an error ({verdict.words}). Asking the model once to fix it."
+        return replace(answer.mode.correct(answer.turn, verdict), notice=notice)
+
+    def _compare(self, answer: Answer, first: Verdict, verdict: Verdict) -> None:
+        """Tell whether the correction of a region helped; one that did not is taken back."""
+        better = verdict.rank < first.rank
+        said = "helped" if better else "did not help"
+        answer.turn.tried = (
+            f"2 passes: the first {first.words}; its correction {said} ({verdict.words})"
+        )
+        if not better and answer.mode.withdraw(answer.reply):
+            answer.turn.tried += ", so the first stands"
+        self._log.status.inform(f"{answer.turn.tried}.")
+
+
+def _mend(answer: Answer) -> FollowUp:
+    """Ask once more for the edits that did not match, saying why."""
+    failures = answer.reply.failures
+    count = len(failures)
+    return FollowUp(
+        FollowUpKind.MISPLACED,
+        answer.turn.instruction,
+        answer.reply.outcome(answer.mode.edit_format).message(),
+        f"corrects {count} edit{'s' * (count != 1)} that did not match",
+        notice=(
+            f"{count} edit{'s' * (count != 1)} did not match the file "
+            f"({failures[0].error.message}). Asking the model once to fix "
+            f"{'them' if count != 1 else 'it'}."
+        ),
+    )
+
+
+# Remarks
+
+
+def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) -> None:
+    """Report an answer that changes nothing."""
+    turn = answer.turn
+    what = answer.mode.subject(turn)
+    out = way_out(server.others, implied=turn.implied)
+    if missing := missing_names(turn.instruction, answer.mode.old_lines):
+        status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
+    elif old := find_mentions(turn.instruction).renamed:
+        status.warn(
+            f"{_writer(answer, server)} did not change {what}, and `{old}` is still there: "
+            f"{'' if turn.implied else 'change it by hand, '}{out}",
+            LARGER_MODEL,
+        )
+    elif server.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
+        confidence = answer.confidence.get(answer.text)
+        gave_up = confidence is not None and confidence.gave_up
+        beyond = (turn.answered_by or server.model_name or "the model") if gave_up else ""
+        status.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
+    else:
+        status.inform(unchanged(what))
+
+
+def tell_same(
+    answer: Answer, hunks: Iterable[Hunk], server: ServerLink, status: SessionStatus
+) -> bool:
+    """Report an answer that only repeats earlier proposals; returns whether it does."""
+    said = repeated(answer, hunks)
+    if said:
+        out = way_out(server.others, implied=answer.turn.implied)
+        status.inform(f"The same again: {said}; {out}", LARGER_MODEL)
+    return bool(said)
+
+
+def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
+    """What an answer repeats, in words: hunks that are open already, or ones that were rejected.
+
+    Args:
+        answer: It is complete and has hunks.
+        hunks: Every hunk of the session.
+    """
+    mode, turn = answer.mode, answer.turn
+    if mode.before is not None and mode.new_text == mode.before:
+        return f"{turn.place} of {turn.path} came back with the same hunks as before"
+    mine = set(answer.hunk_ids)
+    here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
+    down = {(h.path, h.start, h.old, h.new) for h in hunks if h.state == "rejected"}
+    return "the model made the change that you rejected" if here and here <= down else ""
+
+
+def tell_doubt(
+    answer: Answer, server: ServerLink, status: SessionStatus, *, aloud: bool = True
+) -> None:
+    """Report an answer that the model is unsure of, and note its hunks in the turn.
+
+    Args:
+        answer: It is complete and has hunks.
+        server: Who wrote it.
+        status: Where the notice is posted.
+        aloud: Whether a notice is posted; the turn is marked either way.
+    """
+    from midstream.edits.signs import overwritten, read_signs, strangers, vanished
+
+    confidence, turn = answer.confidence.get(answer.text), answer.turn
+    new_text = answer.mode.new_text
+    if new_text is None:
+        return
+    if turn.unsure:  # It was doubtful before it was written.
+        turn.doubted = tuple(answer.hunk_ids)
+        status.warn(turn.unsure)
+        return
+    wrong = _slips(answer)
+    if confidence is None:
+        if wrong:
+            out = way_out(server.others, implied=turn.implied)
+            what = f"it {joined(wrong[:MOST_SIGNS])}"
+            turn.unsure = elsewise(_writer(answer, server), what, out)
+            turn.doubted = tuple(answer.hunk_ids)
+            if aloud:
+                status.warn(turn.unsure, LARGER_MODEL)
+        return
+    turn.confidence = round(confidence.probability, 3)
+    turn.answered_by = confidence.model or turn.answered_by  # Of several candidates this one won.
+    wrote = frozenset(re.findall(r"\w+", new_text))
+    ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
+    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+    python = is_python(turn.path)
+    gone = vanished(turn.instruction, before, new_text) if python else ()
+    twice = overwritten(before, new_text) if python else ()
+    signs = read_signs(turn.instruction, before, new_text, python=python)
+    # The kept lines and the lines after them answer two different instructions.
+    torn = () if turn.redirected_from is None else signs.unbound
+    if not (confidence.unsure or ignored or gone or twice or torn or wrong):
+        return
+    odd = ()
+    if python and not signs.broken:
+        file = "\n".join(answer.mode.proposal.base.lines)
+        odd = strangers(turn.instruction, file, new_text)
+    seen = [*wrong, *seen_in(signs, gone, odd)]
+    if twice:
+        seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
+    out = way_out(server.others, implied=turn.implied)
+    about = f"its change of {turn.path}" if turn.background else "this one"
+    if ignored:
+        are = "is" if len(ignored[:2]) == 1 else "are"
+        what = f"{_quoted(ignored)} {are} nowhere in its answer"
+        turn.unsure = elsewise(_writer(answer, server), what, out)
+    elif twice and not gone and not confidence.unsure:
+        turn.unsure = (
+            f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
+            "name, too. Look closely."
+        )
+    elif torn and not gone and not confidence.unsure:
+        are = "is" if len(torn[:2]) == 1 else "are"
+        turn.unsure = (
+            f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
+            f"still used and no longer defined. Look closely, {out}"
+        )
+    elif not confidence.unsure:
+        what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
+        turn.unsure = elsewise(_writer(answer, server), what, out)
+    else:
+        turn.unsure = unsure_of(_writer(answer, server), seen, out, about)
+    turn.doubted = tuple(answer.hunk_ids)
+    if aloud:
+        status.warn(turn.unsure, LARGER_MODEL)
+
+
+def _writer(answer: Answer, server: ServerLink) -> str:
+    """The name of the model that wrote an answer, for the beginning of a sentence."""
+    return answer.turn.answered_by or server.name_or_the_model
+
+
+def _slips(answer: Answer) -> list[str]:
+    """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
+    from midstream.edits.slips import slips
+
+    new_text = answer.mode.new_text
+    if new_text is None or answer.given is not None or not is_python(answer.turn.path):
+        return []
+    known = "\n".join(answer.mode.proposal.base.lines)
+    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+    return slips(answer.turn.instruction, before, new_text, known)
+
+
+def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool:
+    """Take an answer back that is nonsense, and say so; not if part of it is decided."""
+    from midstream.edits.slips import nonsense
+
+    mode, turn = answer.mode, answer.turn
+    if mode.new_text is None or answer.given is not None or not is_python(turn.path):
+        return False
+    known = "\n".join(mode.proposal.base.lines)
+    before = "".join(f"{line}\n" for line in mode.old_lines)
+    why = nonsense(turn.instruction, before, mode.new_text, known)
+    if not why or not mode.withdraw(answer.reply):
+        return False
+    out = way_out(server.others, implied=turn.implied)
+    status.warn(
+        f"Nothing is proposed: {_writer(answer, server)} {why}. {out[0].upper()}{out[1:]}",
+        LARGER_MODEL,
+    )
+    return True
+
+
+def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
+    """What to do about an answer that is not what was meant; ends with the larger model.
+
+    Args:
+        endpoints: Configured endpoints that could do it.
+        implied: Whether the session wrote the instruction itself.
+    """
+    named = ", ".join(endpoints[:MOST_ENDPOINTS])
+    first = "change it by hand, ask there in your own words" if implied else "say it in other words"
+    return f"{first}, or ask a larger model{f': {named}' if named else ''}."
+
+
+def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one") -> str:
+    """The sentence about an answer that the model is unsure of.
+
+    Args:
+        model: Its name.
+        seen: What speaks against the answer, as sentences without their "it", the worst first.
+        out: What to do about it, see ``way_out``.
+        about: Which answer it is.
+    """
+    what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it was uncertain while writing"
+    return f"{model} is unsure about {about}: {what}. Look closely, {out}"
+
+
+def elsewise(model: str, what: str, out: str) -> str:
+    """The sentence about an answer that is not what was asked for, as its text shows."""
+    return f"{model} did something else: {what}. Look closely, {out}"
+
+
+def unchanged(what: str) -> str:
+    """The sentence about an answer that changes nothing; ``what`` it left as it is."""
+    return f"Nothing to change: the model returned {what} {_as_before(what)}."
+
+
+def unchanged_by_edit_model(what: str, beyond: str, out: str) -> str:
+    """The same of an edit model, which leaves alone what it does not understand as well.
+
+    Args:
+        what: What it left as it is.
+        beyond: Its name, if it took the request to be beyond it.
+        out: What to do about it, see ``way_out``.
+    """
+    if not beyond:
+        return f"{unchanged(what)} If something should change, {out}"
+    said = f"Nothing was changed: this looks beyond {beyond}, which left {what} {_as_before(what)}."
+    return f"{said} {out[0].upper()}{out[1:]}"
+
+
+def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:
+    """Evidence against a rewrite, as sentences without their subject "it", worst first.
+
+    Args:
+        signs: What its lines show.
+        gone: Functions that it no longer defines and the instruction does not mention.
+        odd: Names that neither the file nor the instruction has.
+    """
+    found: list[str] = []
+    if signs.broken:
+        found.append("wrote invalid Python")
+    if signs.missing:
+        found.append(f"left out {_quoted(signs.missing)}")
+    if signs.lost:
+        found.append(f"took {_counted(signs.lost)} away")
+    if signs.unbound:
+        them = "it" if len(signs.unbound) == 1 else "them"
+        found.append(f"still uses {_quoted(signs.unbound)} and no longer defines {them}")
+    if gone:
+        found.append(f"no longer defines {_quoted(gone)}")
+    if odd:
+        found.append(f"wrote {_quoted(odd)} out of nowhere")
+    if signs.deleted:
+        found.append(f"deleted {signs.deleted} line{'s' * (signs.deleted != 1)}")
+    if signs.untouched:
+        found.append(f"never touched {_quoted(signs.untouched)}")
+    if signs.borrowed:
+        one = len(signs.borrowed) == 1
+        found.append(
+            f"took the word{'' if one else 's'} {_quoted(signs.borrowed)} for "
+            f"{'a name' if one else 'names'}"
+        )
+    return found
+
+
+def _as_before(what: str) -> str:
+    return "as they are" if what.startswith("lines ") else "as it is"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts with commas and one ``and``."""
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return joined([f"`{name}`" for name in names[:2]])
+
+
+def _counted(kinds: Sequence[str]) -> str:
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    return joined([f"{n} {kind}{'s' * (n != 1)}" for kind, n in counts.items()])

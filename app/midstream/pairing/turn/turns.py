@@ -1,0 +1,532 @@
+"""The turns of a session: instruct, redirect, stop or queue, and the instructions so far.
+
+This module puts the turn together from its parts: ``request`` (what is sent), ``turn`` (the
+coroutine that runs turns, and what it needs).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, overload
+
+from midstream.errors import UserError
+from midstream.pairing.chat.chat import Chat
+from midstream.pairing.chat.plan import Plan
+from midstream.pairing.chat.tools import ReadOnlyTools
+from midstream.pairing.request.builder import (
+    Conversation,
+    Question,
+    RequestBuilder,
+    Scope,
+)
+from midstream.pairing.request.context import Context
+from midstream.pairing.request.effort import Effort
+from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
+from midstream.pairing.turn.doubt import Doubts
+from midstream.pairing.turn.factory import AnswerFactory
+from midstream.pairing.turn.finished import Reviewer
+from midstream.pairing.turn.log import TurnLog
+from midstream.pairing.turn.modes import RegionMode
+from midstream.pairing.turn.reply_files import DryRunFiles
+from midstream.pairing.turn.responses import ResponseReader
+from midstream.pairing.turn.runner import NoTurnError, TurnRunner
+from midstream.pairing.turn.writer import AnswerWriter
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.chat.code_blocks import CodeBlock
+    from midstream.pairing.chat.entries import Entry
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.guard import Guard, GuardStop
+    from midstream.pairing.journal.entries import PlanEntry
+    from midstream.pairing.journal.journal import SessionJournal
+    from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.pairing.turn.answer import Answer
+    from midstream.settings import Settings
+
+
+class Turns(Sequence[Turn]):
+    """All turns, oldest first, and the means to begin and end them.
+
+    Attributes:
+        chat: Questions to the model, which are answered in words.
+        queued: Instructions that run when the current turn ends.
+        background_may_begin: Set unless an instruction of the user is being prepared.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        turns: list[Turn],
+        said: Sequence[Entry],
+        plan: PlanEntry | None,
+        files: OpenFiles,
+        server: ServerLink,
+        status: SessionStatus,
+        journal: SessionJournal,
+        guard: Guard,
+        spawn: Spawn,
+    ) -> None:
+        self.queued: list[str] = []
+        self.background_may_begin = asyncio.Event()
+        self.background_may_begin.set()
+        self._files = files
+        self._server = server
+        self._status = status
+        self._spawn = spawn
+        self._closed = False
+        log = self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
+        self._doubts = Doubts(turns, files.hunks)
+        self._effort = Effort(settings.effort, server, status)
+        self._builder = RequestBuilder(
+            files,
+            server,
+            project_instructions=settings.project_instructions,
+            related_code=settings.related_code,
+        )
+        self.chat = Chat(
+            files.workspace,
+            self._builder,
+            server,
+            self._effort,
+            status,
+            journal,
+            spawn,
+            Plan.of(plan, turns, files.hunks, status, journal),
+            said,
+            offers_tools=settings.tools != "off",
+        )
+        self._builder.conversation = lambda: self.chat.recent
+        self._answers = AnswerFactory(files, server, self._builder, log, guard)
+        looking = None
+        if settings.tools == "always":
+            tools = ReadOnlyTools(files.workspace, self._builder.allowed, what="instruction")
+            looking = self.chat.looking(tools)
+        responses = ResponseReader(server, log, guard, looking)
+        writer = AnswerWriter(
+            self._effort, responses, log, DryRunFiles(files), settings.check_command
+        )
+        reviewer = Reviewer(files, server, log, self._effort)
+        self._runner = TurnRunner(log, self._answers, writer, reviewer, guard)
+        self._ahead = ReadAhead(self._builder, files, server, log, self._effort)
+
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Turn]: ...
+    def __getitem__(self, index: int | slice) -> Turn | list[Turn]:
+        """A turn, by its position."""
+        return self._log.turns[index]
+
+    def __iter__(self) -> Iterator[Turn]:
+        """All turns, oldest first."""
+        return iter(self._log.turns)
+
+    def __len__(self) -> int:
+        """How many turns there were."""
+        return len(self._log.turns)
+
+    # Asking
+
+    async def instruct(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Turn:
+        """Ask for a change; returns when the request is on its way.
+
+        Args:
+            text: The instruction; ``@path`` in it sends that file along.
+            path: The file it is about; without it the instruction must name a symbol or a file.
+            cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks
+                included, others not).
+            selection: 0-based half-open range of such lines that overrides the search.
+
+        Raises:
+            TargetUnclearError: The message is a question with candidates.
+            NeedsConsentError: A file that would be sent may hold secrets; ``allow`` it, or not.
+            UnknownFileError: A name with ``@`` is not a file.
+            UserError: A turn is running, the file or the region does not fit the model, or no
+                model can be reached.
+        """
+        return await self._begin(Question(text, path, cursor, selection))
+
+    async def propose(
+        self, block: CodeBlock, *, path: str | None, cursor: int | None = None
+    ) -> Turn:
+        """Make hunks of code that the conversation shows; returns when they are on their way.
+
+        Args:
+            block: The code.  If it does not say where it goes, the model is asked to put it in.
+            path: The file that the user looks at, for code that names no file.
+            cursor: 0-based line of the cursor in it.
+
+        Raises:
+            UserError: As ``instruct``, or the file has this code already.
+        """
+        await self._server.ready()  # Whether the model finds places is not known before.
+        text = "put in the code that was shown"
+        home = path or (self.last.path if self.last is not None else None)
+        known = block.text if block.is_patch else await self._edits_of(block, home)
+        if known is None:
+            await self._server.ready()  # it is to find the place, if it can
+            asked = f"Put this code, which you showed before, where it belongs:\n{block.text}"
+            here = cursor if block.path in ("", home) else None
+            return await self._begin(Question(text, block.path or home, here, asked=asked))
+        if home is None:
+            home = next(iter(await asyncio.to_thread(self._files.workspace.files)), None)
+        return await self._begin(Question(text, home, known=known, known_format="search-replace"))
+
+    async def _edits_of(self, block: CodeBlock, home: str | None) -> str | None:
+        """The edits that a block of code stands for, ``None`` if it does not say."""
+        from midstream.edits.proposal import Overlay
+        from midstream.pairing.chat.code_blocks import as_edits, as_new_file
+
+        workspace = self._files.workspace
+        if block.path:
+            path = await asyncio.to_thread(workspace.relative, block.path)
+            if not await asyncio.to_thread((workspace.root / path).exists):
+                return as_new_file(replace(block, path=path))
+            home = path
+        if home is None:
+            return None
+        async with self._files.lock:
+            proposal = await self._files.refreshed(home)
+        lines = list(Overlay(proposal).source.lines)
+        if block.text.splitlines() == lines:
+            raise UserError(f"{home} has this code already.")
+        return as_edits(block, lines, home)
+
+    async def _begin(self, question: Question) -> Turn:
+        self.background_may_begin.clear()
+        try:
+            if self.in_background:
+                await self._runner.stop()
+            return await self._runner.instruct(question)
+        finally:
+            self.background_may_begin.set()
+
+    async def run_in_background(self, question: Question) -> Turn:
+        """Run a turn that the user has not asked for to its end; raises as ``instruct``."""
+        turn = await self._runner.instruct(question)
+        await self._runner.finished()
+        return turn
+
+    async def preview(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Context:
+        """What would be sent with an instruction, and its size; sends nothing.
+
+        The ``summary`` of the result fits a line, its ``budget`` also says what is missing.
+        Arguments and errors are those of ``instruct``.
+        """
+        if self._status.state is SessionState.STARTING:  # The context depends on the model.
+            with contextlib.suppress(UserError):
+                await self._server.ready()
+        return await self._answers.preview(Question(text, path, cursor, selection))
+
+    async def look_around(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        selection: tuple[int, int] | None = None,
+        seconds: float,
+    ) -> None:
+        """Look for the related code of a place where no preview has begun that before.
+
+        Args:
+            text: What is about to be sent.
+            path: The file that it is about.
+            selection: 0-based half-open range of lines.
+            seconds: To wait at most; what is not known by then does not go along.
+
+        Raises:
+            UserError: The file cannot be read.
+        """
+        await self._builder.look_around(Question(text, path, None, selection))
+        await self.related_found(seconds)
+
+    async def related_found(self, seconds: float | None = None) -> bool:
+        """Wait until the related code of the last preview is known; whether that was to wait for.
+
+        Args:
+            seconds: To wait at most.
+        """
+        related = self._builder.related
+        return related is not None and await related.settled(seconds)
+
+    def take_failures(self, source: Callable[[], str]) -> None:
+        """``@error`` sends what ``source`` returns."""
+        self._builder.failure = source
+
+    async def aim(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Scope:
+        """The file and the lines that an instruction would go to; sends nothing.
+
+        Arguments and errors are those of ``instruct``.
+        """
+        return await self._answers.aim(Question(text, path, cursor, selection))
+
+    async def read_ahead(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> None:
+        """Have our own server prefill what ``instruct`` or ``redirect`` would send.
+
+        Called while the user types, so that the answer begins sooner.  Nothing is decided or
+        reported; errors show when the text is sent.  Arguments are those of ``instruct``.
+        """
+        if not self._closed and not self._runner.preparing:
+            await self._ahead.read(Question(text, path, cursor, selection))
+
+    def allow(self, *paths: str) -> None:
+        """Let these files, which may hold secrets, be sent for the rest of the session."""
+        self._builder.allowed.update(map(self._files.workspace.relative, paths))
+
+    @property
+    def effort(self) -> str:
+        """The effort per answer: ``auto``, ``low``, ``medium``, ``high`` or ``xhigh``.
+
+        Setting another value raises ``UsageError``.
+        """
+        return self._effort.level
+
+    @effort.setter
+    def effort(self, level: str) -> None:
+        self._effort.level = level
+
+    async def redirect(self, text: str) -> Turn:
+        """Stop, keep what was written, and continue with a new instruction in the same region.
+
+        Raises:
+            UserError: No turn is running, or the model cannot be reached any more.
+        """
+        return await self._runner.redirect(text)
+
+    async def redirect_or_instruct(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        cursor: int | None = None,
+        selection: tuple[int, int] | None = None,
+    ) -> Turn:
+        """Redirect the answer that is being written; if it has just ended, ask for a change.
+
+        A complete answer is looked at before the session is ready again.  Who sends a redirect in
+        that moment still saw it being written.  Arguments and errors are those of ``instruct``; an
+        answer that was stopped or has failed is not followed up.
+        """
+        last = self.last
+        try:
+            return await self._runner.redirect(text)
+        except NoTurnError:
+            if last is None or last.status is not TurnStatus.DONE:
+                raise
+        return await self.instruct(text, path=path, cursor=cursor, selection=selection)
+
+    async def stop(self) -> None:
+        """Stop the model now: complete lines stay decidable, the rest of the file stays as it is.
+
+        What a screen shows is frozen when this is called; it returns when the server has stopped.
+        Queued instructions wait for the end of the next turn; background tasks are dropped.
+        """
+        self._status.emit(StopRequested())
+        await self._runner.stop()
+
+    def report(self, stop: GuardStop) -> None:
+        """Take what the guard found in an answer, which ends with it."""
+        self._runner.report(stop)
+
+    async def finished(self) -> None:
+        """Wait until no turn runs, queued ones that follow included."""
+        await self._runner.finished()
+
+    # The queue
+
+    def queue(self, text: str) -> None:
+        """Run ``text`` on the current file when the turn ends, or at once if none runs."""
+        self.queued.append(text)
+        self._status.touch()
+        if not self._runner.busy:
+            self._run_next()
+
+    def fetch_queued(self) -> str:
+        """Take the next instruction out of the queue, ``""`` if it is empty."""
+        self._status.touch()
+        return self.queued.pop(0) if self.queued else ""
+
+    def _ended(self, turn: Turn) -> None:
+        if turn.status is TurnStatus.DONE:
+            self._run_next()
+
+    def _run_next(self) -> None:
+        if self.queued and not self._closed:
+            self._spawn(self._instruct_queued())
+
+    async def _instruct_queued(self) -> None:
+        if not self.queued or self._runner.busy:
+            return
+        text = self.queued.pop(0)
+        last = self.last
+        try:
+            await self.instruct(
+                text,
+                path=None if last is None else last.path,
+                cursor=None if last is None else last.start,
+            )
+        except UserError as error:
+            self._status.fail(f'"{text[:60]}" did not run: {error}')
+            self._run_next()
+
+    # What a screen shows
+
+    @property
+    def last(self) -> Turn | None:
+        """The running or last turn."""
+        return self[-1] if self else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an instruction is being prepared or answered."""
+        return self._runner.busy
+
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is being written."""
+        return self._runner.streaming
+
+    @property
+    def in_background(self) -> bool:
+        """Whether the running turn is a background task."""
+        last = self.last
+        return last is not None and last.running and last.background
+
+    @property
+    def context(self) -> Context:
+        """The context sent with the last instruction."""
+        return self._answers.context
+
+    @property
+    def trying(self) -> tuple[int, int] | None:
+        """The candidate that is being written and how many there will be, else ``None``."""
+        return self._effort.trying
+
+    @property
+    def writing(self) -> tuple[str, int] | None:
+        """File and base line at which the model is writing, else ``None``."""
+        return self._runner.writing
+
+    def doubts(self, hunk: Hunk) -> bool:
+        """Whether a hunk is flagged: it is of a doubtful answer, or repeats one of such."""
+        return self._doubts.about(hunk)
+
+    async def stop_for_good(self) -> None:
+        """Stop the model and forget the queue; the guard may still read what was written."""
+        self._closed = True
+        self.queued.clear()
+        await self._runner.stop()
+
+    async def close(self) -> None:
+        """End the coroutine that runs turns."""
+        await self._runner.close()
+        if self._builder.related is not None:
+            await self._builder.related.close()
+
+
+class ReadAhead:
+    """Has the server prefill what would be asked, while an instruction is typed.
+
+    Most of the request is known before Enter, so the first token comes sooner.  Nothing begins
+    here, and nothing is reported; errors in an instruction are reported when it is sent.  Only a
+    server of our own on this machine is asked: others charge for what they read, and unsent text
+    stays here.
+    """
+
+    def __init__(
+        self,
+        builder: RequestBuilder,
+        files: OpenFiles,
+        server: ServerLink,
+        log: TurnLog,
+        effort: Effort,
+    ) -> None:
+        self._builder = builder
+        self._files = files
+        self._server = server
+        self._log = log
+        self._effort = effort
+        self._last: Conversation | None = None
+
+    async def read(self, question: Question) -> None:
+        """Prefill what would be sent if the user pressed Enter now.
+
+        Without words that is the region, where the model reads it before the instruction.
+        """
+        client = self._server.reader
+        if client is None or self._effort.candidates:
+            return
+        answer = self._log.current
+        # A background turn gives way to an instruction and is not redirected.
+        redirects = answer is not None and answer.live and not answer.turn.background
+        region_only = self._server.model_info.reads_region_first and not redirects
+        if not question.text.strip() and not region_only:
+            return
+        try:
+            if answer is not None and redirects:
+                conversation = self._redirect(answer, question.text.strip())
+            else:
+                conversation = await self._request(question)
+            if conversation is None or conversation == self._last:
+                return
+            self._last = conversation
+            await client.read_ahead(
+                messages=conversation.messages, instructions=conversation.system
+            )
+        except UserError:
+            self._last = None  # The error is reported on Enter.
+
+    async def _request(self, question: Question) -> Conversation:
+        last = self._log.turns[-1].path if self._log.turns else None
+        path = await self._builder.find_path(question, last)
+        async with self._files.lock:
+            scope = await self._builder.locate(path, question)
+            context = await self._builder.context(scope, question)
+            with self._builder.rehearsal():
+                self._builder.start_conversation()
+                return self._builder.request(scope, question, context).conversation
+
+    def _redirect(self, answer: Answer, said: str) -> Conversation | None:
+        """A redirect after the lines that are complete by now.
+
+        ``None`` for a chat model: it has read all but the new words, and would be held up.
+        """
+        mode, exchange = answer.mode, answer.exchange
+        if not (isinstance(mode, RegionMode) and mode.is_open) or self._server.model_info.is_chat:
+            return None
+        with self._builder.rehearsal():
+            follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, self._builder)
+            return mode.conversation(exchange, follow_up, self._builder)

@@ -1,0 +1,187 @@
+"""Plans: steps as models write them, carried out as instructions, ticked off by decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.pairing.chat.plan import LONGEST_STEP, MOST_STEPS, StepState, steps_of, written_steps
+from midstream.pairing.journal.journal import earlier_sessions
+from midstream.pairing.request.kinds import question_of, wish_of
+from midstream.pairing.session import PairingSession
+from tests.helpers.hosted import Hosted
+
+SHOP = "def total(rows):\n    return sum(rows)\n\n\ndef names(rows):\n    return list(rows)\n"
+PLAN = "Sure:\n\n1. **total**: skip None\n   - in shop.py\n2. names: sort them\n\nShall I begin?"
+SECRET = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
+STEPS = ["total: skip None in shop.py", "names: sort them"]
+TOTAL = (
+    "shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n"
+    "    return sum(row for row in rows if row is not None)\n>>>>>>> REPLACE\n"
+)
+NAMES = (
+    "shop.py\n<<<<<<< SEARCH\n    return list(rows)\n=======\n"
+    "    return sorted(rows)\n>>>>>>> REPLACE\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "steps"),
+    [
+        (PLAN, STEPS),
+        ("1) one\n2) two", ["one", "two"]),
+        ("**1.** one\n**2.** two", ["one", "two"]),
+        ("### 1. One\n\n   more\n\n### Step 2: Two", ["One more", "Two"]),
+        ("Step 1: one\nStep 2: two", ["one", "two"]),
+        ("- [ ] one\n- [x] two", ["one", "two"]),
+        ("1. one\n   1. a\n   2. b\n2. two", ["one a b", "two"]),
+        ("1. one\ngoes on\n\nunrelated\n2. two", ["one goes on", "two"]),
+        ("1. one\n```python\n2. not a step\n```\n2. two", ["one", "two"]),
+        ("There is nothing to plan.", []),
+        ("", []),
+    ],
+)
+def test_steps_as_models_write_them(said: str, steps: list[str]) -> None:
+    assert steps_of(said) == steps
+
+
+@given(st.text())
+def test_any_text_gives_steps_of_one_line(said: str) -> None:
+    steps = steps_of(said)
+    assert len(steps) <= MOST_STEPS
+    assert all(step.strip() and len(step) <= LONGEST_STEP for step in steps)
+    assert all(len(step.splitlines()) == 1 for step in steps)
+
+
+@given(
+    st.lists(st.from_regex(r"[a-z]+( [a-z0-9_.()]+){0,6}", fullmatch=True), min_size=1, max_size=9)
+)
+def test_an_edited_plan_is_read_as_it_was_written(steps: list[str]) -> None:
+    text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    assert steps_of(text) == written_steps(text) == steps
+
+
+def test_a_wish_is_no_list_and_no_question() -> None:
+    assert wish_of("plan: add a cache") == "add a cache"
+    assert wish_of(" Plan:\n1. a") == "1. a"
+    assert wish_of("plan the release") == wish_of("plan:") == ""
+    assert question_of("plan: why not a cache?") == ""
+    assert written_steps("add a cache") == []
+    assert written_steps("1. a\nand then?") == []
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "shop.py").write_text(SHOP)
+    return tmp_path / "work"
+
+
+def answer(hosted: Hosted, text: str) -> None:
+    hosted.say(text)
+    hosted.end()
+
+
+async def carry_out(session: PairingSession, hosted: Hosted, text: str) -> None:
+    answer(hosted, text)
+    await session.turns.instruct(session.chat.steps.next, path="shop.py", cursor=0)
+    await session.turns.finished()
+
+
+async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            answer(hosted, PLAN)
+            await session.chat.ask("make it robust", path="shop.py", plan=True)
+            await session.chat.finished()
+            plan = session.chat.steps
+            assert [step.text for step in plan.steps] == STEPS
+            assert "Write no code" in str(hosted.creates[-1]["instructions"])
+            assert "2 steps" in session.status.notices[-1].text
+            assert (root / "shop.py").read_text() == SHOP
+
+            await carry_out(session, hosted, TOTAL)
+            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+            assert "1. total: skip None in shop.py" in str(hosted.creates[-1]["input"])
+            (hunk,) = session.hunks.undecided()
+            await session.files.accept(hunk.id)
+            assert plan.states() == [StepState.DONE, StepState.OPEN]
+            assert session.status.notices[-1].action == "plan.next"
+            assert await session.files.undo()
+            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+            assert await session.files.redo()
+
+            await carry_out(session, hosted, NAMES)
+            assert "(done)" in str(hosted.creates[-1]["input"])
+            (hunk,) = session.hunks.undecided()
+            await session.files.reject(hunk.id)
+            assert plan.states() == [StepState.DONE, StepState.NOTHING]
+            assert plan.next == ""
+            assert "return sorted" not in (root / "shop.py").read_text()
+
+
+async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            session.chat.steps.replace(STEPS)
+            await carry_out(session, hosted, TOTAL)
+            (hunk,) = session.hunks.undecided()
+            await session.files.accept(hunk.id)
+            session.chat.steps.replace([STEPS[1], f"names: use {SECRET}", STEPS[0]])
+            expected = [StepState.OPEN, StepState.OPEN, StepState.DONE]
+            assert session.chat.steps.states() == expected
+        (earlier,) = earlier_sessions(root)
+        assert SECRET[8:] not in earlier.path.read_text()
+        async with await PairingSession.open(
+            root, settings=settings, watch=False, resume=earlier.path
+        ) as session:
+            assert session.chat.steps.states() == expected
+            assert session.chat.plan is not None
+            await session.chat.clear()
+            assert session.chat.plan is None
+        async with await PairingSession.open(
+            root, settings=settings, watch=False, resume=earlier.path
+        ) as session:
+            assert not session.chat.steps
+
+
+async def test_an_answer_without_steps_is_no_plan(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            session.chat.steps.replace(STEPS)
+            answer(hosted, "I cannot plan this.")
+            await session.chat.ask("everything", path="shop.py", plan=True)
+            await session.chat.finished()
+            assert "no numbered steps" in str(session.chat.entries[-1])
+            assert [step.text for step in session.chat.steps.steps] == STEPS
+
+
+async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            plan = session.chat.steps
+            plan.replace(STEPS)
+            answer(
+                hosted,
+                "shop.py\n<<<<<<< SEARCH\ndef total(rows):\n    return sum(rows)\n=======\n"
+                "def total(items):\n    return sum(items)\n>>>>>>> REPLACE\n",
+            )
+            await session.turns.instruct(plan.next, path="shop.py", cursor=0)
+            await session.turns.finished()
+            (hunk,) = session.hunks.undecided()
+            first, second = await session.files.split(hunk.id, [(1, 1)])
+            await session.files.accept(first)
+            assert plan.states()[0] is StepState.BEGUN
+            await session.files.reject(second)
+            assert plan.states()[0] is StepState.DONE

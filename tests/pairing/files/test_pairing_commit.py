@@ -1,0 +1,289 @@
+"""What was accepted goes into git, over any number of decisions about the same lines."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from midstream.edits.hunks import HunkState
+from midstream.pairing.files import put_backs
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from midstream.workspace.errors import GitError
+from midstream.workspace.journal import Journal
+from tests.helpers.pairing import git, make_repo
+from tests.helpers.property import examples
+
+TEXT = "x = 1\n\n\n\n\n\n\n\ny = 1\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", {"run.py": TEXT})
+
+
+@pytest.fixture(autouse=True)
+def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program is done as soon as it has written."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+
+
+async def _opened(
+    root: Path, endpoint: Endpoint, *, review: bool, resume: Journal | None = None
+) -> PairingSession:
+    session = await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, watch=False, resume=resume
+    )
+    if review:
+        await session.review.start(since_commit=True)
+    return session
+
+
+async def _proposed(session: PairingSession, line: int, new: str, lines: int = 1) -> int:
+    """A new hunk: written by another program in a review, streamed by a model otherwise."""
+    if session.files.reviewing:
+        place = session.root / "run.py"
+        text = place.read_text().splitlines(keepends=True)
+        text[line : line + lines] = [new] if new else []
+        place.write_text("".join(text))
+        await session.review.changed({"run.py"})
+    else:
+        proposal = await session.files.open_text("run.py")
+        proposal.begin(line, line + lines)
+        proposal.feed(new)
+        proposal.finish()
+    (hunk,) = session.hunks.undecided()
+    return hunk.id
+
+
+def _index(root: Path) -> str:
+    return git(root, "show", ":run.py")
+
+
+@pytest.mark.parametrize("between", ["nothing", "stage", "commit"])
+@pytest.mark.parametrize("review", [True, False])
+async def test_the_same_line_is_accepted_twice(
+    root: Path, endpoint: Endpoint, review: bool, between: str
+) -> None:
+    session = await _opened(root, endpoint, review=review)
+    async with session:
+        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        if between != "nothing":
+            await session.commit.stage("run.py")
+        if between == "commit":
+            await session.commit.commit("Two")
+            await session.review.changed({"run.py"})
+        before = _index(root)
+        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        (change,) = (await session.commit.look()).files
+        assert change.state == ("partly" if between == "stage" else "unstaged"), change.trouble
+        await session.commit.stage("run.py")
+        assert _index(root) == TEXT.replace("x = 1", "x = 3")
+        assert git(root, "diff") == ""
+        await session.commit.unstage("run.py")
+        assert _index(root) == (before if between == "commit" else TEXT)
+
+
+async def test_a_kept_change_still_counts_when_the_next_one_is_put_back(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.files.accept(await _proposed(session, 0, "x = 2\nz = 2\n"))
+        await session.files.reject(await _proposed(session, 0, "x = 3\n", lines=2))
+        assert (root / "run.py").read_text().startswith("x = 2\nz = 2\n")
+        await session.commit.stage("run.py")
+        assert git(root, "diff") == ""
+
+
+async def test_a_line_of_a_kept_hunk_that_is_changed_waits_alone(
+    root: Path, endpoint: Endpoint
+) -> None:
+    """The rest of the kept hunk is staged, and the whole once that is kept as well."""
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.files.accept(await _proposed(session, 1, "a\nb\nc\n"))
+        hunk = await _proposed(session, 2, "B\n")
+        await session.commit.stage("run.py")
+        assert _index(root).startswith("x = 1\na\nb\nc\n")
+        await session.files.accept(hunk)
+        await session.commit.stage("run.py")
+        assert _index(root) == (root / "run.py").read_text()
+
+
+async def test_a_line_that_the_user_changed_stays_out(root: Path, endpoint: Endpoint) -> None:
+    """Also beside lines that were accepted in two rounds, with a commit in between."""
+    async with await _opened(root, endpoint, review=False) as session:
+        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        await session.commit.commit("Two")
+        place = root / "run.py"
+        place.write_text(place.read_text().replace("y = 1", "own = 1"))
+        await session.files.changed(["run.py"])
+        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        await session.commit.stage("run.py")
+        assert _index(root) == TEXT.replace("x = 1", "x = 3")
+        place.write_text(place.read_text().replace("x = 3\n", "x = 3\nown = 2\n"))
+        await session.files.changed(["run.py"])
+        await session.files.accept(await _proposed(session, 0, "x = 4\n"))
+        (change,) = (await session.commit.look()).files
+        if change.state != "conflict":
+            await session.commit.stage("run.py")
+        assert "own" not in _index(root)
+
+
+async def test_what_was_kept_before_is_known_after_a_resume(
+    root: Path, endpoint: Endpoint, state: Path
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        waits = await _proposed(session, 8, "y = 2\n")
+    journal = Journal.latest(state, root)
+    async with await _opened(root, endpoint, review=False, resume=journal) as session:
+        assert session.hunks.get(waits).state is HunkState.SETTLED
+        await session.commit.stage("run.py")
+        assert _index(root) == TEXT.replace("x = 1", "x = 3")
+
+
+@pytest.mark.parametrize("review", [True, False])
+@pytest.mark.parametrize("commit", [True, False])
+async def test_what_is_undone_after_it_was_staged_is_a_change_as_well(
+    root: Path, endpoint: Endpoint, review: bool, commit: bool
+) -> None:
+    async with await _opened(root, endpoint, review=review) as session:
+        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        if commit:
+            await session.commit.commit("Two")
+        await session.files.undo()
+        await session.files.reject_all()
+        assert (root / "run.py").read_text() == TEXT
+        (change,) = (await session.commit.look()).files
+        assert change.state == ("unstaged" if commit else "partly")
+        await session.commit.stage("run.py")
+        assert _index(root) == TEXT
+
+
+async def test_changed_line_ends_stay_out_until_nothing_waits(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        place = root / "run.py"
+        place.write_bytes(TEXT.replace("= 1", "= 2").replace("\n", "\r\n").encode())
+        await session.review.changed({"run.py"})
+        first, second = session.hunks.undecided()
+        await session.files.accept(first.id)
+        await session.commit.stage("run.py")
+        assert git(root, "diff", "--cached", "--numstat") == "1\t1\trun.py\n"
+        await session.files.accept(second.id)
+        await session.commit.stage("run.py")
+        assert git(root, "diff") == ""
+
+
+@pytest.mark.system
+@pytest.mark.fuzz
+@given(seed=st.integers(0, 2**32))
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("review", [True, False])
+async def test_only_what_was_accepted_is_staged(
+    review: bool, seed: int, tmp_path_factory: pytest.TempPathFactory, endpoint: Endpoint
+) -> None:
+    """In any order of changes, decisions, saves, stagings and commits.
+
+    Lines are told apart by their numbers.  In a review everything that is on disk is decided, so
+    nothing can be in the way of staging it; lines that the user saves beside a model can be.
+    """
+    rng = random.Random(seed)
+    start = [f"line {n}\n" for n in range(rng.randint(0, 12))]
+    root = make_repo(tmp_path_factory.mktemp("commit"), {"run.py": "".join(start)})
+    place = root / "run.py"
+    numbers = iter(range(100, 1000))
+    saved = False  # whether the user has changed the file
+    done: list[str] = []
+
+    def changed(lines: list[str], kind: str) -> tuple[int, int, list[str]]:
+        at = rng.randint(0, len(lines))
+        stop = min(len(lines), at + rng.choice([0, 0, 1, 1, 2, 4]))
+        return at, stop, [f"{kind} {next(numbers)}\n" for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+
+    async with await _opened(root, endpoint, review=review) as session:
+
+        async def write() -> None:
+            """Another program writes; beside a model that is the user."""
+            lines = place.read_text().splitlines(keepends=True)
+            for _ in range(rng.randint(1, 2)):
+                at, stop, new = changed(lines, "new" if review else "own")
+                lines[at:stop] = new
+            place.write_text("".join(lines))
+            nonlocal saved
+            saved = saved or not review
+            changes = session.review.changed if review else session.files.changed
+            await changes({"run.py"})
+
+        async def answer() -> None:
+            proposal = await session.files.open_text("run.py")
+            at, stop, new = changed([*proposal.base.lines], "new")
+            async with session.files.lock:
+                proposal.begin(*proposal.cover(at, stop))
+                proposal.feed("".join(new))
+                proposal.finish()
+
+        async def decide() -> None:
+            waits = session.hunks.undecided()
+            for hunk in rng.sample(waits, min(len(waits), 2)):
+                accept = rng.random() < 0.7
+                await (session.files.accept if accept else session.files.reject)(hunk.id)
+
+        async def travel() -> None:
+            await rng.choice([session.files.undo, session.files.redo])()
+
+        async def stage() -> None:
+            before = _index(root)
+            try:
+                await session.commit.stage("run.py")
+            except GitError:
+                assert saved, "nothing but lines of the user is in the way"
+                assert _index(root) == before
+                return
+            check()
+
+        async def unstage() -> None:
+            if any(f.state == "staged" for f in (await session.commit.look()).files):
+                await session.commit.unstage("run.py")
+                assert _index(root) == git(root, "show", "HEAD:run.py")
+
+        async def commit() -> None:
+            await stage()
+            if git(root, "diff", "--cached", "--name-only"):
+                await session.commit.commit("More")
+                await session.review.changed({"run.py"})
+
+        def check() -> None:
+            staged = set(_index(root).splitlines(keepends=True))
+            assert not [line for line in staged if line.startswith("own")]
+            for hunk in session.hunks.undecided():
+                waits = {f"{line}\n" for line in hunk.new}
+                there = set(git(root, "show", "HEAD:run.py").splitlines(keepends=True))
+                assert not waits & staged - there, "what waits stays out"
+            if not (saved or session.hunks.undecided()):
+                assert _index(root) == place.read_text(), "all that is kept goes in"
+
+        turn = write if review else answer
+        steps = [write, turn, turn, decide, decide, decide, travel, stage, unstage, commit]
+        try:
+            await session.files.open("run.py")
+            for _ in range(rng.randint(3, 20)):
+                step = rng.choice(steps)
+                done.append(step.__name__)
+                await step()
+            for hunk in session.hunks.undecided():
+                await rng.choice([session.files.accept, session.files.reject])(hunk.id)
+            await stage()
+        except BaseException as error:
+            notices = [notice.text for notice in session.status.notices]
+            error.add_note(f"seed {seed}: {done}; {notices}")
+            raise

@@ -1,0 +1,307 @@
+"""Taking up a session from its journal, cut at every place a crash could have cut it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midstream.edits.hunks import HunkState, Quarantine
+from midstream.pairing.journal.entries import KINDS
+from midstream.pairing.journal.journal import Replay
+from midstream.pairing.session import PairingSession, TurnStatus
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from midstream.workspace.journal import Journal, JournalInUseError
+from tests.helpers.pairing import Witness, numbered
+from tests.helpers.stepped import SteppedModel
+
+BEFORE = numbered(24)
+DATA = Path(__file__).parent / "data"
+
+
+def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+A = ("    step_02 = work(2)\n", "    A\n")
+B = ("    step_10 = work(10)\n", "    B\n")
+C = ("    step_18 = work(18)\n", "    C\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "run.py").write_bytes(BEFORE.encode())
+    return root
+
+
+async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tuple[bytes, str]]:
+    """A session with everything in it; the file after each step, with what was done."""
+    steps: list[tuple[bytes, str]] = []
+
+    def note(what: str) -> None:
+        steps.append(((root / "run.py").read_bytes(), what))
+
+    session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
+    async with session:
+        witness = Witness(session)
+        lines = changed(A, B).splitlines(keepends=True)
+        model.give("".join(lines[:14]))
+        turn = await session.turns.instruct("one", path="run.py", cursor=3)
+        await witness.until(lambda: turn.tokens == 1)
+        await session.turns.redirect("two")
+        await witness.until(lambda: model.asked == "two")
+        model.give("".join(lines[14:]))
+        model.end()
+        await session.turns.finished()
+        await session.files.accept(1)
+        note("accept")
+        await session.files.reject(2, "no")
+        await session.files.undo()
+        note("reject, undo")
+        (root / "run.py").write_bytes(b"# the person's\n" + (root / "run.py").read_bytes())
+        await session.files.accept(2)
+        note("save, accept")
+        await session.files.undo()
+        note("undo")
+        await session.files.redo()
+        note("redo")
+        model.give(changed(A, B, C).split("    step_22")[0])
+        turn = await session.turns.instruct("three", path="run.py", cursor=3)
+        await witness.until(lambda: bool(session.hunks.undecided()))
+        await witness.until(lambda: turn.tokens == 1)
+        await session.turns.stop()
+        note("stopped turn")
+    model.drop()
+    return steps
+
+
+async def test_everything_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    steps = await play(root, endpoint, model)
+    on_disk = steps[-1][0]
+    assert on_disk.decode() == "# the person's\n" + changed(A, B)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert [t.status for t in session.turns] == [
+            TurnStatus.STOPPED,
+            TurnStatus.DONE,
+            TurnStatus.STOPPED,
+        ]
+        assert session.turns[1].redirected_from == 1
+        undecided = session.hunks.undecided("run.py")
+        assert [h.new for h in undecided] == [("    C",)]
+        with pytest.raises(JournalInUseError):
+            await PairingSession.open(root, settings=settings, endpoint=endpoint, resume=journal)
+        assert await session.files.accept_rest("run.py") == 1
+        assert (root / "run.py").read_text() == "# the person's\n" + changed(A, B, C)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert session.hunks.undecided() == []
+        assert "every hunk in it is decided" in session.status.notices[0].text
+        await session.files.undo()
+        assert (root / "run.py").read_bytes() == on_disk
+
+
+async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    users = changed((A[0], "    mine = 2\n")).encode()
+    opened = PairingSession.open
+    async with await opened(root, settings=settings, endpoint=endpoint, watch=False) as session:
+        model.give(changed(A, B))
+        model.end()
+        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.finished()
+        (root / "run.py").write_bytes(users)
+        assert not await session.files.accept(1)
+        assert session.hunks.get(1).state is HunkState.CONFLICT
+        assert await session.files.reject(1)
+        assert (root / "run.py").read_bytes() == users
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await opened(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        hunk = session.hunks.get(1)
+        assert (hunk.state, hunk.displaced) == (HunkState.REJECTED, True)
+        assert (root / "run.py").read_bytes() == users
+        assert await session.files.undo() == (1,)
+        assert hunk.state is HunkState.CONFLICT
+        assert await session.files.redo() == (1,)
+        assert await session.files.accept(2)
+        assert (root / "run.py").read_text() == changed(B, text=users.decode())
+
+
+async def test_a_journal_cut_anywhere_is_taken_up(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    """Whatever the last entries were, resuming writes nothing and knows what is on disk."""
+    steps = await play(root, endpoint, model)
+    contents = list(dict.fromkeys([BEFORE.encode(), *(data for data, _ in steps)]))
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    whole = journal.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    assert len(lines) > 20
+    cuts = [b"".join(lines[:n]) for n in range(1, len(lines) + 1)]
+    cuts += [cut[: -len(cut) // 50 - 3] for cut in cuts[::3]]
+    for number, cut in enumerate(cuts):
+        for data in {contents[-1], contents[number % len(contents)]}:
+            (root / "run.py").write_bytes(data)
+            copy = state / "copies" / f"{number}.jsonl"
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_bytes(cut)
+            async with await PairingSession.open(
+                root, settings=settings, endpoint=endpoint, watch=False, resume=copy
+            ) as session:
+                assert (root / "run.py").read_bytes() == data, "resuming writes nothing"
+                assert not any(turn.running for turn in session.turns)
+                if proposal := session.files.get("run.py"):
+                    assert proposal.composed().to_bytes() == data
+                    assert proposal.current is None
+                undecided = [h.id for h in session.hunks.undecided()]
+                for hunk_id in undecided:
+                    assert await session.files.accept(hunk_id), session.status.notices
+                for _ in undecided:
+                    await session.files.undo()
+                assert (root / "run.py").read_bytes() == data
+            shutil.rmtree(copy.parent)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        '{"k":"decide","t":1,"d":{"ids":[99],"state":"accepted","note":""}}',
+        '{"k":"riddle","t":1,"d":{}}',
+    ],
+)
+async def test_a_journal_that_makes_no_sense_is_left_aside(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    model: SteppedModel,
+    tmp_path: Path,
+    damage: str,
+) -> None:
+    journal = tmp_path / "earlier-session.jsonl"
+    shutil.copy(DATA / "earlier-session.jsonl", journal)
+    with journal.open("a") as file:
+        file.write(damage + "\n")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert "cannot be resumed" in session.status.notices[0].text
+        assert len(session.hunks) == 0
+        model.give(BEFORE.replace("step_05", "five"))
+        model.end()
+        await session.turns.instruct("go on", path="run.py", cursor=4)
+        await session.turns.finished()
+        assert session.hunks.undecided()
+
+
+async def test_a_write_that_was_cut_off_is_seen_on_the_disk(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    """The journal ends between the intent and the word that it was done."""
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    lines = journal.read_text().splitlines(keepends=True)
+    intent = next(n for n, line in enumerate(lines) if json.loads(line).get("k") == "writing")
+    for data, expected in ((BEFORE, HunkState.SETTLED), (changed(A), HunkState.ACCEPTED)):
+        (root / "run.py").write_text(data)
+        journal.write_text("".join(lines[: intent + 1]))
+        async with await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+        ) as session:
+            assert session.hunks.get(1).state is expected
+            assert (root / "run.py").read_text() == data
+
+
+async def test_a_session_that_asked_nothing_leaves_no_journal(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.files.open("run.py")
+    assert Journal.latest(state, root) is None
+
+
+async def test_no_journal_when_it_is_switched_off(
+    root: Path, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    model.give(BEFORE)
+    model.end()
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint, watch=False
+    ) as session:
+        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.finished()
+    assert Journal.latest(state, root) is None
+
+
+def test_entries_of_earlier_versions_are_read() -> None:
+    held = KINDS["quarantine"].read({"id": 1, "note": "secret-keyword: a literal"})
+    replay = Replay()
+    turn = {"id": 1, "instruction": "one", "path": "run.py", "start": 0, "stop": 1, "gone": "field"}
+    base = {"path": "run.py", "data": "eJxLSk3LL0rlAgAK9wJ+", "digest": None}
+    KINDS["base"].read(base).replay(replay)
+    KINDS["begin"].read({"turn": turn}).replay(replay)
+    KINDS["text"].read({"path": "run.py", "text": "changed\n"}).replay(replay)
+    KINDS["finish"].read({"path": "run.py"}).replay(replay)
+    held.replay(replay)
+    assert [(hunk.state, hunk.quarantine) for hunk in replay.hunks] == [
+        (HunkState.QUARANTINED, Quarantine("secret-keyword", "a literal"))
+    ]
+    assert replay.turns[0].instruction == "one"
+
+
+async def test_a_session_of_an_earlier_version_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """A journal that another version wrote in a real session, and the state it was in at the end.
+
+    That session redirected, accepted, rejected, edited, accepted some lines, split, undid and
+    redid, met a save by another program, and stopped its last turn.
+    """
+    expected: dict[str, Any] = json.loads((DATA / "earlier-session.json").read_text())
+    journal = tmp_path / "earlier-session.jsonl"
+    shutil.copy(DATA / "earlier-session.jsonl", journal)
+    (root / "run.py").write_text(expected["disk"])
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        hunks = [{name: getattr(h, name) for name in expected["hunks"][0]} for h in session.hunks]
+        turns = [{name: getattr(t, name) for name in expected["turns"][0]} for t in session.turns]
+        files = {
+            path: {
+                "base": proposal.base.lines,
+                "composed": proposal.composed().lines,
+                "segments": [(s.start, s.stop, s.new_text, s.finished) for s in proposal.segments],
+            }
+            for path, proposal in session.files.items()
+        }
+        assert json.loads(json.dumps([hunks, turns, files])) == [
+            expected[what] for what in ("hunks", "turns", "files")
+        ]
+        assert session.files.disk.digests == expected["digests"]
+        assert (root / "run.py").read_text() == expected["disk"]
+        assert await session.files.undo() == (9,)
+        assert "first_14" not in (root / "run.py").read_text()
+        assert await session.files.redo() == (9,)
+        assert (root / "run.py").read_text() == expected["disk"]

@@ -1,0 +1,27 @@
+"""The link to a server of which only the address is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from midstream.pairing.models.server import ServerLink
+from midstream.serving.app import create_app
+from midstream.serving.replay import ReplayModel
+from midstream.serving.running import serve
+from midstream.settings import Settings
+
+
+async def test_the_usual_model_of_a_server_is_known_by_its_name(tmp_path: Path) -> None:
+    models = {name: ReplayModel("x", name=name, facts={"languages": name}) for name in ("b", "a")}
+    async with serve(create_app(models, token=None)) as server:
+        settings = Settings(endpoint_url=f"ws://127.0.0.1:{server.port}/v1")
+        link = ServerLink(
+            settings, endpoint=None, replay=None, state=tmp_path, on_lost=lambda: None
+        )
+        try:
+            assert link.name_or_the_model == "The model"
+            await link.ready()
+            assert link.model_name == link.name_or_the_model == "b"
+            assert link.model_info.languages == ("b",)
+        finally:
+            await link.close()

@@ -1,0 +1,668 @@
+"""Review of what other programs write: hunks that are on disk already, kept or put back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing.files import put_backs
+from midstream.pairing.journal.journal import Replay
+from midstream.pairing.review.external import MOST_FILES
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from midstream.workspace.journal import Journal
+from tests.helpers.pairing import Witness, git, make_repo, numbered
+
+BEFORE = numbered(30)
+AFTER = BEFORE.replace("work(3)", "work(33)").replace("work(20)", "work(220)")
+SECRET = 'TOKEN = "ghp_' + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8" + '"\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    files = {"run.py": BEFORE, "other.py": "x = 1\n", "latin.txt": "one\ntwo\n"}
+    return make_repo(tmp_path / "work", files)
+
+
+@pytest.fixture(autouse=True)
+def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program is done as soon as it has written."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+
+
+@pytest.fixture
+async def watched(root: Path, settings: Settings, endpoint: Endpoint) -> AsyncIterator[Reviewed]:
+    """A session that watches the folder and reviews what is written there."""
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        reviewed = Reviewed(session)
+        await reviewed.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        yield reviewed
+
+
+class Reviewed(Witness):
+    """A session with a review."""
+
+    async def waiting(self, count: int, path: str | None = None) -> list[Hunk]:
+        """Wait until so many hunks wait for a decision."""
+        store = self.session.hunks
+        await self.until(lambda: len(store.undecided(path)) == count)
+        return store.undecided(path)
+
+
+async def test_what_another_program_writes_is_kept_or_put_back(
+    watched: Reviewed, root: Path
+) -> None:
+    (root / "run.py").write_text(AFTER)
+    first, second = await watched.waiting(2)
+    assert (first.external, first.new) == (True, ("    step_03 = work(33)",))
+    files = watched.session.files
+    assert await files.accept(first.id)
+    assert (root / "run.py").read_text() == AFTER
+    assert await files.reject(second.id, "20 was right")
+    assert (root / "run.py").read_text() == AFTER.replace("work(220)", "work(20)")
+    assert await files.undo() == (second.id,)
+    assert (root / "run.py").read_text() == AFTER
+
+
+async def test_more_writes_leave_the_hunks_that_they_do_not_touch(
+    watched: Reviewed, root: Path
+) -> None:
+    (root / "run.py").write_text(AFTER)
+    first, second = await watched.waiting(2)
+    (root / "run.py").write_text(AFTER.replace("work(220)", "work(2220)"))
+    await watched.until(lambda: second.state is HunkState.SUPERSEDED)
+    kept, changed = await watched.waiting(2)
+    assert kept is first
+    assert changed.new == ("    step_20 = work(2220)",)
+
+
+async def test_a_write_at_the_moment_of_a_decision_is_not_lost(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    """The watcher has not said anything yet when a hunk is put back."""
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        (root / "run.py").write_text(AFTER)
+        await session.review.start(since_commit=True)
+        first, second = session.hunks.undecided()
+        (root / "run.py").write_text(AFTER.replace("work(9)", "work(99)"))
+        assert await session.files.reject(first.id)
+        text = (root / "run.py").read_text()
+        assert text == AFTER.replace("work(9)", "work(99)").replace("work(33)", "work(3)")
+        assert [h.new for h in session.hunks.undecided()] == [
+            ("    step_09 = work(99)",),
+            second.new,
+        ]
+        (root / "run.py").write_text(text.replace("work(220)", "work(2220)"))
+        assert not await session.files.reject(second.id), "other lines than those that were seen"
+        assert "work(2220)" in (root / "run.py").read_text()
+
+
+async def test_a_dirty_tree_is_reviewed_against_the_index(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    (root / "run.py").write_text(AFTER.replace("work(220)", "work(20)"))
+    git(root, "add", "run.py")
+    (root / "run.py").write_text(AFTER)
+    (root / "new.py").write_text("y = 2\n")
+    (root / "other.py").unlink()
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        hunks = {hunk.path: hunk for hunk in session.hunks.undecided()}
+        assert sorted(hunks) == ["new.py", "other.py", "run.py"]
+        assert hunks["run.py"].new == ("    step_20 = work(220)",)
+        assert await session.files.accept(hunks["run.py"].id)
+        await session.commit.stage("run.py")
+        assert "work(220)" in git(root, "diff", "--cached", "run.py")
+        assert await session.files.reject(hunks["new.py"].id)
+        assert not (root / "new.py").exists()
+        assert await session.files.undo()
+        assert (root / "new.py").read_text() == "y = 2\n"
+        assert await session.files.reject(hunks["other.py"].id)
+        assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_only_what_is_kept_is_staged(watched: Reviewed, root: Path) -> None:
+    (root / "run.py").write_text(AFTER)
+    first, _ = await watched.waiting(2)
+    await watched.session.files.accept(first.id)
+    (change,) = (await watched.session.commit.look()).files
+    assert change.undecided == 1
+    await watched.session.commit.stage("run.py")
+    staged = git(root, "show", ":run.py")
+    assert staged == BEFORE.replace("work(3)", "work(33)")
+    assert (root / "run.py").read_text() == AFTER
+
+
+@pytest.mark.parametrize("data", [b"1\r\n2\r\n", "\ufeffeins\nzwei".encode(), b"1\r\n2"])
+async def test_a_deleted_file_comes_back_byte_for_byte(
+    watched: Reviewed, root: Path, data: bytes
+) -> None:
+    (root / "latin.txt").write_bytes(data)
+    (hunk,) = await watched.waiting(1)
+    await watched.session.files.accept(hunk.id)
+    (root / "latin.txt").unlink()
+    (gone,) = await watched.waiting(1)
+    assert gone.new == ()
+    assert await watched.session.files.reject(gone.id)
+    assert (root / "latin.txt").read_bytes() == data
+
+
+async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "run.py").write_text(AFTER)
+    first, _ = await watched.waiting(2)
+    await watched.session.files.accept(first.id)
+    git(root, "commit", "-qam", "side")
+    await watched.until(lambda: len(watched.session.hunks.undecided()) == 1)
+    git(root, "checkout", "-q", "main")
+    await watched.until(lambda: not watched.session.hunks.undecided())
+    assert (root / "run.py").read_text() == BEFORE
+    (root / "other.py").write_text("x = 2\n")
+    (hunk,) = await watched.waiting(1)
+    assert hunk.old == ("x = 1",)
+
+
+async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
+    root: Path, settings: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    many = [root / f"part_{number}.py" for number in range(500)]
+    for branch, text in (("main", "x = 1\n"), ("side", "x = 2\n")):
+        git(root, "checkout", "-q", "-B", branch)
+        for path in many:
+            path.write_text(text)
+        git(root, "add", ".")
+        git(root, "commit", "-qm", branch)
+    git(root, "checkout", "-q", "main")
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        reviewed = Reviewed(session)
+        await reviewed.until(lambda: session.external.watching == "native")
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        hunks = await reviewed.waiting(2)
+        assert await session.files.reject(hunks[1].id)
+        told = len(session.status.notices)
+        git(root, "checkout", "-q", "side")
+        await reviewed.until(
+            lambda: session.external.repo and session.external.repo.branch == "side"
+        )
+        (root / "other.py").write_text("x = 2\n")
+        last, *same = sorted(await reviewed.waiting(3), key=lambda hunk: hunk.path)
+        assert last.path == "other.py"
+        assert same == hunks
+        assert session.hunks.postponed() == [hunks[1]]
+        assert (root / "run.py").read_text() == AFTER
+        news = [notice.text for notice in session.status.notices[told:]]
+        assert not any("part_" in text or "500" in text for text in news)
+
+
+async def test_a_checkout_in_progress_is_waited_for(watched: Reviewed, root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "other.py").write_text("x = 2\n")
+    git(root, "commit", "-qam", "side")
+    notices = len(watched.session.status.notices)
+    # The steps of `git checkout main`, slowly: it locks, writes files, then moves HEAD.
+    git(root, "read-tree", "--index-output=.git/index.new", "main")
+    index, lock = root / ".git/index", root / ".git/index.lock"
+    lock.touch()
+    (root / "other.py").write_text("x = 1\n")
+    looking = asyncio.create_task(watched.session.review.changed({"other.py"}))
+    await asyncio.sleep(0.3)
+    assert not looking.done()
+    index.with_name("index.new").replace(index)
+    git(root, "symbolic-ref", "-m", "checkout: moving from side to main", "HEAD", "refs/heads/main")
+    lock.unlink()
+    await looking
+    assert not watched.session.hunks.undecided()
+    told = [notice.text for notice in watched.session.status.notices[notices:]]
+    assert not any("to keep or put back" in text for text in told)
+
+
+async def test_a_lock_that_was_left_behind_delays_nothing(watched: Reviewed, root: Path) -> None:
+    lock = root / ".git/index.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    (root / "other.py").write_text("x = 2\n")
+    (hunk,) = await watched.waiting(1)
+    assert hunk.new == ("x = 2",)
+
+
+async def test_a_commit_by_the_other_program_decides_nothing(watched: Reviewed, root: Path) -> None:
+    (root / "run.py").write_text(AFTER)
+    git(root, "commit", "-qam", "by an agent")
+    hunks = await watched.waiting(2)
+    assert all(hunk.external for hunk in hunks)
+
+
+async def test_many_files_at_once_are_opened_when_asked(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        many = [f"many_{number}.py" for number in range(MOST_FILES + 10)]
+        for name in many:
+            (root / name).write_text("x = 1\n")
+        await session.review.changed({*many[:-5], "run.py"})
+        await session.review.changed(many[-5:])  # The watcher may tell of one write in parts.
+        assert session.review.aside == set(many)
+        assert f"{len(many)} files" in session.status.notices[-1].text
+        assert list(session.files) == ["run.py"]
+        assert await session.review.look() == len(many)
+        assert len(session.hunks.undecided()) == 2 + len(many)
+        assert not session.review.aside
+
+
+async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path) -> None:
+    (root / "other.py").write_text("x = 1\n" + SECRET)
+    session = watched.session
+    await watched.until(
+        lambda: [h.state for h in session.hunks.for_path("other.py")] == [HunkState.QUARANTINED]
+    )
+    (hunk,) = session.hunks.for_path("other.py")
+    assert not await session.files.accept(hunk.id)
+    assert await session.files.reject(hunk.id)
+    assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_a_review_is_resumed(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        (root / "run.py").write_text(AFTER)
+        await session.review.start(since_commit=True)
+        first, second = session.hunks.undecided()
+        await session.files.reject(first.id)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        (waits,) = session.hunks.undecided()
+        assert (waits.id, waits.external, waits.new) == (second.id, True, second.new)
+        assert await session.files.reject(waits.id)
+        assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_a_write_found_by_a_decision_is_in_the_journal(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.files.open("run.py")
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        async with session.files.lock:  # As at the start of a turn.
+            await session.files.refreshed("run.py")
+        waits = session.hunks.undecided()
+        session.journal.flush()
+        assert session.journal.path is not None
+        known = Replay.read(session.journal.path).hunks.undecided()
+    assert [(h.start, h.new) for h in known] == [(h.start, h.new) for h in waits]
+    assert len(waits) == 2
+
+
+async def test_the_mode_of_a_changed_file_stays(watched: Reviewed, root: Path) -> None:
+    (root / "run.py").chmod(0o755)
+    (root / "run.py").write_text(AFTER)
+    first, _ = await watched.waiting(2)
+    await watched.session.files.reject(first.id)
+    assert stat.S_IMODE((root / "run.py").stat().st_mode) == 0o755
+
+
+@pytest.fixture
+async def busy(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[PairingSession]:
+    """A review in which another program has just written two hunks, and may go on."""
+    monkeypatch.setattr(put_backs, "QUIET_S", getattr(request, "param", 60.0))
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        yield session
+
+
+async def test_while_another_program_writes_put_backs_wait(
+    busy: PairingSession, root: Path
+) -> None:
+    first, second = busy.hunks.undecided()
+    assert await busy.files.reject(first.id, "3 was right")
+    assert (root / "run.py").read_text() == AFTER
+    assert (first.state, first.postponed) == (HunkState.SETTLED, "3 was right")
+    assert await busy.files.accept(second.id), "keeping is at once"
+    assert await busy.files.undo() == (second.id,), "the last decision first"
+    assert await busy.files.undo() == (first.id,)
+    assert first.postponed is None
+    assert await busy.files.reject_rest("run.py") == 2
+    assert await busy.files.put_backs.apply() == 2
+    assert (root / "run.py").read_text() == BEFORE
+    assert set(await busy.files.undo()) == {first.id, second.id}, "one step"
+    assert (root / "run.py").read_text() == AFTER
+    assert first.postponed is None
+
+
+@pytest.mark.parametrize("busy", [0.3], indirect=True)
+async def test_put_backs_are_applied_when_the_writer_is_quiet(
+    busy: PairingSession, root: Path
+) -> None:
+    first, _ = busy.hunks.undecided()
+    assert await busy.files.reject(first.id)
+    assert (root / "run.py").read_text() == AFTER
+    await Witness(busy).until(lambda: first.state is HunkState.REJECTED)
+    await Witness(busy).until(
+        lambda: (root / "run.py").read_text() == AFTER.replace("work(33)", "work(3)")
+    )
+    await Witness(busy).until(lambda: "1 hunk put back" in busy.status.notices[-1].text)
+
+
+async def test_a_marked_hunk_that_is_changed_stays_open(busy: PairingSession, root: Path) -> None:
+    """Ten lines above them move two; the third is written anew."""
+    (root / "run.py").write_text(AFTER.replace("work(27)", "work(277)"))
+    await busy.review.changed({"run.py"})
+    assert len(busy.hunks.undecided()) == 3
+    for hunk in busy.hunks.undecided():
+        assert await busy.files.reject(hunk.id)
+    above = "".join(f"# {number}\n" for number in range(10))
+    put_back = above + BEFORE.replace("work(20)", "work(2220)")
+    text = put_back.replace("work(3)", "work(33)").replace("work(27)", "work(277)")
+    (root / "run.py").write_text(text)  # Nobody has noticed yet.
+    assert await busy.files.put_backs.apply() == 2
+    assert (root / "run.py").read_text() == put_back
+    assert "changed meanwhile" in busy.status.notices[-1].text
+    assert ("    step_20 = work(2220)",) in [hunk.new for hunk in busy.hunks.undecided()]
+
+
+async def test_some_lines_of_a_hunk_are_marked(busy: PairingSession, root: Path) -> None:
+    (root / "other.py").write_text("x = 2\ny = 3\n")
+    await busy.review.changed({"other.py"})
+    (hunk,) = busy.hunks.undecided("other.py")
+    assert await busy.files.decide_lines(hunk.id, 2, 3, accept=False)  # y = 3
+    assert (root / "other.py").read_text() == "x = 2\ny = 3\n"
+    assert await busy.files.put_backs.apply() == 1
+    assert (root / "other.py").read_text() == "x = 2\n"
+
+
+async def test_marks_survive_a_kill(busy: PairingSession, root: Path) -> None:
+    first, second = busy.hunks.undecided()
+    await busy.files.reject(first.id, "why")
+    await busy.files.reject(second.id)
+    await busy.files.undo()
+    busy.journal.flush()
+    assert busy.journal.path is not None
+    hunks = Replay.read(busy.journal.path).hunks
+    assert [(hunk.id, hunk.postponed) for hunk in hunks.postponed()] == [(first.id, "why")]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
+    tmp_path: Path, settings: Settings, endpoint: Endpoint, state: Path, commits: bool
+) -> None:
+    """Also where git cannot tell: the lines were there before the review, or were committed."""
+    root = tmp_path / "work"
+    files = {"run.py": BEFORE, "other.py": "x = 1\n", "mine.py": "m = 1\n"}
+    if commits:
+        make_repo(root, files)
+    else:
+        root.mkdir()
+        for name, text in files.items():
+            (root / name).write_text(text)
+    (root / "mine.py").write_text("m = 2\n")  # The user's own change, before the review.
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        first, second = session.hunks.undecided()
+        await session.files.accept(first.id)
+    (root / "other.py").write_text("x = 2\n")
+    (root / "new.py").write_text("n = 1\n")
+    (root / "mine.py").write_text("m = 3\n")
+    if commits:
+        git(root, "commit", "-qam", "by an agent")
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: len(session.hunks.undecided()) == 4)
+        waits = {hunk.path: hunk for hunk in session.hunks.undecided()}
+        assert waits.keys() == {"run.py", "other.py", "new.py", "mine.py"}
+        assert waits["run.py"].id == second.id
+        assert (waits["mine.py"].old, waits["mine.py"].new) == (("m = 2",), ("m = 3",))
+        assert await session.files.reject(waits["other.py"].id)
+        assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        known = {hunk.id for hunk in session.hunks.undecided()}
+    (root / "run.py").write_text(AFTER.replace("work(9)", "work(99)"))
+    journal = Journal.latest(state, root)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: session.review.on)
+        waits = session.hunks.undecided()
+        assert known <= {hunk.id for hunk in waits}
+        (new,) = (hunk for hunk in waits if hunk.id not in known)
+        assert new.new == ("    step_09 = work(99)",)
+        assert await session.files.reject(new.id)
+        assert (root / "run.py").read_text() == AFTER
+
+
+async def test_a_new_file_without_lines_takes_no_decision_back(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    """As when an agent has made an empty ``__init__.py``."""
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+        first, _ = session.hunks.undecided()
+        assert await session.files.accept(first.id)
+        (root / "__init__.py").touch()
+        await session.review.changed({"__init__.py"})
+    async with await PairingSession.open(
+        root,
+        settings=settings,
+        endpoint=endpoint,
+        watch=False,
+        resume=Journal.latest(state, root),
+        review=True,
+    ) as session:
+        assert session.hunks.get(first.id).state is HunkState.ACCEPTED
+        assert (root / "__init__.py").exists()
+
+
+async def test_keeping_that_a_new_file_was_emptied_leaves_the_file(
+    session: PairingSession, root: Path
+) -> None:
+    await session.review.start(since_commit=False)
+    new = root / "new.py"
+    new.write_text("x = 1\n")
+    await session.review.changed({"new.py"})
+    (hunk,) = session.hunks.undecided()
+    assert await session.files.accept(hunk.id)
+    new.write_text("")
+    await session.review.changed({"new.py"})
+    (emptied,) = session.hunks.undecided()
+    assert await session.files.accept(emptied.id)
+    assert new.read_bytes() == b""
+    assert await session.files.undo() == (emptied.id,)
+    assert await session.files.reject(emptied.id)
+    assert new.read_text() == "x = 1\n"
+
+
+async def test_a_checkout_while_the_program_does_not_run_needs_no_review(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "other.py").write_text("x = 2\n")
+    git(root, "commit", "-qam", "side")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})
+    git(root, "checkout", "-q", "main")
+    journal = Journal.latest(state, root)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal, review=True
+    ) as session:
+        await Witness(session).until(lambda: session.review.on)
+        await session.review.changed({"other.py"})
+        assert {hunk.path for hunk in session.hunks.undecided()} == {"run.py"}
+
+
+@pytest.mark.parametrize("staged", [False, True])
+async def test_a_deleted_program_is_executable_when_it_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint, staged: bool
+) -> None:
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    git(root, "add", "run.sh")
+    git(root, "commit", "-qm", "program")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        git(root, "rm", "-q", "run.sh") if staged else (root / "run.sh").unlink()
+        await session.review.changed({"run.sh"})
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        assert (root / "run.sh").stat().st_mode & 0o111 == 0o111
+
+
+async def test_a_formatter_joins_the_hunk_that_it_changes(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "other.py").write_text("x = 1\ny=[1,\n2]\n")
+        await session.review.changed({"other.py"})
+        (root / "other.py").write_text("x = 1\ny = [1, 2]\n")
+        await session.review.changed({"other.py"})
+        (hunk,) = session.hunks.undecided()
+        assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
+        assert await session.files.reject(hunk.id)
+        assert (root / "other.py").read_text() == "x = 1\n"
+
+
+async def test_a_program_that_git_does_not_know_is_executable_when_it_comes_back(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    (root / "new.sh").write_text("#!/bin/sh\n")
+    (root / "new.sh").chmod(0o755)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "new.sh").unlink()
+        await session.review.changed({"new.sh"})
+        (hunk,) = session.hunks.undecided()
+        assert await session.files.reject(hunk.id)
+        assert (root / "new.sh").stat().st_mode & 0o111 == 0o111
+
+
+async def test_undo_brings_a_file_back_with_its_permissions(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=False)
+        (root / "secret.sh").write_text("#!/bin/sh\n")
+        (root / "secret.sh").chmod(0o700)
+        await session.review.changed({"secret.sh"})
+        (hunk,) = session.hunks.undecided()
+        for _ in range(2):
+            assert await session.files.reject(hunk.id)
+            assert not (root / "secret.sh").exists()
+            assert await session.files.undo()
+            assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
+        assert await session.files.reject(hunk.id)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert await session.files.undo()
+        assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"one\r\n2\r\n", "line endings (LF to CRLF)"),
+        (b"\xef\xbb\xbfone\n2\n", "byte order mark (added)"),
+        (b"one\n2", "final newline (removed)"),
+        (b"one\n2\n", ""),
+    ],
+)
+async def test_what_no_hunk_shows_is_told_and_goes_back_with_the_last_one(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    data: bytes,
+    told: str,
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    before = b"zero\none\ntwo\n"
+    (root / "few.txt").write_bytes(before)
+    git(root, "add", "few.txt")
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "few.txt").write_bytes(data)
+        await session.review.changed({"few.txt"})
+        said = [notice.text for notice in session.status.notices if "no hunk shows" in notice.text]
+        wanted = f"few.txt: another program changed the {told}; no hunk shows that."
+        assert said == ([wanted] if told else [])
+        first, second = session.hunks.undecided("few.txt")
+        assert await session.files.reject(first.id)
+        assert (root / "few.txt").read_bytes() != before
+        assert await session.files.reject(second.id)
+        assert (root / "few.txt").read_bytes() == before
+        assert await session.files.undo()
+        assert await session.files.undo()
+        assert (root / "few.txt").read_bytes() == data

@@ -1,0 +1,153 @@
+"""What others write is checked as a model's own answer is: guard, syntax, names left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midstream.agents.hooks import BEFORE_TOOL, HookAnswer, HookEvent
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing.files import put_backs
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.pairing import Witness, make_repo
+
+BILL = """\
+def tax(amount):
+    share = amount * 0.2
+    # in cents
+    # and rounded
+    return round(share, 2)
+"""
+SHOP = "from bill import tax\n\n\ndef price(net):\n    return net + tax(net)\n"
+RENAMED = BILL.replace("tax", "levy")
+SECRET = 'TOKEN = "ghp_' + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8" + '"\n'
+
+
+class Checked(Witness):
+    """A session that reviews a folder with two files."""
+
+    @property
+    def root(self) -> Path:
+        return self.session.root
+
+    async def write(self, name: str, text: str) -> list[Hunk]:
+        """Another program writes a file; the hunks that wait in it."""
+        (self.root / name).write_text(text)
+        await self.session.review.changed({name})
+        return self.session.hunks.undecided(name)
+
+    async def ask(self, name: str, text: str) -> asyncio.Task[HookAnswer | None]:
+        """An agent asks to write a file."""
+        given = {"file_path": name, "content": text}
+        event = HookEvent(BEFORE_TOOL, "Claude Code", str(self.root), "s", "Write", given, False)
+        asked = asyncio.create_task(self.session.gate.answer(event))
+        await self.until(lambda: bool(self.session.gate.waiting))
+        return asked
+
+    def told(self, word: str) -> list[str]:
+        return [n.text for n in self.session.status.notices if word in n.text]
+
+
+@pytest.fixture
+async def checked(
+    tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Checked]:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    root = make_repo(tmp_path / "work", {"bill.py": BILL, "shop.py": SHOP})
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        yield Checked(session)
+
+
+async def test_uses_that_a_kept_rename_leaves_behind(checked: Checked) -> None:
+    (hunk,) = await checked.write("bill.py", RENAMED)
+    await checked.session.files.accept(hunk.id)
+    await checked.until(lambda: checked.told("still used in shop.py"))
+    assert checked.told("`tax`")
+    assert checked.session.status.notices[-1].action == "hunk.elsewhere"
+    assert await checked.session.background.elsewhere(hunk.id) == 1
+    await checked.session.background.finished()
+    assert await checked.session.files.accept_rest("shop.py") == 2
+    assert (checked.root / "shop.py").read_text() == SHOP.replace("tax", "levy")
+
+
+async def test_a_deleted_file_that_is_still_used(checked: Checked) -> None:
+    (checked.root / "bill.py").unlink()
+    await checked.session.review.changed({"bill.py"})
+    (hunk,) = checked.session.hunks.undecided()
+    await checked.session.files.accept(hunk.id)
+    await checked.until(lambda: checked.told("still used in shop.py"))
+
+
+async def test_what_an_agent_completes_in_its_turn_is_not_told(checked: Checked) -> None:
+    writers = checked.session.agent._writes
+    writers.begin("Agent")
+    (first,) = await checked.write("bill.py", RENAMED)
+    await checked.session.files.accept(first.id)
+    await asyncio.sleep(0.5)  # time in which it would be told
+    for hunk in await checked.write("shop.py", SHOP.replace("tax", "levy") + "\n\nx = unheard\n"):
+        await checked.session.files.accept(hunk.id)
+    assert not checked.told("`")
+    writers.end()
+    await checked.until(lambda: checked.told("`unheard`"))
+    assert not checked.told("still used")
+
+
+async def test_half_of_what_another_program_wrote(checked: Checked) -> None:
+    text = BILL.replace("share", "part")
+    first, second = await checked.write("bill.py", text)
+    await checked.session.files.accept(first.id)
+    await checked.session.files.reject(second.id)
+    await checked.until(lambda: checked.told("`share`"))
+    (sentence,) = checked.told("`share`")
+    assert "is no longer defined: only part of the change was accepted" in sentence
+
+
+async def test_half_of_an_edit_that_waits_has_to_parse(checked: Checked) -> None:
+    session = checked.session
+    text = BILL.replace("share = amount", "share = (\n        amount").replace(
+        "    return round", "    )\n    return round"
+    )
+    asked = await checked.ask("bill.py", text)
+    first, second = session.hunks.undecided()
+    assert await session.files.reject(second.id)
+    assert not await session.files.accept(first.id)
+    assert "would not parse any more" in checked.notice
+    assert not asked.done()
+    assert await session.files.accept(first.id), "asked again, it is done"
+    answer: Any = await asked
+    assert "share = (" in answer["hookSpecificOutput"]["updatedInput"]["content"]
+    assert (checked.root / "bill.py").read_text() == BILL
+
+
+async def test_uses_that_a_written_edit_leaves_behind(checked: Checked) -> None:
+    """Not before it is written, and the agent has stopped."""
+    asked = await checked.ask("bill.py", RENAMED)
+    (hunk,) = checked.session.hunks.undecided()
+    await checked.session.files.accept(hunk.id)
+    await asked
+    assert not await checked.write("bill.py", RENAMED)
+    await checked.until(lambda: checked.told("still used in shop.py"))
+
+
+async def test_an_edit_that_waits_is_quarantined_for_what_the_guard_finds(
+    checked: Checked,
+) -> None:
+    session = checked.session
+    asked = await checked.ask("bill.py", BILL + SECRET)
+    await checked.until(lambda: any(hunk.state is HunkState.QUARANTINED for hunk in session.hunks))
+    (hunk,) = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
+    assert not await session.files.accept(hunk.id)
+    assert not asked.done()
+    assert await session.files.reject(hunk.id, "no tokens in code")
+    answer: Any = await asked
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert "no tokens in code" in answer["hookSpecificOutput"]["permissionDecisionReason"]

@@ -1,0 +1,475 @@
+"""What is told of an answer that its model is unsure of, and of a request that is beyond it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from midstream.commands.edit import DiffSink, JsonSink
+from midstream.edits.signs import Signs
+from midstream.engine.types import GenerateRequest, Piece
+from midstream.errors import UserError
+from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.builder import AlreadyThereError
+from midstream.pairing.request.mentions import new_names
+from midstream.pairing.session import PairingSession
+from midstream.pairing.status import Confidence, NoticeLevel
+from midstream.pairing.turn.finished import seen_in, unsure_of, way_out
+from midstream.resources import model_folders, models_dir
+from midstream.responses.profiles import Profile
+from midstream.settings import Settings
+from tests.helpers.pairing import Witness
+from tests.helpers.stepped import SteppedGeneration, SteppedModel, served
+
+BROOK = models_dir() / "brook-4m"
+
+BODY = '''\
+def load(path, limit=None):
+    """Load it."""
+    with open(path, "rb") as handle:
+        data = handle.read(limit)
+    data = data.strip()
+    return data
+'''
+MISREAD = "def load(path: str) -> bytes:\n    return path\n"
+SENTENCE = (
+    "stepped is unsure about this one: it deleted 4 lines. "
+    "Look closely, say it in other words, or ask a larger model."
+)
+ENDPOINTS = (
+    Profile("work", "openai", "https://example.org/v1", "large"),
+    Profile("home", "custom", "http://127.0.0.1:9/v1", "other"),
+)
+
+
+class CalibratedModel(SteppedModel):
+    """A model that says how sure it was."""
+
+    def __init__(self, confidence: float, *, gave_up: bool = False) -> None:
+        super().__init__({"confidence_threshold": "0.6"})
+        self.told = confidence, gave_up
+
+    def start(self, request: GenerateRequest) -> SteppedGeneration:
+        self.requests.append(request)
+        return CalibratedGeneration(self, request)
+
+
+class CalibratedGeneration(SteppedGeneration):
+    def __iter__(self) -> Iterator[Piece]:
+        yield from super().__iter__()
+        assert isinstance(self._model, CalibratedModel)
+        self.usage.confidence, self.usage.gave_up = self._model.told
+
+
+@pytest.fixture
+def model() -> CalibratedModel:
+    return CalibratedModel(0.21)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "files.py").write_text(BODY)
+    return tmp_path
+
+
+async def ask(
+    session: PairingSession,
+    model: SteppedModel,
+    text: str,
+    asked: str = "handle is a stream and it returns bytes",
+) -> None:
+    model.give(text)
+    model.end()
+    await session.turns.instruct(asked, path="files.py", selection=(0, 6))
+    await session.turns.finished()
+
+
+async def test_an_unsure_answer_is_told_as_one(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    turn, notice = session.turns.last, session.status.notices[-1]
+    assert turn is not None
+    assert notice.text == turn.unsure == SENTENCE
+    assert notice.level is NoticeLevel.WARNING
+    assert notice.action == "models"
+    assert turn.confidence == 0.21
+
+
+async def test_what_is_there_already_is_said_and_not_asked_for(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    with pytest.raises(AlreadyThereError, match=r"`load` has a docstring already; say what"):
+        await session.turns.instruct("add a docstring to load", path="files.py")
+    assert not model.requests
+    assert not session.turns
+    await ask(session, model, BODY, "add a better docstring to load")
+    assert model.requests, "any other wish is the model's"
+
+
+async def test_a_new_parameter_that_the_function_assigns_is_told(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    model.told = 0.99, False
+    await ask(session, model, BODY.replace("limit=None", "limit=None, data=None"), "add data")
+    turn = session.turns.last
+    assert turn is not None
+    assert turn.unsure == session.status.notices[-1].text
+    assert turn.unsure.startswith("`data` is a parameter now, and the function assigns a variable")
+    assert turn.doubted
+
+
+async def test_a_redirect_that_leaves_half_a_rename_is_told(
+    session: PairingSession, model: CalibratedModel, root: Path
+) -> None:
+    model.told = 0.99, False
+    witness = Witness(session)
+    prints = "    print(path)\n    print(limit)\n"  # What is above them is settled.
+    body = BODY.replace("    data = data.strip()\n", prints)
+    (root / "files.py").write_text(body)
+    lines = body.splitlines(keepends=True)
+    model.give("".join(lines[:6]).replace("data", "text"))
+    await session.turns.instruct("rename data to text", path="files.py", selection=(0, 7))
+    await witness.until(lambda: "print(limit)" in session.files["files.py"].segments[-1].new_text)
+    await session.turns.redirect("stop that and leave the rest")
+    await witness.until(lambda: len(model.requests) == 2)
+    model.give("".join(lines[6:]))
+    model.end()
+    await session.turns.finished()
+    turn = session.turns.last
+    assert turn is not None
+    assert turn.unsure.startswith(
+        "What was kept and what came after the redirect do not fit: `data` is still used and no"
+    )
+    assert session.status.notices[-1].text == turn.unsure
+
+
+async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(
+        session, model, BODY.replace("load(", "fetch(").replace("data.strip()", "data.soneone")
+    )
+    assert session.status.notices[-1].text.startswith(
+        "stepped is unsure about this one: it no longer defines `load` "
+        "and wrote `fetch` and `soneone` out of nowhere. "
+    )
+
+
+async def test_an_answer_without_the_name_that_was_asked_for_is_told(
+    root: Path, settings: Settings
+) -> None:
+    sure = CalibratedModel(0.99)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(root, settings=settings, endpoint=endpoint) as session,
+    ):
+        await ask(session, sure, BODY.replace("data", "text"), "call it content instead")
+        assert session.status.notices[-1].text.startswith(
+            "stepped did something else: `content` is nowhere in its answer."
+        )
+        (waiting, *_) = session.hunks.undecided("files.py")
+        assert session.reason(waiting) == "model unsure"
+        await ask(session, sure, BODY.replace("load", "content"), "rename data to content instead")
+        assert session.status.notices[-1].text.startswith(
+            "stepped did something else: it no longer defines `load`. Look closely"
+        )
+        told = len(session.status.notices)
+        await ask(session, sure, BODY.replace("data", "content"), "rename data to content")
+        assert not [n for n in session.status.notices[told:] if "something else" in n.text]
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("rename bytes to amount instead", ["amount"]),
+        ("call it `amount`", ["amount"]),
+        ("no, name the parameter count instead", ["count"]),
+        ("call it once", []),
+        ("call it lazily", []),
+        ("call it in the loop", []),
+        ("call it with count", []),
+    ],
+)
+def test_names_that_must_come(asked: str, names: list[str]) -> None:
+    assert new_names(asked) == names
+
+
+async def test_its_hunks_are_not_accepted_in_bulk(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    waiting = session.hunks.undecided("files.py")
+    assert waiting
+    bulk = session.attention.bulk(waiting)
+    assert bulk.read == bulk.unread == ()
+    assert bulk.risky == tuple((hunk.id, "model unsure") for hunk in waiting)
+    # A piece of such a hunk is one as well.
+    pieces = await session.files.split(waiting[0].id, [(2, 1)])
+    assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {"model unsure"}
+    # Each of them can be accepted by itself, and what is decided is doubted no more.
+    assert await session.files.accept(pieces[0])
+    assert session.reason(session.hunks.get(pieces[0])) == ""
+    assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
+
+
+async def test_a_flag_outlives_its_answer(session: PairingSession, model: CalibratedModel) -> None:
+    """Through the same again, a later instruction, and a stop of one."""
+    await ask(session, model, MISREAD)
+    model.told = 0.99, False
+    await ask(session, model, MISREAD, "tidy it up")
+    waiting = session.hunks.undecided("files.py")
+    assert waiting
+    assert {session.reason(hunk) for hunk in waiting} == {"model unsure"}
+    assert session.attention.bulk(waiting).read == ()
+    # A later instruction works on the flagged text, and adds to it.
+    await ask(session, model, f"{MISREAD}\n\nLIMIT = 3\n", "add a limit")
+    waiting = session.hunks.undecided("files.py")
+    assert any("return path" in line for hunk in waiting for line in hunk.new)
+    assert {session.reason(h) for h in waiting if "    return path" in h.new} == {"model unsure"}
+    # Another answer in its place has no such lines.
+    await ask(session, model, BODY.replace("data", "text"), "call it text")
+    assert {session.reason(hunk) for hunk in session.hunks.undecided("files.py")} == {""}
+
+
+@pytest.mark.parametrize(("unsure", "written"), [(False, False), (True, True)])
+async def test_a_flagged_answer_is_written_only_when_asked_for(
+    root: Path, unsure: bool, written: bool
+) -> None:
+    model = CalibratedModel(0.21)
+    model.give(MISREAD)
+    model.end()
+    asked = "handle is a stream and it returns bytes"
+    job = Job(root, "files.py", asked, selection=(0, 6), apply=True, unsure=unsure)
+    async with served(model) as endpoint:
+        outcome = await run_job(job, JsonSink(), settings=Settings(), endpoint=endpoint)
+    assert outcome.written is written
+    assert bool(outcome.refused) is not written
+    assert (root / "files.py").read_text() == (MISREAD if written else BODY)
+
+
+async def test_a_withheld_answer_shows_no_diff(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = CalibratedModel(0.99)
+    model.give(BODY.replace("limit=None", "limit=None, encoding=utf-8", 1))
+    model.end()
+    asked = 'add a parameter encoding with default "utf-8"'
+    job = Job(root, "files.py", asked, selection=(0, 6))
+    async with served(model) as endpoint:
+        with pytest.raises(UserError, match="Nothing is proposed"):
+            await run_job(job, DiffSink(), settings=Settings(), endpoint=endpoint)
+    assert capsys.readouterr().out == ""
+
+
+async def test_what_the_person_wrote_is_doubted_no_more(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    (hunk, *_) = session.hunks.undecided("files.py")
+    await session.files.edit(hunk.id, ["    return my_own(path)"])
+    assert session.reason(hunk) == ""
+    assert hunk.id not in dict(session.attention.bulk([hunk]).risky)
+    await session.files.undo()
+    assert session.reason(hunk) == "model unsure"
+    await session.files.redo()
+    assert session.reason(hunk) == ""
+
+
+async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -> None:
+    sure = CalibratedModel(0.6)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        await ask(session, sure, BODY.replace("data", "text"))
+        turn = session.turns.last
+        assert turn is not None
+        assert turn.confidence == 0.6
+        assert turn.unsure == ""
+        assert session.status.notices == []
+        assert session.attention.bulk(session.hunks.undecided()).risky == ()
+
+
+async def test_what_is_beyond_the_model(root: Path) -> None:
+    gave_up = CalibratedModel(0.9, gave_up=True)
+    async with (
+        served(gave_up) as endpoint,
+        await PairingSession.open(
+            root, settings=Settings(endpoints=ENDPOINTS), endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        await ask(session, gave_up, BODY)
+        assert session.status.notices[-1].text == (
+            "Nothing was changed: this looks beyond stepped, which left `load` of files.py as it "
+            "is. Say it in other words, or ask a larger model: work, home."
+        )
+
+
+async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
+    root: Path, settings: Settings, model: CalibratedModel
+) -> None:
+    async with served(model) as endpoint:
+        async with await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as first:
+            await ask(first, model, MISREAD)
+            journal = first.journal.path
+        assert journal is not None
+        async with await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, resume=journal, watch=False
+        ) as again:
+            waiting = again.hunks.undecided("files.py")
+            assert [again.reason(hunk) for hunk in waiting] == ["model unsure"] * len(waiting)
+            assert waiting
+
+
+async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settings) -> None:
+    sure = CalibratedModel(0.9)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        changed = BODY.replace("data", "text")
+        await ask(session, sure, changed)
+        assert session.status.notices == []
+        await ask(session, sure, changed)
+        assert session.hunks.undecided("files.py")
+        assert session.status.notices[-1].text == (
+            "The same again: `load` of files.py came back with the same hunks as before; "
+            "say it in other words, or ask a larger model."
+        )
+        assert session.status.notices[-1].action == "models"
+        await ask(session, sure, changed.replace("limit", "most"))
+        texts = [notice.text for notice in session.status.notices]
+        assert sum(text.startswith("The same again") for text in texts) == 1
+
+
+async def test_a_retry_that_brings_what_was_turned_down(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, MISREAD)
+    waiting = session.hunks.undecided("files.py")
+    for hunk in waiting:
+        await session.files.reject(hunk.id, "the limit is wanted")
+    await ask(session, model, MISREAD)
+    assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
+    assert session.status.notices[-1].text == (
+        "The same again: the model made the change that you rejected; "
+        "say it in other words, or ask a larger model."
+    )
+    # That it is unsure of it is not told over that, and is still known.
+    assert session.turns.last is not None
+    assert session.turns.last.unsure == SENTENCE
+    assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
+    await ask(session, model, MISREAD.replace("path\n", "path.read()\n"))
+    assert session.status.notices[-1].text == SENTENCE
+
+
+def test_a_server_that_says_nothing() -> None:
+    assert Confidence.read({}) is None
+    assert Confidence.read({"midstream.confidence": "0.5"}) is None
+    told = {"midstream.confidence": "x", "midstream.confidence_threshold": "0.5"}
+    assert Confidence.read(told) is None
+    told["midstream.confidence"] = "0.499"
+    assert Confidence.read(told) == Confidence(0.499, 0.5)
+    assert Confidence(0.499, 0.5).unsure
+    assert not Confidence(0.5, 0.5).unsure
+
+
+def test_signs_in_words() -> None:
+    every = Signs(True, 1, ("quiet",), ("type hint", "type hint"), ("a", "b"), ("X",), ("two",))
+    assert seen_in(every) == [
+        "wrote invalid Python",
+        "left out `X`",
+        "took 2 type hints away",
+        "still uses `quiet` and no longer defines it",
+        "deleted 1 line",
+        "never touched `a` and `b`",
+        "took the word `two` for a name",
+    ]
+    assert "it wrote invalid Python and left out `X`." in unsure_of(
+        "m", seen_in(every), way_out(())
+    )
+    assert "m is unsure about this one: it was uncertain" in unsure_of("m", [], way_out(()))
+    assert unsure_of("m", [], way_out(()), "its change of a.py").startswith(
+        "m is unsure about its change of a.py: it was uncertain"
+    )
+    assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
+
+
+@pytest.mark.skipif(not model_folders(), reason="no model is shipped")
+@pytest.mark.parametrize("threshold", [0.0, 1.1])
+def test_without_a_screen(
+    tmp_path: Path, root: Path, threshold: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shipped model from its logits to the last line, on both sides of the threshold."""
+    folder = Path(shutil.copytree(BROOK, tmp_path / "judged"))
+    facts = folder / "midstream.toml"
+    head, _, tail = facts.read_text("utf-8").partition("[card]")
+    head = head.partition("[confidence]")[0]
+    table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
+    facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
+    sink = JsonSink()
+    job = Job(root, "files.py", "rename `data` to `text`", selection=(0, 6))
+    outcome = asyncio.run(run_job(job, sink, settings=Settings(model=folder)))
+    sink.ended(outcome)
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["confidence"] == outcome.confidence
+    assert 0 < last["confidence"] < 1
+    if threshold:
+        assert " is unsure about this one: it " in last["unsure"]
+    else:
+        assert last["unsure"] is None
+
+
+SHIPPED = pytest.mark.skipif(
+    not model_folders() or "[confidence]" not in (BROOK / "midstream.toml").read_text(),
+    reason="the shipped model is not calibrated",
+)
+
+
+@SHIPPED
+async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
+    root: Path, settings: Settings
+) -> None:
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        witness = Witness(session)
+        await session.turns.instruct("rename `data` to `text`", path="files.py", selection=(0, 6))
+        await session.turns.finished()
+        assert session.turns.last is not None
+        assert session.turns.last.unsure == ""
+        assert session.hunks.undecided("files.py")
+        await session.files.reject_rest("files.py")
+        flagged = left = wrong = 0
+        for words in OUTSIDE:
+            turn = await session.turns.instruct(words, path="files.py", selection=(0, 6))
+            await session.turns.finished()
+            waiting = session.hunks.undecided("files.py")
+            left += not waiting
+            flagged += bool(turn.unsure)
+            wrong += bool(waiting) and not turn.unsure
+            await session.files.reject_rest("files.py")
+        assert witness.notice
+        assert flagged + left >= 2 * wrong, (flagged, left, wrong)
+
+
+OUTSIDE = (
+    "split load in two",
+    "add type hints to load",
+    "use a context manager from the standard library",
+    "retry three times when it fails",
+    "cache what was read",
+    "count how many lines there are",
+    "make it work with str as well",
+    "read the file in chunks",
+)
