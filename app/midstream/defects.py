@@ -22,7 +22,7 @@ from midstream.resources import tilde
 
 MAX_MESSAGE: Final = 160
 """Characters of an error's message that are kept."""
-MOST_FRAMES: Final = 60
+MAX_FRAMES: Final = 60
 """Calls listed per error; of a deeper stack, the outermost and innermost ones."""
 _LIBRARIES: Final = ("textual", "rich", "websockets", "onnxruntime")
 _QUOTED: Final = re.compile(r"(['\"])(?:(?!\1).){25,}\1")
@@ -120,7 +120,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _frames(error: BaseException) -> Iterator[str]:
     frames = traceback.extract_tb(error.__traceback__, limit=None)
-    half = MOST_FRAMES // 2
+    half = MAX_FRAMES // 2
     for number, frame in enumerate(frames):
         if half <= number < len(frames) - half:
             if number == half:

@@ -49,7 +49,7 @@ AIMS: list[tuple[str, float, Callable[[Report], float], Callable[[Report], float
     ),
 ]
 """What is measured, the aim in per cent, and how to read the figure of "known" and of "new"."""
-MOST_APART = 15
+MAX_APART = 15
 """So many points new phrasings may lie below known ones."""
 
 
@@ -61,6 +61,6 @@ def table(report: Report) -> str:
         rows.append(f"| {name} | {aim:g} % | {' | '.join(values)} |")
     sets = report["sets"]
     apart = sets["eval_known"]["exact_match"] - sets["eval_new"]["exact_match"]
-    shown = f"{apart:.1f}" if apart <= MOST_APART else f"*{apart:.1f}*"
-    rows.append(f"| new below known, points | at most {MOST_APART} | | {shown} |")
+    shown = f"{apart:.1f}" if apart <= MAX_APART else f"*{apart:.1f}*"
+    rows.append(f"| new below known, points | at most {MAX_APART} | | {shown} |")
     return "\n".join(rows)

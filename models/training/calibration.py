@@ -24,7 +24,7 @@ from models.training.graphs import Array, DecoderShape, build_decoder, product_i
 SAMPLES = 4096
 """Values of a tensor that are looked at per sequence to choose a step."""
 
-LEAST = 1e-5
+MIN_PROBABILITY = 1e-5
 """A channel or a weight that is smaller counts as that large."""
 
 SHARES = np.linspace(0.2, 1, 33)
@@ -125,7 +125,7 @@ def _factors(activations: Array, weights: Array) -> Array:
     """Return by what to divide channels: the root of how much further they reach than their
     weights, one in the (geometric) mean.
     """
-    ratio = np.maximum(activations, LEAST) / np.maximum(weights, LEAST)
+    ratio = np.maximum(activations, MIN_PROBABILITY) / np.maximum(weights, MIN_PROBABILITY)
     root = np.sqrt(ratio)
     return np.asarray(root / np.exp(np.log(root).mean()), np.float32)
 
@@ -151,7 +151,7 @@ def _divided(values: Array, by: Array, first: int) -> Array:
 
 def best_step(values: Array) -> float:
     """Return the step that rounds these values to 256 with the least squared error."""
-    steps = np.maximum(np.abs(values).max(), LEAST) * SHARES / 127
+    steps = np.maximum(np.abs(values).max(), MIN_PROBABILITY) * SHARES / 127
 
     def error(step: float) -> float:
         rounded = np.clip(np.round(values / step), -128, 127) * step

@@ -25,7 +25,7 @@ from tests.helpers.model_apis import Say, ScriptedModel, Step, Use, codex_settin
 
 pytestmark = pytest.mark.agents
 
-LONGEST_S = 60.0
+MAX_WAIT_S = 60.0
 FORGETFUL = ("gemini",)
 """Load no earlier session: Gemini CLI 0.61.0 empties the session's file before it reads it."""
 STEERED = ("codex",)
@@ -36,7 +36,7 @@ BOTH = NEW.replace("sorted(rows)", "rows")
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(MAX_WAIT_S):
         while not condition():  # noqa: ASYNC110 - what is waited for is another process's
             await asyncio.sleep(0.02)
 

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from midstream.code.languages import LANGUAGES, Language, grammar_of
 from midstream.code.syntax import newly_broken
-from midstream.code.trees import DEEPEST, LONGEST, LONGEST_LINE, faults, names, new_fault
+from midstream.code.trees import (
+    MAX_DEPTH,
+    MAX_LINE_LENGTH,
+    MAX_SOURCE_LENGTH,
+    faults,
+    names,
+    new_fault,
+)
 from tests.helpers.code_samples import SAMPLES
 
 DEFINED = {
@@ -136,9 +143,9 @@ def test_a_file_with_faults_has_names_around_them() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "f()\n" * (LONGEST // 4 + 1),
-        f"f('{' ' * LONGEST_LINE}'\n",
-        "f(\n" * (DEEPEST + 1),
+        "f()\n" * (MAX_SOURCE_LENGTH // 4 + 1),
+        f"f('{' ' * MAX_LINE_LENGTH}'\n",
+        "f(\n" * (MAX_DEPTH + 1),
     ],
     ids=["huge", "wide", "deep"],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.edits.signs import MOST_LINES, Signs, read_signs, strangers, vanished
+from midstream.edits.signs import MAX_LINES, Signs, read_signs, strangers, vanished
 
 HINTED = '''\
 def pick(self, names: list[str], quiet: bool = False) -> None:
@@ -141,7 +141,7 @@ def test_signs_of_any_text(asked: str, old: list[str], new: list[str]) -> None:
 
 
 def test_a_long_text_is_not_looked_at() -> None:
-    assert read_signs("x", "a\n" * (MOST_LINES + 1), "b\n") == Signs()
+    assert read_signs("x", "a\n" * (MAX_LINES + 1), "b\n") == Signs()
 
 
 def test_names_that_come_from_nowhere_and_functions_that_go() -> None:

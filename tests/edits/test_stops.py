@@ -147,7 +147,7 @@ AROUND = 60
 """Lines of context that a region has on both sides of a change."""
 COMMITS = 500
 """Of each repository, the newest ones."""
-MOST_LINES = 200
+MAX_LINES = 200
 
 
 def committed_changes(repository: Path) -> Iterator[tuple[list[str], list[str]]]:
@@ -166,7 +166,7 @@ def committed_changes(repository: Path) -> Iterator[tuple[list[str], list[str]]]
         lines = [line for line in part.split("\n") if line[:1] in (" ", "-", "+")]
         old = [line[1:] for line in lines if line[0] in " -"]
         new = [line[1:] for line in lines if line[0] in " +"]
-        if old != new and 10 <= len(old) <= MOST_LINES:
+        if old != new and 10 <= len(old) <= MAX_LINES:
             yield old, new
 
 

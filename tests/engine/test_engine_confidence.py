@@ -15,7 +15,7 @@ from midstream.bench.reference_edits import edit_requests
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.confidence import (
     CHUNK,
-    MOST_OF_A_SIGN,
+    MAX_OF_A_SIGN,
     EditJudge,
     TokenTrace,
     features,
@@ -85,7 +85,7 @@ def test_features_and_what_they_weigh() -> None:
     assert math.isclose(found["doubt"], math.log(1e-3 - math.log(0.9 * 0.5 * 0.25)))
     assert math.isclose(found["changes"], math.log(1e-3 - math.log(0.5 * 0.25)))
     assert math.isclose(found["opening"], math.log(0.9))
-    assert found["deleted"] == MOST_OF_A_SIGN
+    assert found["deleted"] == MAX_OF_A_SIGN
     assert math.isclose(weighed(TABLE, found), 1 / (1 + math.exp(1.5 * found["doubt"])))
     assert weighed(TABLE, {"doubt": -1e9}) == pytest.approx(1.0)
     assert weighed(TABLE, {"doubt": 1e9}) == pytest.approx(0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.engine.drafting import LONGEST_NEW, Drafter
+from midstream.engine.drafting import MAX_NEW_LENGTH, Drafter
 
 
 def replay(drafter: Drafter, output: list[int], most: int = 16) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def test_what_was_left_out_is_left_out_again() -> None:
 
 def test_a_long_insertion_is_come_back_from() -> None:
     source = list(range(100, 140))
-    new = list(range(1, LONGEST_NEW + 30))
+    new = list(range(1, MAX_NEW_LENGTH + 30))
     drafter = Drafter(source, [])
     runs, accepted = replay(drafter, [*source[:20], *new, *source[20:]])
     assert runs < len(new) + 8

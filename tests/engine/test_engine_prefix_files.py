@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
-from midstream.engine.prefix_files import LEAST_ROWS, MAGIC
+from midstream.engine.prefix_files import MAGIC, MIN_ROWS
 from midstream.engine.types import GenerateRequest, Message, Usage
 from midstream.workspace.paths import state_dir
 from tests.helpers.folders import SAMPLE, write_folder
@@ -61,14 +61,14 @@ def test_the_next_session_reads_only_what_is_new(folder: Path) -> None:
     # The last tokens are always run.
     assert again.cached_tokens >= again.input_tokens - 2
     _, longer = session(folder, LONG, "And now?")
-    assert longer.cached_tokens >= first.input_tokens - 2 > LEAST_ROWS
+    assert longer.cached_tokens >= first.input_tokens - 2 > MIN_ROWS
 
 
 def test_text_from_kept_rows_is_the_text_without(folder: Path) -> None:
     session(folder, LONG, "One question.")
     alone, _ = session(folder, LONG, "Another question.", kept_bytes=0)
     kept, usage = session(folder, LONG, "Another question.")
-    assert usage.cached_tokens > LEAST_ROWS
+    assert usage.cached_tokens > MIN_ROWS
     assert kept == alone
 
 
@@ -108,7 +108,7 @@ def test_the_files_used_longest_ago_go(folder: Path) -> None:
     session(folder, texts[0], kept_bytes=budget)
     session(folder, texts[2], kept_bytes=budget)
     assert len(files()) == 2
-    assert session(folder, texts[0], kept_bytes=budget)[1].cached_tokens > LEAST_ROWS
+    assert session(folder, texts[0], kept_bytes=budget)[1].cached_tokens > MIN_ROWS
     assert session(folder, texts[1], kept_bytes=budget)[1].cached_tokens == 0
 
 
@@ -127,7 +127,7 @@ def test_another_model_finds_nothing(folder: Path, tmp_path: Path) -> None:
 def test_edit_models_keep_nothing(tmp_path: Path) -> None:
     write_folder(tmp_path / "edit", context=2048)
     model = OnnxModel(read_folder(tmp_path / "edit"), threads=1, kept_bytes=PLENTY)
-    model.cache.extend(range(LEAST_ROWS))
+    model.cache.extend(range(MIN_ROWS))
     model.close()
     assert files() == []
 

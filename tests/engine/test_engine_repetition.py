@@ -14,7 +14,14 @@ from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.loop import ModelGeneration, Runtime
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import EncodedRequest
-from midstream.engine.repetition import EVERY, LEAST, LONGEST, ROUNDS, RepetitionWatch, circles
+from midstream.engine.repetition import (
+    EVERY,
+    MAX_PERIOD,
+    MIN_REPEATED,
+    ROUNDS,
+    RepetitionWatch,
+    circles,
+)
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason
 from tests.helpers.scripts import folder_of
@@ -30,22 +37,22 @@ def read(tokens: Sequence[int], prompt: Sequence[int] = ()) -> int | None:
 
 @given(
     st.lists(st.integers(0, 5), max_size=50),
-    st.lists(st.integers(0, 5), min_size=1, max_size=LONGEST),
+    st.lists(st.integers(0, 5), min_size=1, max_size=MAX_PERIOD),
 )
 def test_a_stretch_that_comes_again_and_again_ends_an_answer(
     start: list[int], stretch: list[int]
 ) -> None:
     count = read(start + stretch * 1000)
     assert count is not None
-    assert count <= len(start) + max(LEAST, ROUNDS * len(stretch)) + EVERY
+    assert count <= len(start) + max(MIN_REPEATED, ROUNDS * len(stretch)) + EVERY
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=400))
 def test_circles_are_what_a_plain_search_finds(tokens: list[int]) -> None:
     slow = any(
         all(tokens[-at] == tokens[-at - period] for at in range(1, size - period + 1))
-        for period in range(1, min(LONGEST, len(tokens)) + 1)
-        for size in [max(LEAST, ROUNDS * period)]
+        for period in range(1, min(MAX_PERIOD, len(tokens)) + 1)
+        for size in [max(MIN_REPEATED, ROUNDS * period)]
         if size <= len(tokens)
     )
     assert circles(tokens) == slow
@@ -57,7 +64,7 @@ def test_a_table_with_a_counter_goes_on() -> None:
 
 
 def test_less_than_that_goes_on() -> None:
-    assert read([*TAG * (LEAST // 3 - 1), *range(100, 400)]) is None
+    assert read([*TAG * (MIN_REPEATED // 3 - 1), *range(100, 400)]) is None
 
 
 def test_a_copy_of_what_the_prompt_repeats_goes_on() -> None:
@@ -93,6 +100,6 @@ def test_a_generation_ends_and_says_why(tmp_path: Path, drafting: Drafting | Non
     generation = ModelGeneration(plan, runtime, _Circling(), limit=400)
     text = "".join(piece.text for piece in generation)
     assert generation.finish_reason is FinishReason.REPETITION
-    assert generation.usage.output_tokens == LEAST
-    assert text == "8 9 7 " * (LEAST // 3)
+    assert generation.usage.output_tokens == MIN_REPEATED
+    assert text == "8 9 7 " * (MIN_REPEATED // 3)
     model.close()

@@ -17,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
-from midstream.engine.moved_rows import LEAST_RUN, find_runs
+from midstream.engine.moved_rows import MIN_RUN, find_runs
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prefix_files import shared_length
 from midstream.engine.types import GenerateRequest, Message
@@ -217,7 +217,7 @@ def test_rows_come_from_copies_too(tmp_path: Path, rows: int) -> None:
 def test_what_is_short_or_has_nothing_in_front_is_read(tmp_path: Path) -> None:
     decoder = decoder_of(tmp_path, build(SHALLOW, random_weights(SHALLOW)))
     cache = PrefixCache(decoder)
-    short = SECOND[: LEAST_RUN - 1]
+    short = SECOND[: MIN_RUN - 1]
     read(decoder, cache, SYSTEM + FIRST + short)
     assert read(decoder, cache, SYSTEM + short + LAST, moved=True) == len(SYSTEM)
     cache.clear()

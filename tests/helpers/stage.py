@@ -15,7 +15,7 @@ from midstream.tui.app import MidstreamApp
 from tests.helpers.stepped import TIMEOUT_S, SteppedModel, served
 from tests.helpers.waiting import PATIENCE_S
 
-LONGEST_TIMER_S = 0.25
+MAX_TIMER_S = 0.25
 """No timer that a key starts takes longer; those that take a notice away do."""
 CODE = '''\
 """Counting things."""
@@ -46,7 +46,7 @@ async def shown(pilot: Pilot[None], condition: Callable[[], object] = lambda: Tr
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await pilot.pause(0.02)
-    await pilot.pause(LONGEST_TIMER_S)
+    await pilot.pause(MAX_TIMER_S)
     await pilot.pause()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
-from midstream.defects import MOST_FRAMES, brief, report
+from midstream.defects import MAX_FRAMES, brief, report
 from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
@@ -97,5 +97,5 @@ def test_a_deep_stack_is_cut_and_quotations_are_left_out() -> None:
         deep(400)
     text = report(caught.value)
     assert "a_line_of" not in text
-    assert f"… {401 + 1 - MOST_FRAMES} more" in text
+    assert f"… {401 + 1 - MAX_FRAMES} more" in text
     assert brief(caught.value).startswith("KeyError in ")

@@ -13,7 +13,7 @@ import pytest
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
-from midstream.responses.conversation import MOST_OUTPUT, ToolCall, ToolOutput, wire_item
+from midstream.responses.conversation import MAX_OUTPUT, ToolCall, ToolOutput, wire_item
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, Started
 from midstream.responses.stream import Stream
@@ -272,11 +272,11 @@ async def test_a_conversation_goes_on_from_a_call_with_its_output_alone() -> Non
 
 
 def test_a_long_output_of_a_tool_is_cut_in_the_middle() -> None:
-    sent = wire_item(ToolOutput("c", "a" * MOST_OUTPUT + "b" * MOST_OUTPUT))["output"]
+    sent = wire_item(ToolOutput("c", "a" * MAX_OUTPUT + "b" * MAX_OUTPUT))["output"]
     assert sent.startswith("aaa")
     assert sent.endswith("bbb")
     assert "(cut)" in sent
-    assert len(sent) < MOST_OUTPUT + 20
+    assert len(sent) < MAX_OUTPUT + 20
 
 
 async def test_who_waits_for_the_engine_can_see_it() -> None:

@@ -232,7 +232,7 @@ async def test_a_few_pings_and_fragments_are_served() -> None:
 async def test_pings_of_a_peer_that_does_not_read_are_not_kept_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(running_module, "_MOST_UNREAD", 100_000)
+    monkeypatch.setattr(running_module, "_MAX_UNREAD_BYTES", 100_000)
     limits = Limits(frames_per_second=1_000_000)
     async with running(limits=limits) as port, peer(port) as client:
         transport = client.socket.transport

@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from midstream.tui.compositor import SparingCompositor
-from midstream.tui.eager import SHORTEST_FRAME_S, EagerScreen
+from midstream.tui.eager import MIN_FRAME_S, EagerScreen
 from midstream.tui.keymap import teach_sequences
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.key_bar import KeyBar
@@ -88,7 +88,7 @@ async def test_a_change_is_painted_without_waiting_for_the_grid(
         async with asyncio.timeout(PATIENCE_S):
             while screen._last_paint == before:  # Not at once where something was painted just now.
                 stage.pane.refresh()
-                await asyncio.sleep(2 * SHORTEST_FRAME_S)
+                await asyncio.sleep(2 * MIN_FRAME_S)
 
 
 async def test_fewer_widgets_are_asked_for_the_same_lines(stage: Stage) -> None:

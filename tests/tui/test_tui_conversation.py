@@ -420,7 +420,7 @@ async def test_the_models_page_starts_an_agent_and_goes_back_to_a_model(
 async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pane, "MOST_LINES", 40)
+    monkeypatch.setattr(pane, "MAX_LINES", 40)
     steps: list[dict[str, Any]] = []
     for number in range(30):
         steps.append(said("agent_message_chunk", f"say{number:02}\n\nmore\n\n"))

@@ -104,7 +104,7 @@ def test_a_part_begins_in_the_state_above_it() -> None:
 
 def test_unknown_and_minified_files_are_plain() -> None:
     assert LineLexer("data.unknown-kind", ["def x"]).spans(0) == ()
-    wide = LineLexer("a.js", ["x" * (lexing.LONGEST_LINE + 1), "let x"])
+    wide = LineLexer("a.js", ["x" * (lexing.MAX_LINE_LENGTH + 1), "let x"])
     assert wide.advance(2)
     assert wide.spans(1) == ()
     assert language_of("pkg/things.py") == "Python"

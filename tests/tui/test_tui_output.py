@@ -29,7 +29,7 @@ from textual.message import Message
 from textual.messages import ExitApp
 from textual.strip import Strip
 
-from midstream.tui.eager import SHORTEST_FRAME_S, let_keys_pass
+from midstream.tui.eager import MIN_FRAME_S, let_keys_pass
 from midstream.tui.output import UNDER_WAY_S, Outlet, PromptDriver, prompt
 from tests.helpers.stage import Stage
 from tests.helpers.waiting import PATIENCE_S
@@ -272,7 +272,7 @@ def test_the_program_uses_it_unless_told_otherwise(flag: str, driver: str, tmp_p
 async def test_what_was_typed_is_painted_before_anything_else_happens(stage: Stage) -> None:
     screen, field = stage.screen, stage.composer.field
     await stage.press("escape", "i")
-    screen._last_paint -= SHORTEST_FRAME_S  # A test's pause ends with a paint.
+    screen._last_paint -= MIN_FRAME_S  # A test's pause ends with a paint.
     painted = screen._last_paint
     field.insert("x")
     assert screen._last_paint > painted
@@ -297,7 +297,7 @@ async def test_a_frame_that_is_due_comes_behind_the_key(stage: Stage) -> None:
         return type(stage.pane).render_lines(stage.pane, crop)
 
     stage.pane.render_lines = note  # type: ignore[method-assign]
-    screen._last_paint -= SHORTEST_FRAME_S
+    screen._last_paint -= MIN_FRAME_S
     stage.pane.refresh()
     stage.pane._check_refresh()
     screen._dirty_widgets.add(stage.pane)
@@ -319,7 +319,7 @@ async def test_keys_that_have_arrived_go_before_a_frame(stage: Stage) -> None:
 async def test_a_line_that_is_added_is_laid_out_before_it_is_painted(stage: Stage) -> None:
     screen, field = stage.screen, stage.composer.field
     await stage.press("escape", "i")
-    screen._last_paint -= SHORTEST_FRAME_S
+    screen._last_paint -= MIN_FRAME_S
     painted = screen._last_paint
     field.insert("a\nb")
     assert screen._last_paint == painted

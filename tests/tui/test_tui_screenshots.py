@@ -22,7 +22,7 @@ from midstream.tui.themes import load_theme
 pytestmark = pytest.mark.system
 
 FOLDER = Path(__file__).resolve().parents[2] / "screenshots"
-LARGEST = 6_000_000
+MAX_BYTES = 6_000_000
 """Bytes of all pictures together."""
 
 
@@ -82,4 +82,4 @@ def test_every_picture_belongs_to_a_moment_and_has_its_colours(make: ModuleType)
     for name, svg in pictures.items():
         theme = load_theme(themes_dir() / f"{wanted[name]}.toml")
         assert theme.colors["background"].hex.lower() in svg.lower(), name
-    assert sum(len(svg.encode()) for svg in pictures.values()) < LARGEST
+    assert sum(len(svg.encode()) for svg in pictures.values()) < MAX_BYTES

@@ -85,7 +85,7 @@ async def test_one_key_accepts_all_files_but_what_is_risky(
 ) -> None:
     """What was not read is accepted by the second press, what is risky by none."""
     monkeypatch.setattr(navigate, "ARRIVAL_S", 0.0)  # The screen has just moved by itself.
-    monkeypatch.setattr(attention, "LONGEST_STEP_S", 0.0)  # However long it is shown: unread.
+    monkeypatch.setattr(attention, "MAX_STEP_S", 0.0)  # However long it is shown: unread.
     async with answered(root, attention=True) as stage:
         await stage.press("alt+a")
         await stage.until(lambda: "alt+a again accepts" in stage.notice, "a question")

@@ -17,7 +17,7 @@ from midstream.tui.diff.painter import RowPainter
 from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look
-from midstream.tui.eager import LONGEST_S, SHARE, FramePace
+from midstream.tui.eager import MAX_DELAY_S, SHARE, FramePace
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.rail import FileEntry
@@ -98,7 +98,7 @@ def test_cheap_frames_come_on_every_beat_and_dear_ones_keep_their_share() -> Non
     assert frames * 0.005 / (600 * beat) == pytest.approx(SHARE, rel=0.2)
     for _ in range(60):
         pace.took(1.0)
-    assert pace.gap == LONGEST_S
+    assert pace.gap == MAX_DELAY_S
 
 
 def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:

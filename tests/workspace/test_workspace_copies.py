@@ -140,7 +140,7 @@ def test_nothing_is_left_of_a_copy_that_is_refused(
 ) -> None:
     with pytest.raises(CopyStoppedError):
         make_copy(repo, {}, lambda: True)
-    monkeypatch.setattr(copies, "MOST_BYTES", 10)
+    monkeypatch.setattr(copies, "MAX_BYTES", 10)
     with pytest.raises(CopyRefusedError, match="at most"):
         make_copy(repo, {})
     assert list(temporary.iterdir()) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.workspace.drafts import LONGEST_SENT, MOST_SENT, Drafts, read_drafts, write_drafts
+from midstream.workspace.drafts import MAX_SENT, MAX_SENT_LENGTH, Drafts, read_drafts, write_drafts
 from midstream.workspace.paths import root_state_dir
 
 
@@ -20,9 +20,9 @@ def test_drafts_come_back_for_their_root_only(tmp_path: Path) -> None:
 
 
 def test_the_last_and_not_too_long_ones_are_kept(tmp_path: Path) -> None:
-    sent = ["x" * (LONGEST_SENT + 1), *map(str, range(MOST_SENT + 5))]
+    sent = ["x" * (MAX_SENT_LENGTH + 1), *map(str, range(MAX_SENT + 5))]
     write_drafts(tmp_path, tmp_path, Drafts("", sent))
-    assert read_drafts(tmp_path, tmp_path).sent == sent[-MOST_SENT:]
+    assert read_drafts(tmp_path, tmp_path).sent == sent[-MAX_SENT:]
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"draft": 3, "sent": {}}', '{"sent": [1]}', "\xff"])

@@ -41,9 +41,9 @@ from midstream.errors import UnavailableError
 from midstream.processes import start, uninterrupted
 
 PROTOCOL_VERSION: Final = 1
-MOST_LINE_BYTES: Final = 64 << 20
+MAX_LINE_BYTES: Final = 64 << 20
 """A longer line is dropped; a whole file in an edit is far smaller."""
-MOST_LOG_BYTES: Final = 16 << 10
+MAX_LOG_BYTES: Final = 16 << 10
 """So much of the end of the agent's log is kept."""
 GRACE_S: Final = 1.0
 """An agent has this long to end by itself, and again after it was told to."""
@@ -368,7 +368,7 @@ class AgentProcess:
     async def _read(self) -> None:
         """Handle what the agent writes, line by line, until it ends."""
         assert self._process.stdout is not None
-        buffer = LineBuffer(MOST_LINE_BYTES)
+        buffer = LineBuffer(MAX_LINE_BYTES)
         while data := await self._process.stdout.read(READ_BYTES):
             for line in buffer.feed(data):
                 self._take(line)
@@ -378,7 +378,7 @@ class AgentProcess:
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(READ_BYTES):
             self._log += data
-            del self._log[:-MOST_LOG_BYTES]
+            del self._log[:-MAX_LOG_BYTES]
 
     async def _gone(self) -> None:
         """The agent writes no more: every request that waits fails."""

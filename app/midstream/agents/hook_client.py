@@ -24,7 +24,7 @@ GIVE_UP_S = 580.0
 """How long this waits for a session, which answers before; see ``EditGate``."""
 
 _CONNECT_S = 1.0
-_LONGEST_ADDRESS = 100
+_MAX_ADDRESS_LENGTH = 100
 _ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."
 
@@ -32,7 +32,7 @@ _LATE = "The review of this edit is still open; nothing was written. Ask the use
 def socket_folder() -> str:
     """The folder of sessions' sockets, in the state folder; only its owner can open it."""
     folder = f"{_state_folder()}/hooks"
-    if len(os.fsencode(folder)) > _LONGEST_ADDRESS - 24:  # the system allows 104 or 108 bytes
+    if len(os.fsencode(folder)) > _MAX_ADDRESS_LENGTH - 24:  # the system allows 104 or 108 bytes
         folder = f"/tmp/midstream-{os.getuid()}-{socket_prefix(folder)}hooks"
     return folder
 

@@ -36,7 +36,7 @@ AT_STOP: Final = "Stop"
 COMMAND: Final = "midstream hook"
 """The command line; Codex trusts hooks by its hash, so it never changes."""
 
-_LONGEST_EVENT: Final = 64_000_000
+_MAX_EVENT_BYTES: Final = 64_000_000
 _MATCHERS: Final = {"claude": "Edit|MultiEdit|Write", "codex": "apply_patch"}
 
 _OWN_FOLDERS: Final = ("~/.claude", "~/.codex")
@@ -201,7 +201,7 @@ class HookEndpoint:
             _remove_stale(folder)
             address.unlink(missing_ok=True)
             self._server = await asyncio.start_unix_server(
-                self._connected, address, limit=_LONGEST_EVENT
+                self._connected, address, limit=_MAX_EVENT_BYTES
             )
             address.chmod(0o600)
         except OSError as error:

@@ -25,7 +25,7 @@ WAIT: Final = "wait_for_review"
 VERSIONS: Final = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Versions of the protocol, the newest first; these two tools are the same in all."""
 
-LONGEST_WAIT_S: Final = 540
+MAX_WAIT_S: Final = 540
 """Most seconds that an agent may wait; many end a call after ten minutes."""
 
 _NOBODY: Final = (
@@ -50,7 +50,7 @@ _TOOLS: Final[list[dict[str, Any]]] = [
                 "seconds": {
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": LONGEST_WAIT_S,
+                    "maximum": MAX_WAIT_S,
                     "description": "How long to wait at most (300).",
                 }
             },
@@ -140,7 +140,7 @@ class _Server:
 def _seconds(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         return 300.0
-    return min(max(float(given), 1.0), LONGEST_WAIT_S)
+    return min(max(float(given), 1.0), MAX_WAIT_S)
 
 
 def _version() -> str:

@@ -17,7 +17,7 @@ JsonObject: TypeAlias = Mapping[str, Any]
 
 ALLOW_ONCE: Final = "allow_once"
 REJECT_ONCE: Final = "reject_once"
-_MOST_AMOUNT: Final = 1e15
+_MAX_AMOUNT: Final = 1e15
 """A larger number of tokens or money is no number of them."""
 
 
@@ -425,7 +425,7 @@ def _amount(data: JsonObject, key: str) -> float | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if 0 <= value < _MOST_AMOUNT else None
+    return value if 0 <= value < _MAX_AMOUNT else None
 
 
 def _object(data: JsonObject, key: str) -> JsonObject:

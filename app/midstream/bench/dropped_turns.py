@@ -42,7 +42,7 @@ CASES: dict[str, tuple[int, int] | None] = {
 """Turns that are dropped, one by one where negative, and turns that are kept; None for the file."""
 TURNS = 8
 CONVERSATIONS = 20
-LEAST, MOST = 130, 220
+MIN_LINES, MAX_LINES = 130, 220
 """Tokens of a passage."""
 QUOTED = 6
 """Words of a passage that its question quotes."""
@@ -144,8 +144,8 @@ class _Bench:
             for paragraph in re.split(r"\n\s*\n", path.read_text("utf-8")):
                 text = f"{text}\n\n{paragraph}".strip()
                 ids = self._ids(text)
-                if len(ids) >= LEAST:
-                    passages.append(str(self._tokenizer.decode(ids[:MOST])))
+                if len(ids) >= MIN_LINES:
+                    passages.append(str(self._tokenizer.decode(ids[:MAX_LINES])))
                     text = ""
             for begin in range(0, len(passages) - TURNS + 1, TURNS // 4):
                 yield passages[begin : begin + TURNS]

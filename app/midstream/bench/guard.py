@@ -40,11 +40,11 @@ from midstream.processes import resident_bytes
 
 _MARK: Final = re.compile(r"(?:#|//)\s*(?P<mark>ruleid|ok)\s*:")
 _COMMENT: Final = re.compile(r"^\s*(?:#|//|$)")
-_LONGEST_STATEMENT: Final = 12
+_MAX_STATEMENT_LINES: Final = 12
 """Lines after a mark in which its finding may lie, unless a blank line or a mark comes first."""
 _RECALL: Final = {"secret-": 90.0}
-_LEAST_RECALL: Final = 88.0
-_MOST_FALSE: Final = 5.0
+_MIN_RECALL: Final = 88.0
+_MAX_FALSE_HALTS: Final = 5.0
 
 
 class Half(StrEnum):
@@ -107,14 +107,14 @@ def labelled_figures(
         for sample, halted in judged:
             if sample.half is Half.TUNE and halted is not sample.bad:
                 print(f"{'missed' if sample.bad else 'false '} {sample.name}")
-    least = max([_RECALL.get(rule, 0) for rule in rules], default=0) or _LEAST_RECALL
+    least = max([_RECALL.get(rule, 0) for rule in rules], default=0) or _MIN_RECALL
     figures: list[Figure] = []
     for bad, name in ((True, "halted of what is labelled bad"), (False, "... labelled good")):
         verdicts = [halted for sample, halted in judged if sample.bad is bad]
         if verdicts:
             share = 100 * sum(verdicts) / len(verdicts)
-            met = share >= least if bad else share <= _MOST_FALSE
-            target = f">= {least:.0f}" if bad else f"<= {_MOST_FALSE:.0f}"
+            met = share >= least if bad else share <= _MAX_FALSE_HALTS
+            target = f">= {least:.0f}" if bad else f"<= {_MAX_FALSE_HALTS:.0f}"
             figures.append(Figure(f"{name}, {half} ({len(verdicts)})", share, "%", target, met))
     return figures
 
@@ -146,7 +146,7 @@ def _marked(path: str, name: str, lines: tuple[str, ...]) -> Iterator[Sample]:
         while first < len(lines) and _COMMENT.match(lines[first]):
             first += 1
         stop = first + 1
-        while stop < min(following[0], first + _LONGEST_STATEMENT) and lines[stop].strip():
+        while stop < min(following[0], first + _MAX_STATEMENT_LINES) and lines[stop].strip():
             stop += 1
         yield Sample(f"{name}:{first + 1}", path, lines, mark == "ruleid", first, stop)
 
@@ -267,7 +267,7 @@ _REGION: Final = 60
 _FILE_LINES: Final = 3_000
 _STREAMED: Final = 1_250
 _RATE: Final = 1_000
-_LEAST_FILES: Final = 10  # fewer may hold none that is long enough to stream
+_MIN_FILES: Final = 10  # fewer may hold none that is long enough to stream
 
 
 def run(argv: Sequence[str]) -> int:
@@ -280,8 +280,8 @@ def run(argv: Sequence[str]) -> int:
         UsageError: An option is out of its range.
     """
     options = _options().parse_args(list(argv))
-    if options.files < _LEAST_FILES or options.regions < 1:
-        raise UsageError(f"--files must be {_LEAST_FILES} or more, and --regions 1 or more.")
+    if options.files < _MIN_FILES or options.regions < 1:
+        raise UsageError(f"--files must be {_MIN_FILES} or more, and --regions 1 or more.")
     if options.all:
         options.files = sys.maxsize
     if options.labelled is not None:

@@ -129,7 +129,7 @@ _NAMES = {
     "per_token_us": "per token",
 }
 
-MOST_SPREAD = 4.0
+MAX_SPREAD = 4.0
 """Turns of the best served client for each turn of the worst served, above which one starves."""
 
 
@@ -217,7 +217,7 @@ class CrowdFigures:
     @property
     def starved(self) -> bool:
         """Whether one client got far fewer turns than another."""
-        return self.spread > MOST_SPREAD
+        return self.spread > MAX_SPREAD
 
 
 @dataclass(slots=True)

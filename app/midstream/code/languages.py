@@ -1,6 +1,6 @@
 """The supported languages: their grammars, and the queries for definitions.
 
-Python is read by its own parser (``edits.syntax``); the others by tree-sitter grammars.  A language
+Python is read by its own parser (``code.syntax``); the others by tree-sitter grammars.  A language
 is one row of ``LANGUAGES`` and one query.  The captures of a query:
 
 - ``@function``, ``@class``, ``@assignment``: a definition, each together with ``@name``;

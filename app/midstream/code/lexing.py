@@ -29,7 +29,7 @@ KINDS: Final = (
 )
 """Every kind a span can have; text outside spans is plain."""
 
-LONGEST_LINE: Final = 4_000
+MAX_LINE_LENGTH: Final = 4_000
 """A text with a longer line (minified code, data) is not lexed at all."""
 _KEPT_LINES: Final = 4_096
 _REMEMBERED: Final = 16_384
@@ -134,7 +134,7 @@ class LineLexer:
         if not parts:
             return
         sizes = list(map(len, parts))
-        if max(sizes) > LONGEST_LINE:
+        if max(sizes) > MAX_LINE_LENGTH:
             self._lexer = self._rules = None
         ends = accumulate(
             sizes, lambda position, size: position + size + 1, initial=self._starts[-1]
@@ -178,7 +178,7 @@ class LineLexer:
 
     def preview(self, text: str) -> tuple[Span, ...]:
         """The tokens ``text`` would have as the next line; ``()`` while lines above are unread."""
-        if self._lexer is None or len(text) > LONGEST_LINE:
+        if self._lexer is None or len(text) > MAX_LINE_LENGTH:
             return ()
         if self._rules is None:
             return _stateless(self._lexer, text + "\n")

@@ -2,7 +2,7 @@
 
 Made from the syntax tree.  A Python file that does not parse is read by its indentation instead,
 because users want help with exactly these; so is a very long one, because parsing it would block
-the screen.  Other languages have trees of files with errors, too (``edits.trees``).
+the screen.  Other languages have trees of files with errors, too (``code.trees``).
 """
 
 from __future__ import annotations

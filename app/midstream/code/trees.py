@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from midstream.code.languages import Language
 
-LONGEST: Final = 500_000
+MAX_SOURCE_LENGTH: Final = 500_000
 """Characters; longer texts have no names and no faults: reading them would hold up all else."""
-LONGEST_LINE: Final = 4_000
+MAX_LINE_LENGTH: Final = 4_000
 """Characters; the same for a text with a longer line, which is data or was made by a program."""
-DEEPEST: Final = 400
+MAX_DEPTH: Final = 400
 """Open brackets; the same for a text with more of them, as trees take quadratic time in depth."""
-_LONGEST_NAME: Final = 200
-_MOST_FAULTS: Final = 100
+_MAX_NAME_LENGTH: Final = 200
+_MAX_FAULTS: Final = 100
 
 DefinitionKind = Literal["function", "class", "assignment"]
 """What can be defined."""
@@ -189,7 +189,7 @@ def faults(language: Language, text: str) -> list[Fault]:
     for node in _wrong(root):
         row = min(node.start_point.row, len(lines) - 1)
         found.append(Fault(row, _words(node), lines[row].strip()))
-        if len(found) >= _MOST_FAULTS:
+        if len(found) >= _MAX_FAULTS:
             break
     return sorted(found, key=lambda fault: fault.line)
 
@@ -288,17 +288,17 @@ def _dotted(name: str) -> str:
     plain = re.sub(r"<.*>", "", name, flags=re.DOTALL)
     dotted = ".".join(part.strip() for part in re.split(r"::|\.|#", plain) if part.strip())
     dotted = dotted.rstrip("?!")  # Ruby method names may end in these; instructions leave them out.
-    return dotted if len(dotted) <= _LONGEST_NAME and "\n" not in dotted else ""
+    return dotted if len(dotted) <= _MAX_NAME_LENGTH and "\n" not in dotted else ""
 
 
 def _is_read(text: str, lines: Sequence[str]) -> bool:
     """Whether a text is worth the time that reading it takes."""
-    if len(text) > LONGEST or any(len(line) > LONGEST_LINE for line in lines):
+    if len(text) > MAX_SOURCE_LENGTH or any(len(line) > MAX_LINE_LENGTH for line in lines):
         return False
     depth = 0
     for bracket in _BRACKET.findall(text):
         depth = depth + 1 if bracket in "([{" else max(0, depth - 1)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return False
     return True
 

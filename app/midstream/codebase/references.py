@@ -25,9 +25,9 @@ from midstream.codebase.similar_edits import Substitution, names_at, substitutio
 from midstream.edits.lcs import matching_pairs
 from midstream.errors import UserError
 
-MOST_NAMES: Final = 8
+MAX_NAMES: Final = 8
 """Names that are gone from a file and looked for; a file that loses more is being replaced."""
-MOST_LISTED: Final = 4
+MAX_LISTED: Final = 4
 """Places that a sentence lists."""
 _LINE_LIMIT: Final = 1 << 26
 """Bytes of one line that the child process may print."""
@@ -358,8 +358,8 @@ def _quoted(left: Sequence[UseLeft]) -> str:
 
 
 def _places(left: Sequence[UseLeft]) -> str:
-    places = ", ".join(f"{use.path}:{use.line + 1}" for use in left[:MOST_LISTED])
-    more = f" and {len(left) - MOST_LISTED} more places" if len(left) > MOST_LISTED else ""
+    places = ", ".join(f"{use.path}:{use.line + 1}" for use in left[:MAX_LISTED])
+    more = f" and {len(left) - MAX_LISTED} more places" if len(left) > MAX_LISTED else ""
     return f"{places}{more}"
 
 
@@ -369,7 +369,7 @@ def _gone(before: Sequence[str], after: Sequence[str], path: str) -> list[Defini
     gone = [d for d in outline(before, path).definitions if d.name not in there]
     # A namesake that was defined twice and is still defined once is not gone.
     outer = [d for d in gone if not any(other.encloses(d) for other in gone)]
-    return list({d.name: d for d in outer}.values())[:MOST_NAMES]
+    return list({d.name: d for d in outer}.values())[:MAX_NAMES]
 
 
 def _occurs(root: Path, files: Iterable[str], name: str, changed: Lines, path: str) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 8.0
 """After which the search is ended; what was found by then counts."""
-MOST_FILES: Final = 4_000
+MAX_FILES: Final = 4_000
 """Files that are read; of more, those that lie nearest."""
 _REMEMBERED: Final = 8
 """Places whose code is kept."""
@@ -153,9 +153,9 @@ def _readable(workspace: Workspace, path: str) -> list[str]:
         # A link may lead to what the folder does not hold.
         and not (workspace.root / each).is_symlink()
     ]
-    if len(files) > MOST_FILES:
+    if len(files) > MAX_FILES:
         files.sort(key=lambda each: -_shared(path, each))
-    return files[:MOST_FILES]
+    return files[:MAX_FILES]
 
 
 def _shared(one: str, other: str) -> int:

@@ -28,20 +28,20 @@ from midstream.codebase.similar_edits import names_at
 
 SHORT: Final = 16
 """Lines of a definition that is told whole; of a longer one its head and docstring."""
-MOST_MEMBERS: Final = 30
+MAX_MEMBERS: Final = 30
 """Members of a class that are told by their heads."""
-MOST_NAMES: Final = 60
+MAX_NAMES: Final = 60
 """Names of the place that are looked up."""
-MOST_DEFINITIONS: Final = 16
-MOST_USES: Final = 8
-MOST_USES_IN_FILE: Final = 3
-LONGEST_BYTES: Final = 400_000
+MAX_DEFINITIONS: Final = 16
+MAX_USES: Final = 8
+MAX_USES_IN_FILE: Final = 3
+MAX_FILE_BYTES: Final = 400_000
 """A longer file is not read: it is data, or made by a program."""
-LONGEST_CONSTANT: Final = 6
+MAX_CONSTANT_LINES: Final = 6
 """Lines of an assignment; a longer one is data."""
-MOST_SEARCHED: Final = 20
+MAX_SEARCHED: Final = 20
 """Files in which uses are looked for: those that most likely have some."""
-MOST_TRIED: Final = 40
+MAX_TRIED: Final = 40
 """Tokens with the name of which it is found out what they mean."""
 _HEAD: Final = 4
 """Lines that show the head of a definition whose text cannot be parsed."""
@@ -90,7 +90,7 @@ class Place:
                 continue
             told.add((path, definition.name))
             yield path, definition
-            if len(told) >= MOST_DEFINITIONS:
+            if len(told) >= MAX_DEFINITIONS:
                 return
 
     def _defined(self, path: str, line: int, name: str) -> Definition | None:
@@ -107,7 +107,7 @@ class Place:
         nearest = found[-1]
         around = path == self.path and nearest.start <= self.start and self.stop <= nearest.stop
         constant = nearest.kind == "assignment"
-        data = constant and ("." in nearest.name or nearest.length > LONGEST_CONSTANT)
+        data = constant and ("." in nearest.name or nearest.length > MAX_CONSTANT_LINES)
         return None if around or data else nearest
 
     def _used_in_python(self) -> Iterator[tuple[str, int, str]]:
@@ -122,7 +122,7 @@ class Place:
                 spot = Spot(self.path, leaf.start_pos[0] - 1, leaf.start_pos[1])
                 (members if member else plain).setdefault(leaf.value, spot)
             leaf = leaf.get_next_leaf()
-        for spot in [*plain.values(), *members.values()][:MOST_NAMES]:
+        for spot in [*plain.values(), *members.values()][:MAX_NAMES]:
             for found in project.definitions(spot) or ():
                 if found.path in self.texts:
                     line = self.lines_of(found.path)[found.line :][:1]
@@ -147,7 +147,7 @@ class Place:
                 name = each.name.rpartition(".")[2]
                 if name in names:
                     defined.setdefault(name, []).append((path, each.start))
-        for name in names[:MOST_NAMES]:
+        for name in names[:MAX_NAMES]:
             homes = defined.get(name, [])
             # A tree knows no types: of several namesakes only one in the same file is meant.
             mine = [home for home in homes if home[0] == self.path]
@@ -175,7 +175,7 @@ class Place:
         count: dict[str, int] = {}
         for path, line in found:
             inside = path == self.path and line in self.lies_around
-            if inside or (path, line) in told or count.get(path, 0) >= MOST_USES_IN_FILE:
+            if inside or (path, line) in told or count.get(path, 0) >= MAX_USES_IN_FILE:
                 continue
             told.add((path, line))
             count[path] = count.get(path, 0) + 1
@@ -191,7 +191,7 @@ class Place:
         homes = sum(len(defining.findall(text)) for text in having.values())
         # What nothing else is called needs no types; a member of one word may be a library's.
         certain = homes == 1 and (not owner or _SEVERAL_WORDS.search(name) is not None)
-        nearby = sorted(having, key=lambda path: self._distance(path, owner))[:MOST_SEARCHED]
+        nearby = sorted(having, key=lambda path: self._distance(path, owner))[:MAX_SEARCHED]
         own = {self.path: having[self.path]}
         project: Project | None = None
         tried = 0
@@ -201,7 +201,7 @@ class Place:
                 if _INTRODUCES.match(lines[spot.line]):
                     continue
                 tried += not certain
-                if tried > MOST_TRIED:
+                if tried > MAX_TRIED:
                     return
                 if not certain:
                     project = project or Project(self.root, name, own, self.path)
@@ -232,12 +232,12 @@ def told(definition: Definition, lines: Sequence[str], path: str) -> str:
     shown = [*own[:head]]
     if definition.kind == "class":
         members = _members(outline(tuple(lines), path), definition)
-        for member in members[:MOST_MEMBERS]:
+        for member in members[:MAX_MEMBERS]:
             first = member.start - definition.start
             if first >= head:
                 shown += _signature(own[first : member.stop - definition.start], path)
-        if len(members) > MOST_MEMBERS:
-            shown.append(f"    ({len(members) - MOST_MEMBERS} more members)")
+        if len(members) > MAX_MEMBERS:
+            shown.append(f"    ({len(members) - MAX_MEMBERS} more members)")
     return _joined([*shown, f"    ... ({len(own)} lines)"])
 
 
@@ -292,7 +292,7 @@ def _read(root: Path, paths: Sequence[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for path in paths:
         try:
-            if (root / path).stat().st_size <= LONGEST_BYTES:
+            if (root / path).stat().st_size <= MAX_FILE_BYTES:
                 texts[path] = (root / path).read_text("utf-8").replace("\r\n", "\n")
         except (OSError, ValueError):
             continue
@@ -318,7 +318,7 @@ def main() -> None:
     for other, found in place.used():
         say("definition", other, found.start, found.name, told(found, place.lines_of(other), other))
     for count, (other, line) in enumerate(place.users(asked["symbol"])):
-        if count >= MOST_USES:
+        if count >= MAX_USES:
             break
         say("use", other, line, *_around(place.lines_of(other), line, other))
 

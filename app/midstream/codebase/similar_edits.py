@@ -21,7 +21,7 @@ from midstream.code.outline import Definition, Outline, outline
 from midstream.code.trees import Occurrence, occurrences
 from midstream.edits.lcs import matching_pairs
 
-MOST = 3
+MAX_EDITS = 3
 """Different substitutions in one change; more of them are no one change any longer."""
 
 SIMILAR = 80.0
@@ -86,7 +86,7 @@ def substitutions(
         path: Its name, which tells the language; what tells none is read as Python.
 
     Returns:
-        At most ``MOST``, in the order in which they appear; none if lines were changed in any
+        At most ``MAX_EDITS``, in the order in which they appear; none if lines were changed in any
         other way.  Lines that were only added or removed do not count.
     """
     found: dict[tuple[str, str, str], int] = {}
@@ -103,7 +103,7 @@ def substitutions(
                 return []
             for pair in pairs:
                 found.setdefault(pair, number)
-    if len(found) > MOST:
+    if len(found) > MAX_EDITS:
         return []
     outlined = outline(before, path)
     return [_scoped(*pair, line, outlined) for pair, line in found.items()]

@@ -20,7 +20,7 @@ from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
 
-LARGEST = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 """Bytes; larger files in a folder count as data and are skipped unless named."""
 
 _SARIF_LEVEL = {Level.HALT: "error", Level.WARN: "warning"}
@@ -88,7 +88,11 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 
     for rel in list_files(Path(folder))[0]:
         path = Path(folder) / rel
-        if path.is_file() and path.stat().st_size <= LARGEST and "\0" not in (text := _read(path)):
+        if (
+            path.is_file()
+            and path.stat().st_size <= MAX_FILE_BYTES
+            and "\0" not in (text := _read(path))
+        ):
             yield str(path), text
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from midstream.serving.limits import Limits
     from midstream.serving.source import ModelSource
 
-_SHORTEST_TOKEN = 22
+_MIN_TOKEN_LENGTH = 22
 """Characters of a token off loopback: 128 bits in base64."""
 
 
@@ -189,10 +189,10 @@ def _check_secret(path: Path, token: str) -> None:
     Raises:
         UsageError: It is short, or its file is readable for every user of this machine.
     """
-    if len(token) < _SHORTEST_TOKEN:
+    if len(token) < _MIN_TOKEN_LENGTH:
         raise UsageError(
             f"The token in {path} has {len(token)} characters and can be guessed; off loopback it "
-            f"needs {_SHORTEST_TOKEN} or more, such as `openssl rand -hex 32` writes."
+            f"needs {_MIN_TOKEN_LENGTH} or more, such as `openssl rand -hex 32` writes."
         )
     # Windows has no such mode bits.
     if os.name == "posix" and path.stat().st_mode & 0o006:

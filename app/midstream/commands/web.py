@@ -28,7 +28,7 @@ HOST: Final = "127.0.0.1"
 PORT: Final = 8710
 SHUTDOWN_S: Final = 5.0
 """How long the programs of open tabs get to end."""
-MOST_TABS: Final = 8
+MAX_TABS: Final = 8
 """Open tabs; each is a process with a model of its own."""
 OPENERS: Final = ("agent", "demo", "review")
 """Commands that open the screen."""
@@ -175,8 +175,8 @@ async def token_app(arguments: list[str], port: int, token: str) -> web.Applicat
             response.headers["Content-Security-Policy"] = POLICY
             response.headers["Referrer-Policy"] = "no-referrer"
             return response
-        if tabs >= MOST_TABS:
-            return web.Response(status=503, text=f"{MOST_TABS} tabs are open; close one.\n")
+        if tabs >= MAX_TABS:
+            return web.Response(status=503, text=f"{MAX_TABS} tabs are open; close one.\n")
         tabs += 1
         try:
             return await handler(request)

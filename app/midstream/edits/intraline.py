@@ -18,7 +18,7 @@ Lines that give the same name another value are not, however little the values h
 """
 _NAMED: Final = re.compile(r"\s*([\w\"'][^=:#]*?)\s*[=:](?!=)")
 """What a line gives a value: the target of an assignment, the key of a dictionary's entry."""
-_LONGEST: Final = 2_000
+_MAX_LINE_LENGTH: Final = 2_000
 """Longer lines are not compared word by word."""
 
 
@@ -39,7 +39,7 @@ def word_difference(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
     >>> word_difference("total = price * 2", "total = price * count")
     ([Span(start=16, stop=17)], [Span(start=16, stop=21)])
     """
-    if max(len(old), len(new)) > _LONGEST:
+    if max(len(old), len(new)) > _MAX_LINE_LENGTH:
         return None
     if _similarity(old, new) == 0:
         return None

@@ -18,7 +18,7 @@ from typing import Final, cast
 from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
 
-MOST_LINES: Final = 2_000
+MAX_LINES: Final = 2_000
 """Longer texts are not looked at: small edit models rewrite a few dozen lines."""
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
@@ -121,7 +121,7 @@ def read_signs(instruction: str, before: str, after: str, *, python: bool = True
         python: Whether they are Python; otherwise only names and lines are compared.
     """
     old, new = before.splitlines(), after.splitlines()
-    if old == new or max(len(old), len(new)) > MOST_LINES:
+    if old == new or max(len(old), len(new)) > MAX_LINES:
         return Signs()
     gone, come, deleted = _changed(old, new)
     removing = _REMOVAL.search(_QUOTED.sub(" ", instruction))

@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
-from midstream.edits.signs import MOST_LINES
+from midstream.edits.signs import MAX_LINES
 
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -42,7 +42,7 @@ _KEYWORD_FOR: Final = {
     "try": "try",
 }
 """Words of a request to remove something, and what they mean in code."""
-_FEW_DELETED: Final = 3
+_MAX_DELETED_LINES: Final = 3
 """Deleted lines that a request to remove something accounts for in any case."""
 _QUOTED: Final = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 _USE: Final = re.compile(
@@ -63,7 +63,7 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         after: The lines as rewritten.
         known: The whole file as it was.
     """
-    if max(before.count("\n"), after.count("\n")) > MOST_LINES:
+    if max(before.count("\n"), after.count("\n")) > MAX_LINES:
         return []
     found: list[str] = []
     if name := _not_used_instead(instruction, before, after, known):
@@ -100,7 +100,7 @@ def nonsense(instruction: str, before: str, after: str, known: str) -> str:
         after: The lines as rewritten.
         known: The whole file as it was.
     """
-    if max(before.count("\n"), after.count("\n")) > MOST_LINES:
+    if max(before.count("\n"), after.count("\n")) > MAX_LINES:
         return ""
     had = f"{known}\n{before}\n{instruction}"
     for word in dict.fromkeys(_NAME.findall(after)):
@@ -303,9 +303,9 @@ def _deleted_beside(instruction: str, before: str, after: str) -> int:
         a, b = first + size, second + size
     solid = sum(bool(line.strip()) for line in old)
     if named:
-        return beside if beside > _FEW_DELETED else 0
+        return beside if beside > _MAX_DELETED_LINES else 0
     # It speaks of no name: much of the code is more than any part of it.
-    return lost if lost > max(_FEW_DELETED, solid // 2) else 0
+    return lost if lost > max(_MAX_DELETED_LINES, solid // 2) else 0
 
 
 _FILLERS: Final = """

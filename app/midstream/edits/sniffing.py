@@ -11,7 +11,7 @@ from midstream.edits.events import Event
 from midstream.edits.formats import format_spec, format_specs
 from midstream.edits.parsing import ReplyParser, file_name, is_fence, is_remark, is_shell
 
-_MOST_AHEAD: Final = 4_096
+_MAX_AHEAD: Final = 4_096
 """Characters of an unfinished line that are searched for the markers of a format."""
 
 format_specs()  # whatever sniffs needs them all, so load them with this module
@@ -127,7 +127,7 @@ class SniffingParser(_DecidingParser):
             return []
         start = "".join(self._partial)
         self._partial = [start]
-        self._too_long = len(start) > _MOST_AHEAD
+        self._too_long = len(start) > _MAX_AHEAD
         found = None if self._too_long else self._clues.look_ahead(start)
         if found is None:
             return []

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
 
-LARGEST: Final = 16 << 20
+MAX_HELD_BYTES: Final = 16 << 20
 """Of a larger file the bytes are not kept."""
-MOST_BYTES: Final = 4 * LARGEST
+MAX_TOTAL_BYTES: Final = 4 * MAX_HELD_BYTES
 """How many bytes are kept of the states of one file; the oldest go first."""
 
 
@@ -81,11 +81,11 @@ class StandIn(SourceText):
             elif text.lines:
                 states[text.lines] = Held(text.to_bytes(), program)
         states.pop((line,), None)
-        too_large = held.data is not None and len(held.data) > LARGEST
+        too_large = held.data is not None and len(held.data) > MAX_HELD_BYTES
         states[(line,)] = held._replace(data=None) if too_large else held
         size = sum(len(known.data) for known in states.values() if known.data is not None)
         for lines, known in list(states.items()):
-            if size > MOST_BYTES and known.data is not None:
+            if size > MAX_TOTAL_BYTES and known.data is not None:
                 states[lines] = known._replace(data=None)
                 size -= len(known.data)
         return cls((line,), ("\n",), states=states)
@@ -111,7 +111,7 @@ class StandIn(SourceText):
         """
         if (data := self.held.data) is None:
             raise UnencodableError(
-                f"what it held is not kept (more than {LARGEST >> 20} MiB, or too long ago)"
+                f"what it held is not kept (more than {MAX_HELD_BYTES >> 20} MiB, or too long ago)"
             )
         return data
 

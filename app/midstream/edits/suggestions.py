@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from midstream.code.syntax import NOT_PYTHON, parse_python
 
-LONGEST_FUNCTION: Final = 25
+MAX_FUNCTION_LINES: Final = 25
 """Lines of a function that the shipped model does well."""
-LONGEST_FILE: Final = 1_500
+MAX_FILE_LINES: Final = 1_500
 """Lines of a file that is looked at; parsing more would be felt."""
 FULL_NAMES: Final = {
     "arr": "array", "cfg": "config", "cnt": "count", "idx": "index", "msg": "message",
@@ -42,7 +42,7 @@ def suggestions(path: str, text: str) -> Iterator[Suggestion]:
         path: Path of the file.
         text: What it holds; nothing is found in what is not Python or very long.
     """
-    if text.count("\n") > LONGEST_FILE:
+    if text.count("\n") > MAX_FILE_LINES:
         return
     try:
         tree = parse_python(text)
@@ -64,7 +64,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     for node in ast.walk(tree):
         if not isinstance(node, Function) or node.name.startswith("__"):
             continue
-        if (node.end_lineno or node.lineno) - node.lineno < LONGEST_FUNCTION:
+        if (node.end_lineno or node.lineno) - node.lineno < MAX_FUNCTION_LINES:
             yield node.name, node
 
 

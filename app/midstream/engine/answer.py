@@ -189,11 +189,11 @@ class StreamDecoder:
 
 
 Array = np.ndarray[Any, Any]
-MOST_REFUSED: Final = 2
+MAX_REFUSED: Final = 2
 """Refused line ends after which a line may end as it is."""
 CANDIDATES: Final = 24
 """Likeliest tokens to try before the likeliest one is taken regardless."""
-LONGEST: Final = 80
+MAX_SCRIPT_LINES: Final = 80
 """A line with this many tokens more than the old one has letters is a loop."""
 IN_THIS_LINE: Final = 0.1
 """A line is kept if the part to replace is in it with less than this probability."""
@@ -240,7 +240,7 @@ class AnswerChoice:
     def pick(self, logits: Array) -> int:
         """Return the next token for float32 logits `[vocab]`."""
         token = int(logits.argmax())
-        if self._length > LONGEST + len(self._old or ""):
+        if self._length > MAX_SCRIPT_LINES + len(self._old or ""):
             return self._kept()
         if token == self.vocab.end_id and self._open == "start":
             return self._gives_up_or(token, logits)
@@ -328,7 +328,7 @@ class AnswerChoice:
 
     def _may_end(self, number: int | None) -> bool:
         """Whether the open line may end, followed by a source line (or a new one)."""
-        if self._refused >= MOST_REFUSED and self._open in ("line", "swap", "cut"):
+        if self._refused >= MAX_REFUSED and self._open in ("line", "swap", "cut"):
             return True
         text, old = self._reader.ending()
         written = self._open in ("line", "swap", "cut")

@@ -53,7 +53,7 @@ from midstream.resources import find_model
 
 _log = logging.getLogger(__name__)
 
-MOST_HIDDEN: Final = 320
+MAX_HIDDEN: Final = 320
 """Tokens of the first model's answer, which is waited for: a rename in 64 lines takes some 256."""
 KEPT_BYTES: Final = 16 << 20
 """Rows of earlier prompts that each model keeps, so that both fit 400 MB with 200 lines.
@@ -272,7 +272,7 @@ class _CascadeWork:
     def _ask_first(self) -> HiddenAnswer | None:
         """The first model's answer; None if it cannot be asked, or was stopped."""
         most = self._request.max_output_tokens
-        limit = MOST_HIDDEN if most is None else min(most, MOST_HIDDEN)
+        limit = MAX_HIDDEN if most is None else min(most, MAX_HIDDEN)
         asked = replace(self._request, generate=True, max_output_tokens=limit)
         try:
             generation = self._cascade.first.answer(asked)

@@ -68,7 +68,7 @@ class _Head:
     ids: tuple[int, ...]
 
 
-MOST_HEADS = 8
+MAX_HEADS = 8
 """LRU size of encoded prompt heads; retries usually hit the same region."""
 
 
@@ -79,7 +79,7 @@ class EditCodec:
         self.vocab = vocab
         self.vocab_size = vocab.size
         self.reading = AnchorReading(vocab)
-        self._known_head = lru_cache(MOST_HEADS)(partial(self._head, shuffle=None))
+        self._known_head = lru_cache(MAX_HEADS)(partial(self._head, shuffle=None))
 
     @classmethod
     def load(cls, folder: Path) -> EditCodec:

@@ -24,9 +24,9 @@ Array = np.ndarray[Any, Any]
 
 CHUNK: Final = 64
 """Rows that are kept before their probabilities are computed."""
-MOST_OF_A_SIGN: Final = 2
+MAX_OF_A_SIGN: Final = 2
 """A sign that is seen more often than that does not count for more."""
-_LEAST_DOUBT: Final = 1e-3
+_MIN_DOUBT: Final = 1e-3
 
 
 class TokenTrace:
@@ -105,8 +105,8 @@ def features(
     total = -float(chances.sum())
     change = -float(chances[np.asarray(decisions, bool)].sum())
     return {
-        "doubt": math.log(_LEAST_DOUBT + total),
-        "changes": math.log(_LEAST_DOUBT + change),
+        "doubt": math.log(_MIN_DOUBT + total),
+        "changes": math.log(_MIN_DOUBT + change),
         "opening": float(chances[0]),
         **capped(signs),
     }
@@ -114,7 +114,7 @@ def features(
 
 def capped(signs: Mapping[str, int]) -> dict[str, float]:
     """Return the counts of signs as features."""
-    return {name: float(min(count, MOST_OF_A_SIGN)) for name, count in signs.items()}
+    return {name: float(min(count, MAX_OF_A_SIGN)) for name, count in signs.items()}
 
 
 def weighed(table: Calibration, found: Mapping[str, float]) -> float:

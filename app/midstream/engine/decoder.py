@@ -61,7 +61,7 @@ SCRATCH_BYTES = 256 << 20
 SCORE_COPIES = 4
 """Tensors as large as the scores that a run holds at once (measured: 3.5)."""
 
-LEAST_CHUNK = 16
+MIN_CHUNK = 16
 """Tokens of a prompt that are run together however long the context is."""
 
 ROTATION_ROWS = 16
@@ -217,7 +217,7 @@ class Decoder:
         if not self.packed:
             return most
         of_one = SCORE_COPIES * 4 * self._queries * self._roomy(past + most)
-        return min(most, max(SCRATCH_BYTES // of_one, LEAST_CHUNK))
+        return min(most, max(SCRATCH_BYTES // of_one, MIN_CHUNK))
 
     def terminate(self) -> None:
         """End the run in progress, and every later one until `rearm`; callable from any thread."""

@@ -24,7 +24,7 @@ runs delayed by other work on the machine weigh no more than others.
 FORGETTING = 0.6
 """Weight of earlier drafts against the newest one: edits go from copied to new text abruptly."""
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Lower bound: no row is free."""
 
 FREE_ROWS = 2
@@ -53,7 +53,7 @@ class RowCost:
             self._narrow.note(seconds)
         elif self._narrow.value:
             share = (seconds / self._narrow.value - 1) / (rows - FREE_ROWS)
-            self._share.note(max(LEAST_SHARE, share))
+            self._share.note(max(MIN_SHARE, share))
 
 
 class _Typical:
@@ -111,7 +111,7 @@ class DraftLength:
             self._wrong = FORGETTING * self._wrong + (accepted < proposed)
 
 
-LONGEST_MATCH = 6
+MAX_MATCH = 6
 """Longest run of tokens that is compared to find the place where the output goes on."""
 
 SURE_MATCH = 4
@@ -120,10 +120,10 @@ SURE_MATCH = 4
 CANDIDATES = 8
 """Latest earlier occurrences of the last two tokens that are compared."""
 
-LONGEST_OLD = 8
+MAX_OLD_LENGTH = 8
 """Most tokens of the source that a departure is taken to replace."""
 
-LONGEST_NEW = 48
+MAX_NEW_LENGTH = 48
 """New tokens without a match in the source after which the pointer is lost."""
 
 
@@ -275,12 +275,12 @@ class Drafter:
             self._departure, self._at = None, mark + 1
             return
         if skipped is None:
-            for place in range(start, min(start + LONGEST_OLD + 1, self._end)):
+            for place in range(start, min(start + MAX_OLD_LENGTH + 1, self._end)):
                 if self._text[place] == token:
                     departure.end, self._at = place, place + 1
                     return
         departure.new.append(token)
-        if len(departure.new) > LONGEST_NEW:
+        if len(departure.new) > MAX_NEW_LENGTH:
             self._departure = None
 
     def _note(self, departure: _Departure) -> None:
@@ -307,9 +307,7 @@ class Drafter:
         for place in self._pairs.get(tuple(text[-2:]), ())[-CANDIDATES - 1 : -1]:
             length = 2
             while (
-                length < LONGEST_MATCH
-                and length <= place
-                and text[place - length] == text[-1 - length]
+                length < MAX_MATCH and length <= place and text[place - length] == text[-1 - length]
             ):
                 length += 1
             if length >= best:

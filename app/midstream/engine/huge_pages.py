@@ -28,7 +28,7 @@ MADV_COLLAPSE = 25
 
 HUGE_BYTES = 2 << 20
 
-LEAST_BYTES = 4 << 20
+MIN_BYTES = 4 << 20
 """Smaller mappings are no weights."""
 
 RESIDENT_SHARE = 0.9
@@ -88,6 +88,6 @@ def large_ranges(smaps: Iterable[str]) -> Iterator[tuple[int, int]]:
                 begin = end
         elif line.startswith("Rss:"):
             resident = int(line.split()[1]) << 10
-            if end - begin >= LEAST_BYTES and resident >= RESIDENT_SHARE * (end - begin):
+            if end - begin >= MIN_BYTES and resident >= RESIDENT_SHARE * (end - begin):
                 first = -(-begin // HUGE_BYTES) * HUGE_BYTES
                 yield first, end // HUGE_BYTES * HUGE_BYTES

@@ -14,7 +14,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-LEAST_RUN = 128
+MIN_RUN = 128
 """Tokens of a run: a shorter one is soon read, and more likely the same by chance."""
 
 
@@ -28,7 +28,7 @@ class Run:
 
 
 def find_runs(
-    cached: Sequence[int], prompt: Sequence[int], start: int, least: int = LEAST_RUN
+    cached: Sequence[int], prompt: Sequence[int], start: int, least: int = MIN_RUN
 ) -> list[Run]:
     """Find a sequence's rows for what a prompt continues with.
 

@@ -30,11 +30,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-FEW_TOKENS = 2
+MAX_PACKED_TOKENS = 2
 """Up to this many tokens, keys are the first factor of the scores' product (`_Writer._score`); with
 three and more that took longer (0.5B shape, contexts of 1,000 to 16,000 tokens)."""
 
-LARGEST_FILE = 64 << 20
+MAX_FILE_BYTES = 64 << 20
 """Larger graph files hold their weights; editing one takes several times its size in memory."""
 
 OTHER_ARITHMETIC = (
@@ -82,7 +82,7 @@ def pack_attention(graph: Path, *, tokens: str, threads: int) -> bytes | None:
         tokens: the input that takes token ids.
         threads: threads inside one operator.
     """
-    if graph.stat().st_size > LARGEST_FILE:
+    if graph.stat().st_size > MAX_FILE_BYTES:
         return None
     model = onnx.ModelProto.FromString(graph.read_bytes())
     attentions = [node for node in model.graph.node if node.op_type == "GroupQueryAttention"]
@@ -160,7 +160,7 @@ class _Writer:
         self._places = self._indices(rows)
         size = self._add("Gather", [self._add("Shape", [past], "past_shape"), two], "capacity")
         self._mask = self._causal(rows, self._add("Range", [zero, size, one], "columns"))
-        few = self._constant(np.int64(FEW_TOKENS), "few_tokens")
+        few = self._constant(np.int64(MAX_PACKED_TOKENS), "few_tokens")
         self._few = self._add("LessOrEqual", [count, few], "few")
         single = self._add("Equal", [count, one], "single")
         parts = [self._list(n) for n in (self._heads.group, self._fewest_parts())]

@@ -38,7 +38,7 @@ CHARACTERS = 6
 HEAD_TOKENS = 12
 """Tokens of the output that are cut again together with the guess behind them."""
 
-FEW = 3
+MAX_AMBIGUOUS = 3
 """Tokens that are drafted by the tokens alone within a patch, where they are mostly wrong."""
 
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
@@ -82,7 +82,7 @@ class PatchDrafter:
         """Up to `most` tokens; fewer or none without anything to go by."""
         guess = self._guess(most * CHARACTERS) if most > 0 else ""
         draft = self._cut(guess)[:most] if guess else []
-        return draft or self._plain.propose(min(most, FEW) if self._format else most)
+        return draft or self._plain.propose(min(most, MAX_AMBIGUOUS) if self._format else most)
 
     def learn(self, output: Sequence[int]) -> None:
         """Record tokens that the model has written."""

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midstream.engine.decoder import Array, Decoder
-from midstream.engine.moved_rows import LEAST_RUN, Run, find_runs
-from midstream.engine.prefix_files import LEAST_ROWS, PrefixFiles, shared_length
+from midstream.engine.moved_rows import MIN_RUN, Run, find_runs
+from midstream.engine.prefix_files import MIN_ROWS, PrefixFiles, shared_length
 from midstream.engine.rotary import Rotation
 
 WORTH_SAVING = 48
 """Rows: a shorter tail is quicker to compute again than to look after."""
 
-LEAST_PREFIX = 4
+MIN_PREFIX = 4
 """Tokens in front of rows that are moved: models pay much attention to the first few, so rows that
 would become the first ones are read."""
 
@@ -109,7 +109,7 @@ class PrefixCache:
         if best is not None:
             self._saved.move_to_end(best)
         if self._files is not None:
-            found = self._files.find(prompt, longest + LEAST_ROWS)
+            found = self._files.find(prompt, longest + MIN_ROWS)
             if found is not None:
                 copy, longest = _Copy(found[0], found[1]), found[1]
         if self._worth_saving(live):
@@ -128,14 +128,14 @@ class PrefixCache:
         Returns:
             How many rows there are; 0 if they do not, or if this model's cannot be moved.
         """
-        if not self._moves or len(prompt) - longest < LEAST_RUN:
+        if not self._moves or len(prompt) - longest < MIN_RUN:
             return 0
         best: tuple[int, ...] | None = None
         runs: list[Run] = []
-        furthest = longest + LEAST_RUN - 1
+        furthest = longest + MIN_RUN - 1
         for key in (None, *self._saved):
             there = self.tokens if key is None else key
-            if (prefix := shared_length(there, prompt)) >= LEAST_PREFIX:
+            if (prefix := shared_length(there, prompt)) >= MIN_PREFIX:
                 found = find_runs(there, prompt, prefix)
                 if found and found[-1].target + found[-1].length > furthest:
                     best, runs = key, found
@@ -183,7 +183,7 @@ class PrefixCache:
     def keep_on_disk(self) -> None:
         """Write the sound ones of the live rows to a file if they are worth it."""
         count = self.sound
-        if self._files is None or count < LEAST_ROWS:
+        if self._files is None or count < MIN_ROWS:
             return
         tokens = self.tokens[:count]
         if count * self._row_bytes <= self._files.budget and not self._files.covers(

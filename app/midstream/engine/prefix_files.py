@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 MAGIC = b"midstream cache rows 1\n"
 
-LEAST_ROWS = 256
+MIN_ROWS = 256
 """Fewer rows are as quickly computed as found, read and checked."""
 
 SPARE_SHARE = 4
@@ -125,7 +125,7 @@ class PrefixFiles:
             self._write(folder, header, tensors)
             for kept in self._known():
                 # What differs at its end, an answer for example, is soon computed again.
-                if shared_length(kept.tokens, tokens) > len(kept.tokens) - LEAST_ROWS:
+                if shared_length(kept.tokens, tokens) > len(kept.tokens) - MIN_ROWS:
                     kept.path.unlink(missing_ok=True)
             _shrink(folder, self.budget)
         except OSError as error:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-LEAST: Final = 192
+MIN_REPEATED: Final = 192
 """Tokens that repeat before it counts: rows of a table and rulers are shorter."""
 ROUNDS: Final = 6
 """How often a stretch is written before it counts."""
-LONGEST: Final = 128
+MAX_PERIOD: Final = 128
 """Tokens of the longest stretch that is looked for."""
 EVERY: Final = 32
 """Output tokens between two looks."""
@@ -36,20 +36,20 @@ class RepetitionWatch:
         self._tail.append(token)
         self._count += 1
         if self._count % EVERY == 0 and not self.found:
-            del self._tail[: -LONGEST * ROUNDS]
+            del self._tail[: -MAX_PERIOD * ROUNDS]
             self.found = circles(self._tail) and not self._is_copy()
         return self.found
 
     def _is_copy(self) -> bool:
-        end, prompt = self._tail[-LEAST:], self._prompt
+        end, prompt = self._tail[-MIN_REPEATED:], self._prompt
         return any(
-            token == end[0] and list(prompt[at : at + LEAST]) == end
+            token == end[0] and list(prompt[at : at + MIN_REPEATED]) == end
             for at, token in enumerate(prompt)
         )
 
 
 def circles(tokens: Sequence[int]) -> bool:
-    """Whether tokens end with a stretch of at most `LONGEST` often enough behind each other.
+    """Whether tokens end with a stretch of at most `MAX_PERIOD` often enough behind each other.
 
     From the end, each length's longest border (Knuth, Morris, Pratt 1977, "Fast Pattern Matching in
     Strings") gives its shortest period.
@@ -63,6 +63,6 @@ def circles(tokens: Sequence[int]) -> bool:
         length += backwards[at] == backwards[length]
         borders[at] = length
         size, period = at + 1, at + 1 - length
-        if size >= LEAST and period <= LONGEST and size >= ROUNDS * period:
+        if size >= MIN_REPEATED and period <= MAX_PERIOD and size >= ROUNDS * period:
             return True
     return False

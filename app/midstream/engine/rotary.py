@@ -25,7 +25,7 @@ LAYER_SLACK = 0.25
 """Likewise behind other layers, whose activations may be quantised (measured at 4 bits: 0.08). A
 layer that does not turn its keys, or does so at other speeds, has 1."""
 
-LEAST_SPEED = 0.1
+MIN_SPEED = 0.1
 """Radians per position by which the fastest pair turns at least, or nothing is turned."""
 
 
@@ -89,7 +89,7 @@ def read_rotation(layers: Sequence[Array]) -> Rotation | None:
     for first, second in _pairings(layers[0].shape[-1]):
         found = Rotation(first, second, _speed(_complex(layers[0], first, second)))
         if found.explains(layers[0], FIRST_LAYER_SLACK):
-            turns = float(np.abs(found.speed).max()) >= LEAST_SPEED
+            turns = float(np.abs(found.speed).max()) >= MIN_SPEED
             rest = all(found.explains(keys, LAYER_SLACK) for keys in layers[1:])
             return found if turns and rest else None
     return None

@@ -26,7 +26,7 @@ from typing import Final
 
 from midstream.engine.instruction_words import COMMON
 
-LONGEST_REST: Final = 3
+MAX_REST_LENGTH: Final = 3
 """Characters that a name may lack."""
 _CLOSES: Final = {")": "(", "]": "[", "}": "{"}
 _QUOTES: Final = "'\""
@@ -196,7 +196,7 @@ class LineRules:
                 for each in self._local
                 if each.startswith(prefix.name)
             ]
-            return rest[0] if len(rest) == 1 and 0 < len(rest[0]) <= LONGEST_REST else None
+            return rest[0] if len(rest) == 1 and 0 < len(rest[0]) <= MAX_REST_LENGTH else None
         closing = {opening: close for close, opening in _CLOSES.items()}
         return closing[prefix.stack[-1]] if prefix.stack else None
 

@@ -44,13 +44,13 @@ Array = np.ndarray[Any, Any]
 
 BEGIN: Final = "<|im_start|>"
 END: Final = "<|im_end|>"
-MOST_LINES: Final = 1_000
+MAX_LINES: Final = 1_000
 """Lines of a region to which a correction may add one; the folder's limits are lower."""
 CANDIDATES: Final = 24
 """Likeliest tokens to try before single characters are."""
 SPARE_TOKENS: Final = 64
 """Tokens that a script may have beyond those of its region and request."""
-MOST_REGIONS: Final = 8
+MAX_REGIONS: Final = 8
 """LRU size of encoded regions; retries and redirects hit the same one."""
 RESYNC: Final = 12
 """Old tokens that are searched for the place where a changed line goes on as before."""
@@ -123,7 +123,7 @@ class ScriptCodec:
         self._vocab = ScriptVocabulary(tokenizer)
         self.vocab_size = self._vocab.size
         self.reading = ScriptReading(self._vocab)
-        self._encoded = lru_cache(MOST_REGIONS)(partial(EncodedRegion, self._vocab))
+        self._encoded = lru_cache(MAX_REGIONS)(partial(EncodedRegion, self._vocab))
 
     @classmethod
     def load(cls, folder: Path) -> ScriptCodec:
@@ -133,7 +133,7 @@ class ScriptCodec:
 
     def encode(self, request: EditRequest) -> EncodedRequest:
         """Encode a request."""
-        request = corrected_request(request, MOST_LINES)
+        request = corrected_request(request, MAX_LINES)
         vocab = self._vocab
         encoded = self._encoded(tuple(split_lines(request.region)))
         region = encoded.region

@@ -44,8 +44,8 @@ _FIELD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}:!]*)(?:![rsa])?(?P<spec>:
 _PERCENT: Final = re.compile(
     r"%%|%(?:\((?P<name>[^)]*)\))?[-+# 0]*(?:\*|\d+)?(?:\.\d+)?(?P<kind>[a-zA-Z])"
 )
-_DEEPEST: Final = 60
-_MOST_PIECES: Final = 400
+_MAX_DEPTH: Final = 60
+_MAX_PIECES: Final = 400
 
 
 class Texts:
@@ -156,7 +156,7 @@ class Texts:
 
     def read(self, node: ast.expr) -> Pieces:
         """Return the text that an expression stands for, with its holes."""
-        if self._depth > _DEEPEST:
+        if self._depth > _MAX_DEPTH:
             return (Hole("…"),)
         self._depth += 1
         try:
@@ -480,7 +480,7 @@ def _holes(pieces: Sequence[Piece]) -> int:
 
 
 def _limited(pieces: Pieces) -> Pieces:
-    return pieces if len(pieces) <= _MOST_PIECES else pieces[:_MOST_PIECES]
+    return pieces if len(pieces) <= _MAX_PIECES else pieces[:_MAX_PIECES]
 
 
 def _is_text(node: ast.expr) -> bool:

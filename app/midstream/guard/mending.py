@@ -16,7 +16,7 @@ from typing import Final
 from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.guard.prefix import PrefixLexer
 
-MOST_LINES: Final = 20_000
+MAX_LINES: Final = 20_000
 """Longer texts are not repaired."""
 _TRIES: Final = 40
 
@@ -69,7 +69,7 @@ def parse(text: str) -> ast.Module | None:
 
 def mend(lines: Sequence[str]) -> Mended | None:
     """Return the lines repaired into a text that parses; ``None`` if that fails."""
-    if len(lines) > MOST_LINES:
+    if len(lines) > MAX_LINES:
         return None
     now = [line.replace("\x00", " ").replace("\x0c", " ").rstrip("\r") for line in lines]
     opening = _opening(now)
@@ -269,7 +269,7 @@ _TAKEN: Final = re.compile(
     r"^(?:async[ \t]+)?(?:def|class)[ \t]+(eval|exec|open|input)\b", re.MULTILINE
 )
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_MOST: Final = 300
+_MAX_MENDINGS: Final = 300
 
 _MODULES: Final = (
     *("os", "subprocess", "pickle", "cPickle", "dill", "marshal", "shelve", "yaml", "hashlib"),
@@ -306,7 +306,7 @@ class Head:
         for match in _IMPORT.finditer(text):
             self._import(match.group().strip())
         for match in _CONSTANT.finditer(text):
-            if len(self.constants) < _MOST and parse(match.group()) is not None:
+            if len(self.constants) < _MAX_MENDINGS and parse(match.group()) is not None:
                 self.constants.append(match.group())
         for match in _TAKEN.finditer(text):
             self._imports[f"{match.group(1)} = None"] = frozenset({match.group(1)})
@@ -320,7 +320,7 @@ class Head:
                 continue
             names = frozenset((name.asname or name.name).split(".")[0] for name in node.names)
             self._bound |= names
-            if len(self._imports) < _MOST:
+            if len(self._imports) < _MAX_MENDINGS:
                 self._imports[ast.unparse(node)] = names
 
     def prelude(self, lines: Iterable[str]) -> list[str]:

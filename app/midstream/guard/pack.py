@@ -123,7 +123,7 @@ _PACKS: Final = {
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ksh"), _SHELL),
 }
 _COMMENT: Final = {".go": "//", ".sh": "#", ".bash": "#", ".zsh": "#", ".ksh": "#"}
-_LONGEST: Final = 4_000
+_MAX_LINE_LENGTH: Final = 4_000
 
 _QUERIES: Final = {**dict.fromkeys(_SCRIPTS, "js-sql"), ".go": "go-sql"}
 
@@ -168,7 +168,7 @@ class PackReader:
         return found
 
     def _feed(self, line: str) -> Iterator[Finding]:
-        number, evidence = self._number, line.strip()[:_LONGEST]
+        number, evidence = self._number, line.strip()[:_MAX_LINE_LENGTH]
         for item in self._queries.feed(line) if self._queries is not None else ():
             yield Finding(
                 self._query_rule,
@@ -182,7 +182,7 @@ class PackReader:
         if evidence.startswith(self._comment):
             return
         for rule in self._rules:
-            if rule.pattern.search(line[:_LONGEST]):
+            if rule.pattern.search(line[:_MAX_LINE_LENGTH]):
                 yield Finding(
                     rule.name,
                     rule.message,

@@ -55,8 +55,8 @@ _SAYS: Final = re.compile(
 )
 """Calls that only show their arguments."""
 _CONTEXT: Final = re.compile(r"(?:^|\W)(?:ctx|context)\b|Context\(\)$")
-_LONGEST: Final = 4_000
-_MOST_NAMES: Final = 200
+_MAX_LINE_LENGTH: Final = 4_000
+_MAX_NAMES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class ScriptReader:
     def feed(self, line: str) -> list[Built]:
         """Take the next line; return the queries with holes that it completes."""
         self._found = []
-        line = line[:_LONGEST]
+        line = line[:_MAX_LINE_LENGTH]
         if _FUNCTION.match(line):
             self._known.clear()
         position = 0
@@ -329,7 +329,7 @@ class ScriptReader:
         frame.target = frame.first = ""
 
     def _keep(self, frame: _Frame, pieces: tuple[Piece, ...]) -> None:
-        if not frame.target or len(self._known) > _MOST_NAMES:
+        if not frame.target or len(self._known) > _MAX_NAMES:
             return
         if frame.adds:
             if frame.target in self._known:

@@ -30,13 +30,13 @@ from midstream.guard.scanner import (
 )
 
 _NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
-LONGEST_STATEMENT: Final = 120
+MAX_STATEMENT_LINES: Final = 120
 """A statement that stays unfinished for more lines is reported as unscanned."""
-LONGEST_LINE: Final = 20_000
+MAX_LINE_LENGTH: Final = 20_000
 """A longer line ends the scan of Python: it was not written by hand, and costs too much."""
 _AT_ONCE: Final = 64
 """Lines of the old region that are scanned at once."""
-MOST_AROUND: Final = 400
+MAX_CONTEXT_LINES: Final = 400
 """Lines above a statement that are read for what its names hold, outside of functions."""
 
 
@@ -107,7 +107,7 @@ class StreamScan:
         """Read the lines above, and find what the region had already."""
         if is_python(self._path):
             longest = max(map(len, (*self._above, *self._before, *self._below)), default=0)
-            if longest > LONGEST_LINE:
+            if longest > MAX_LINE_LENGTH:
                 self._blind = True
                 self.problem = "the file has a line that is too long to scan"
             else:
@@ -156,7 +156,7 @@ class StreamScan:
         lexer = self._lexer
         for number in range(self.seen, count):
             line = lines[number]
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE_LENGTH:
                 self._blind = True
                 self.problem = f"line {len(self._above) + number + 1} is too long to scan"
                 return
@@ -174,14 +174,14 @@ class StreamScan:
                 self._cut, self._closing = number + 1, lexer.closing()
         self.problem = "the text does not parse as Python" if self._lost else ""
         begun_at = self._statements[-1] if self._statements else 0
-        if lexer.open and count - begun_at > LONGEST_STATEMENT:
+        if lexer.open and count - begun_at > MAX_STATEMENT_LINES:
             self.problem = f"the statement at line {len(self._above) + begun_at + 1} does not end"
 
     def _begin_around(self, number: int) -> int:
         """The line of the file from which names in a line of the region are followed."""
         if (function := self._lexer.function) is not None:
             return function
-        first = max(0, number - MOST_AROUND)
+        first = max(0, number - MAX_CONTEXT_LINES)
         return len(self._above) + (self._statements[first] if first < number else number)
 
     async def _python(

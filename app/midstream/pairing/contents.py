@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.content import Entry
 
-LONGEST_TEXT: Final = 1_000_000
+MAX_TEXT_BYTES: Final = 1_000_000
 """A larger file that another program has changed is reviewed as a whole, bytes."""
 
 _PROGRAM: Final = "+x"
@@ -53,7 +53,7 @@ def decoded(path: str, data: bytes) -> SourceText:
 
 def usual_text(data: bytes) -> SourceText | None:
     """A text of a length that is reviewed by lines, ``None`` for anything else."""
-    if len(data) > LONGEST_TEXT:
+    if len(data) > MAX_TEXT_BYTES:
         return None
     try:
         return decoded("", data)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the user decides."""
-MOST_CORRECTIONS: Final = 6
+MAX_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
 REVIEW_EVERY_S: Final = 0.1
 """Seconds between two looks whether a hunk has settled or the answer is complete."""
@@ -44,8 +44,8 @@ VERDICT_S: Final = 6.0
 LOOK_EVERY_S: Final = 0.008
 """Least time between two looks: each wakes the scanner's child, for one line or for several."""
 FAST_LOOK_EVERY_S: Final = 0.02
-"""The same where more than :data:`_FEW_LINES` lines have come since the last one."""
-_FEW_LINES: Final = 2
+"""The same where more than :data:`_MAX_SMALL_CHANGE_LINES` lines have come since the last one."""
+_MAX_SMALL_CHANGE_LINES: Final = 2
 
 _STREAMING: Final = "streaming"
 _HELD: Final = "quarantined"
@@ -549,7 +549,7 @@ class Guard:
             await self._news.wait()
             if (early := next_look - clock()) > 0:
                 await asyncio.sleep(early)
-            many = sum(watch.lag for watch in self._watches) > _FEW_LINES
+            many = sum(watch.lag for watch in self._watches) > _MAX_SMALL_CHANGE_LINES
             next_look = clock() + (FAST_LOOK_EVERY_S if many else LOOK_EVERY_S)
             self._news.clear()
             self._working = True
@@ -608,7 +608,7 @@ class Guard:
         watch = held.watch
         line = watch.offset + held.place.carried
         tried = watch.tries.get(line, 0)
-        often = tried >= CORRECTIONS or sum(watch.tries.values()) >= MOST_CORRECTIONS
+        often = tried >= CORRECTIONS or sum(watch.tries.values()) >= MAX_CORRECTIONS
         if watch.given_up or often:
             return None
         watch.tries[line] = tried + 1

@@ -215,7 +215,7 @@ async def run_job(
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
     """Names that an answer leaves behind or brings undefined, as a sentence or ``""``."""
-    from midstream.codebase.references import MOST_LISTED, told_uses_left
+    from midstream.codebase.references import MAX_LISTED, told_uses_left
     from midstream.pairing.turn.checks import look
 
     before: dict[str, Sequence[str]] = {}
@@ -238,7 +238,7 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
     ]
     if not undefined:
         return ""
-    return f"Nothing defines {' and '.join(undefined[:MOST_LISTED])}."
+    return f"Nothing defines {' and '.join(undefined[:MAX_LISTED])}."
 
 
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:

@@ -56,7 +56,7 @@ _FIRST_TURN = (
     "edits.intraline",
     "edits.request",
     "guard.stream",
-    "pairing.choosing",
+    "pairing.models.choosing",
     "pairing.request.kinds",
 )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 UNSURE: Final = "model unsure"
 """Reason to review a hunk by itself: the model is unsure of its answer."""
-SHORTEST_S = 0.004
+MIN_INTERVAL_S = 0.004
 """Shortest duration, in seconds, with a meaningful rate."""
 WINDOW_S = 1.0
 """Window of ``Meter.tokens_per_second``, in seconds."""
@@ -624,12 +624,12 @@ class Meter:
         """Mean tokens per second of the current or last turn, from first text to last.
 
         Tokens of the first text were generated before it and do not count.  ``None`` below
-        ``SHORTEST_S``.
+        ``MIN_INTERVAL_S``.
         """
         if self._first_at is None or self._last_at is None:
             return None
         lasted = self._last_at - self._first_at
-        if lasted < SHORTEST_S:
+        if lasted < MIN_INTERVAL_S:
             return None
         return (self.turn_tokens - self._first_tokens) / lasted
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 _RUNNING = (SessionState.WAITING, SessionState.STREAMING)
-MOST_FILES = 200
+MAX_FILES = 200
 
 
 class PlainCommands:
@@ -353,10 +353,10 @@ class PlainCommands:
 
     async def _files(self, _: str) -> None:
         files = await asyncio.to_thread(self._session.workspace.files)
-        for path in files[:MOST_FILES]:
+        for path in files[:MAX_FILES]:
             self._say(path)
-        if len(files) > MOST_FILES:
-            self._say(f"and {len(files) - MOST_FILES:,} more.")
+        if len(files) > MAX_FILES:
+            self._say(f"and {len(files) - MAX_FILES:,} more.")
 
     async def _open(self, rest: str) -> None:
         name, span = place_of(rest)

@@ -21,9 +21,9 @@ SECONDS: Final = 5.0
 """How long an endpoint may take to answer."""
 
 _LIST: Final = "/models"
-_MOST_BYTES: Final = 4_000_000
-_MOST_MODELS: Final = 2_000
-_LONGEST_NAME: Final = 200
+_MAX_BYTES: Final = 4_000_000
+_MAX_MODELS: Final = 2_000
+_MAX_NAME_LENGTH: Final = 200
 
 _NOT_TEXT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|image|moderation|realtime|transcribe|audio|speech|sora|rerank"
@@ -73,7 +73,7 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
     from midstream.responses.http import RefusedError, get
 
     try:
-        return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MOST_BYTES))
+        return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MAX_BYTES))
     except RefusedError as error:
         said = f"{endpoint.host} answers HTTP {error.status}"
         # Gemini and xAI answer 400 to a wrong key, and nothing else of such a request can be wrong.
@@ -124,7 +124,7 @@ def read_list(value: object) -> tuple[ListedModel, ...] | None:
     if not isinstance(entries, list):
         return None
     models: dict[str, ListedModel] = {}
-    for entry in cast("list[object]", entries)[:_MOST_MODELS]:
+    for entry in cast("list[object]", entries)[:_MAX_MODELS]:
         if isinstance(entry, dict):
             fields = cast("dict[str, object]", entry)
             name: object = fields.get("id", fields.get("name"))
@@ -134,7 +134,7 @@ def read_list(value: object) -> tuple[ListedModel, ...] | None:
 
 
 def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH and value.isprintable()
 
 
 def _read(name: str, fields: Mapping[str, object]) -> ListedModel:

@@ -60,7 +60,7 @@ class Link(Protocol):
 
 _PING_SECONDS = 20.0
 
-_LARGEST_FRAME = 64 * 1024 * 1024
+_MAX_FRAME_BYTES = 64 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
 
 
@@ -134,7 +134,7 @@ class WebSocketLink:
                 close_timeout=1.0,
                 ping_interval=_PING_SECONDS,
                 ping_timeout=_PING_SECONDS,
-                max_size=_LARGEST_FRAME,
+                max_size=_MAX_FRAME_BYTES,
             )
         except InvalidStatus as error:
             status = error.response.status_code

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-MOST_OUTPUT = 64_000
+MAX_OUTPUT = 64_000
 """Characters of a tool's output that are sent; what is longer is cut in the middle."""
 
 
@@ -46,8 +46,8 @@ def wire_item(entry: Entry) -> dict[str, Any]:
         return {"type": "custom_tool_call", **asdict(entry)}
     if isinstance(entry, ToolOutput):
         output = entry.output
-        if len(output) > MOST_OUTPUT:
-            half = MOST_OUTPUT // 2
+        if len(output) > MAX_OUTPUT:
+            half = MAX_OUTPUT // 2
             output = f"{output[:half]}\n(cut)\n{output[-half:]}"
         return {"type": "custom_tool_call_output", "call_id": entry.call_id, "output": output}
     role, text = entry

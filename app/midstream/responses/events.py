@@ -87,7 +87,7 @@ class Unheard:
     characters: int
 
 
-LONGEST_REASONING: Final = 1_000_000
+MAX_REASONING_LENGTH: Final = 1_000_000
 """Characters of reasoning in one response, after which it is stopped; the most that models are
 given for it is a fraction of that."""
 
@@ -105,8 +105,8 @@ class Reasoned:
     @property
     def endless(self) -> str:
         """Why the response is to be stopped, in words; ``""`` while it may go on."""
-        much = self.characters > LONGEST_REASONING
-        return f"it reasoned for more than {LONGEST_REASONING:,} characters" if much else ""
+        much = self.characters > MAX_REASONING_LENGTH
+        return f"it reasoned for more than {MAX_REASONING_LENGTH:,} characters" if much else ""
 
 
 @dataclass(frozen=True, slots=True)

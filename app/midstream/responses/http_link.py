@@ -49,9 +49,9 @@ _TRIES: Final = 3
 clients do it."""
 _FOR_NOW: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_SECONDS: Final = 0.5
-_LONGEST_PAUSE_SECONDS: Final = 30.0
+_MAX_PAUSE_S: Final = 30.0
 """A server that asks for a longer pause is not waited for."""
-_MOST_KEPT_BYTES: Final = 65_536
+_MAX_KEPT_BYTES: Final = 65_536
 """Of an answer without any event, to quote from."""
 
 
@@ -233,7 +233,7 @@ class HttpLink:
                                 running = event.response.id
                             yield event
                     if not seen:
-                        kept = (kept + chunk)[:_MOST_KEPT_BYTES]
+                        kept = (kept + chunk)[:_MAX_KEPT_BYTES]
         except EndlessCallError as error:
             # Leaving the request has stopped the model; the connection is as good as before.
             failed = WireError(code=ErrorCode.ENDLESS_CALL, message=str(error))
@@ -255,6 +255,6 @@ class HttpLink:
 def _pause(retry_after: float | None, tries: int) -> float | None:
     """Seconds until a request is sent again; None if the server wants too many."""
     if retry_after is not None:
-        return retry_after if retry_after <= _LONGEST_PAUSE_SECONDS else None
+        return retry_after if retry_after <= _MAX_PAUSE_S else None
     # Jitter, so that clients do not all return at the same moment.
     return _FIRST_PAUSE_SECONDS * 2 ** (tries - 1) * random.uniform(0.75, 1.0)

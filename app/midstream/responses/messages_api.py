@@ -22,7 +22,7 @@ from midstream.responses.events import (
 from midstream.responses.http_api import EventComposer, HttpApi
 from midstream.responses.tool_arguments import FIELD, SCHEMA, ArgumentReader
 
-_MOST_TOKENS: Final = 32_000
+_MAX_TOKENS: Final = 32_000
 """Sent where the caller names no limit, which this API demands; every current model allows it."""
 
 _EARLY_ENDS: Final = {
@@ -54,7 +54,7 @@ def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": endpoint.model,
         "messages": messages,
-        "max_tokens": frame.get("max_output_tokens") or _MOST_TOKENS,
+        "max_tokens": frame.get("max_output_tokens") or _MAX_TOKENS,
         "stream": True,
     }
     if endpoint.kind == "anthropic":

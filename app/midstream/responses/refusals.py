@@ -10,8 +10,8 @@ import msgspec
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import WireError
 
-_LONGEST_QUOTE: Final = 300
-_SHORTEST_KEY: Final = 8
+_MAX_QUOTE_LENGTH: Final = 300
+_MIN_KEY_LENGTH: Final = 8
 """Shorter ones are no secrets, and parts of words."""
 _NO_ROUTE: Final = frozenset({404, 405, 501})
 _any_decoder = msgspec.json.Decoder()
@@ -113,14 +113,14 @@ class Refusal:
     @property
     def _quote(self) -> str:
         said = self._said
-        if len(said) > _LONGEST_QUOTE:
-            said = f"{said[:_LONGEST_QUOTE]}…"
+        if len(said) > _MAX_QUOTE_LENGTH:
+            said = f"{said[:_MAX_QUOTE_LENGTH]}…"
         return f': "{said}"' if said else ""
 
     def _hidden(self, text: str) -> str:
         """Text without the key, which some servers repeat."""
         token = self.endpoint.token
-        return text.replace(token, "(key)") if token and len(token) >= _SHORTEST_KEY else text
+        return text.replace(token, "(key)") if token and len(token) >= _MIN_KEY_LENGTH else text
 
 
 def _error(body: bytes) -> WireError | None:

@@ -22,7 +22,7 @@ SCHEMA: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
-LONGEST_STRANGE: Final = 200_000
+MAX_UNKNOWN_LENGTH: Final = 200_000
 """Characters of arguments that do not begin as expected, after which no end is waited for."""
 
 _OPENING: Final = re.compile(rf'\s*\{{\s*"{FIELD}"\s*:\s*"')
@@ -55,9 +55,9 @@ class ArgumentReader:
         if self._at is None:
             opening = _OPENING.match(self._json)
             if opening is None:
-                if len(self._json) > LONGEST_STRANGE:
+                if len(self._json) > MAX_UNKNOWN_LENGTH:
                     raise EndlessCallError(
-                        f"The model's call of a tool grew to more than {LONGEST_STRANGE:,} "
+                        f"The model's call of a tool grew to more than {MAX_UNKNOWN_LENGTH:,} "
                         "characters without an end and was stopped."
                     )
                 return ""

@@ -44,9 +44,9 @@ _CONSENT = re.compile(
 _SHOWN = re.compile(
     r"^```diff\n(?P<patch>\*\*\* Begin Patch\n.*^\*\*\* End Patch\n)```$", re.M | re.S
 )
-_LONGEST_WHOLE: Final = 60
+_MAX_WHOLE_LINES: Final = 60
 """Lines of a file up to which all of it is rewritten; of a longer one, a named definition."""
-_LONGEST_REPORT: Final = 400
+_MAX_REPORT_LENGTH: Final = 400
 """Characters of a tool's result that are repeated."""
 
 
@@ -198,7 +198,7 @@ def _region(
     """What to rewrite of a file: all of it, or the definition that an instruction names."""
     lines = text.splitlines(keepends=True)
     start, stop = 0, len(lines)
-    if len(lines) > _LONGEST_WHOLE:
+    if len(lines) > _MAX_WHOLE_LINES:
         start, stop = _named_definition(instruction, text) or (0, len(lines))
     if most is not None and stop - start > most:
         return None
@@ -247,7 +247,7 @@ def _report(result: str) -> str:
     """A tool's result as a sentence; Codex puts facts in front of it, up to a line ``Output:``."""
     _, _, after = result.rpartition("Output:\n")
     words = after.split()
-    return f"The tool answered: {' '.join(words)[:_LONGEST_REPORT] or 'nothing'}"
+    return f"The tool answered: {' '.join(words)[:_MAX_REPORT_LENGTH] or 'nothing'}"
 
 
 def _shown(messages: Sequence[Message]) -> str | None:

@@ -27,7 +27,7 @@ _CONTEXT_LINES = 3
 """Unchanged lines around the region in a patch, as the patch format recommends."""
 
 
-_LONGEST_REPORT = 200
+_MAX_REPORT_LENGTH = 200
 """Characters of a tool's result that are repeated."""
 
 
@@ -112,7 +112,7 @@ def tool_report(messages: Sequence[Message]) -> str:
     """
     if not messages or messages[-1].role != "tool" or last_region(messages) is None:
         return ""
-    first = messages[-1].text.strip().partition("\n")[0][:_LONGEST_REPORT]
+    first = messages[-1].text.strip().partition("\n")[0][:_MAX_REPORT_LENGTH]
     return f"The tool answered: {first or 'nothing'}"
 
 

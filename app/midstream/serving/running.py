@@ -25,7 +25,7 @@ from midstream.errors import UnavailableError
 from midstream.serving.limits import Limits, TokenBucket
 from midstream.serving.logs import hush
 
-_MOST_UNREAD = 1024 * 1024
+_MAX_UNREAD_BYTES = 1024 * 1024
 """Bytes that a peer leaves unread above which its pings are not answered: it would not see that."""
 
 
@@ -49,7 +49,7 @@ class _Bounded(WebSocketsSansIOProtocol):
     def handle_ping(self) -> None:
         if not self._allowed():
             return
-        if self.transport.get_write_buffer_size() > _MOST_UNREAD:
+        if self.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
             self.conn.data_to_send()  # discard the pong: it would not be read
         else:
             super().handle_ping()

@@ -24,7 +24,7 @@ from midstream.serving.turn import Interrupt, ServedResponse
 
 _log = logging.getLogger(__name__)
 
-_MOST_ITEMS = 100
+_MAX_ITEMS = 100
 _items_decoder = msgspec.json.Decoder(list[dict[str, Any]])
 _response_decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -326,8 +326,8 @@ def read_page(query: Mapping[str, str]) -> ItemPage:
         RequestError: Names the one at fault.
     """
     limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST_ITEMS:
-        raise RequestError(f"limit must be between 1 and {_MOST_ITEMS}.", param="limit")
+    if not limit.isdecimal() or not 1 <= int(limit) <= _MAX_ITEMS:
+        raise RequestError(f"limit must be between 1 and {_MAX_ITEMS}.", param="limit")
     if order not in ("asc", "desc"):
         raise RequestError('order must be "asc" or "desc".', param="order")
     return ItemPage(int(limit), order == "desc", query.get("after", ""))

@@ -23,7 +23,7 @@ _PATCH_BEGIN, _PATCH_END = "*** Begin Patch", "*** End Patch"
 _TAG, _TAG_END = "<tool_call", "</tool_call>"
 _OPENING = re.compile(r'<tool_call(?: name="(?P<name>[^"\n]{1,128})")?>\s*$')
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
-_MOST_ARGUMENTS = 1_000_000
+_MAX_ARGUMENTS = 1_000_000
 """Characters of a function call that are held back to be read as a whole."""
 
 Choice = str | dict[str, Any] | None
@@ -267,7 +267,7 @@ class CallSplitter:
         if self._function is not None:
             self._function.append(text)
             self._held += len(text)
-            if self._held > _MOST_ARGUMENTS:
+            if self._held > _MAX_ARGUMENTS:
                 steps.append(TextStep("".join(self._function)))
                 self._function, self._inside = None, ""
         else:

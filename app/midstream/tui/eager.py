@@ -2,7 +2,7 @@
 
 Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream
 waits up to a whole frame.  Here a paint that is due happens at once when the last one is
-:data:`SHORTEST_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
+:data:`MIN_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
 the output fast enough, paints are postponed instead of blocking the event loop.  Typed text is
 painted before anything else happens, and keys go before stream frames.
 
@@ -27,7 +27,7 @@ from textual.widget import Widget
 
 from midstream.tui.compositor import SparingCompositor
 
-SHORTEST_FRAME_S: Final = 0.004
+MIN_FRAME_S: Final = 0.004
 """Seconds between two immediate paints; closer ones wait for the timer."""
 RETRY_S: Final = 0.008
 """Seconds until the next look whether a terminal that lagged behind has caught up."""
@@ -99,7 +99,7 @@ class EagerScreen(Screen[Any]):
             if self._frame_made:
                 self._frame_made = False
                 await self.let_keys_pass()
-            if perf_counter() - self._last_paint < SHORTEST_FRAME_S:
+            if perf_counter() - self._last_paint < MIN_FRAME_S:
                 self._update_timer.resume()
             else:
                 self._on_timer_update()
@@ -118,7 +118,7 @@ class EagerScreen(Screen[Any]):
         painted just now.
         """
         ready = widget._repaint_required and not (self._layout_required or self._scroll_required)
-        if EAGER and ready and perf_counter() - self._last_paint >= SHORTEST_FRAME_S:
+        if EAGER and ready and perf_counter() - self._last_paint >= MIN_FRAME_S:
             widget._repaint_required = False
             # What else has changed comes with the next frame; it may be a whole page.
             others, self._dirty_widgets = self._dirty_widgets, {widget}
@@ -187,7 +187,7 @@ def paint_now(widget: Widget) -> None:
 
 SHARE: Final = 0.055
 """Part of a core that frames may take."""
-LONGEST_S: Final = 0.1
+MAX_DELAY_S: Final = 0.1
 """Seconds between two frames at most, however expensive they are."""
 _WEIGHT: Final = 0.2
 """Of the newest frame in the mean."""
@@ -208,7 +208,7 @@ class FramePace:
     @property
     def gap(self) -> float:
         """Seconds between two frames."""
-        return min(LONGEST_S, self._cost / SHARE)
+        return min(MAX_DELAY_S, self._cost / SHARE)
 
     def due(self, now: float, grid: float) -> bool:
         """Whether a frame is due; asked every ``grid`` seconds, the nearer time is taken."""

@@ -19,13 +19,13 @@ from midstream.code.syntax import has_syntax, is_python
 from midstream.pairing.request.mentions import AtWord
 from midstream.tui.fuzzy import fuzzy_score
 
-MOST: Final = 50
+MAX_CHOICES: Final = 50
 """Candidates at most."""
-MOST_READ: Final = 2_000
+MAX_FILES_READ: Final = 2_000
 """Files that are read for their definitions."""
-MOST_TREES: Final = 400
+MAX_TREES: Final = 400
 """Files in other languages than Python among them, of which a whole tree is made."""
-LONGEST_OUTLINED: Final = 10_000
+MAX_OUTLINED_LINES: Final = 10_000
 """Lines; longer files take too long to outline."""
 OLD_S: Final = 30.0
 """Age from which on the definitions of the folder are read again."""
@@ -153,7 +153,7 @@ class MentionSource:
                     score += 10 if found == open_path else -10
                     scored.append((score, _of(found, symbol, here=found == open_path)))
         scored.sort(key=lambda pair: -pair[0])
-        return [candidate for _, candidate in scored[:MOST]]
+        return [candidate for _, candidate in scored[:MAX_CHOICES]]
 
     def _first(self, recent: list[str]) -> list[MentionChoice]:
         """Before a letter is typed: what was looked at, what the open file defines, other files."""
@@ -163,8 +163,8 @@ class MentionSource:
             found += [_of(recent[0], symbol, here=True) for symbol in symbols if _outer(symbol)]
         found += [choice for choice in self._more() if not choice.path.endswith("/")]
         shown = set(recent[:3])
-        found += [MentionChoice(path) for path in self._files()[:MOST] if path not in shown]
-        return found[:MOST]
+        found += [MentionChoice(path) for path in self._files()[:MAX_CHOICES] if path not in shown]
+        return found[:MAX_CHOICES]
 
     def _more(self) -> list[MentionChoice]:
         """Words and folders, for models that read more than the lines."""
@@ -187,7 +187,7 @@ class MentionSource:
             is not None
         ]
         scored.sort(key=lambda pair: -pair[0])
-        return [_of(path.strip('"'), symbol, here=True) for _, symbol in scored[:MOST]]
+        return [_of(path.strip('"'), symbol, here=True) for _, symbol in scored[:MAX_CHOICES]]
 
     def _known(self, wanted: str, open_path: str) -> list[tuple[str, tuple[Symbol, ...]]]:
         known = [(open_path, self._symbols.get(open_path, ()))] if open_path else []
@@ -228,14 +228,14 @@ class MentionSource:
         from midstream.code.outline import outline
 
         lines = self._read(path)
-        if len(lines) > LONGEST_OUTLINED:
+        if len(lines) > MAX_OUTLINED_LINES:
             return ()
         return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines, path).definitions)
 
     def _read_project(self, files: Sequence[str]) -> dict[str, tuple[Symbol, ...]]:
         paths = [path for path in files if has_syntax(path)]
-        others = [path for path in paths if not is_python(path)][:MOST_TREES]
-        python = [path for path in paths if is_python(path)][: MOST_READ - len(others)]
+        others = [path for path in paths if not is_python(path)][:MAX_TREES]
+        python = [path for path in paths if is_python(path)][: MAX_FILES_READ - len(others)]
         found = {path: headers(self._read(path)) for path in python}
         return found | {path: self._outline(path) for path in others}
 

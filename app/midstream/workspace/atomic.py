@@ -44,7 +44,7 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
-_MOST_EXCHANGES = 8
+_MAX_EXCHANGES = 8
 """Saves in quick succession that are followed."""
 _BUSY_PATIENCE_S = 0.1
 _READ_CHUNK = 1 << 20
@@ -290,7 +290,7 @@ def _give_back(swap: str, target: str, new: str) -> None:
     """Exchange back, again for each save over ``target`` in between: the newest save wins."""
     standing = new
     with contextlib.suppress(FileNotFoundError):
-        for exchanges in range(_MOST_EXCHANGES):
+        for exchanges in range(_MAX_EXCHANGES):
             held = _digest_or_none(swap)
             _exchange(swap, target)
             unchanged = _digest_or_none(swap) == standing

@@ -27,11 +27,11 @@ from midstream.workspace.repo import (
 if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
-MOST_BYTES: Final = 64_000_000
+MAX_BYTES: Final = 64_000_000
 """How many bytes are kept; what does not fit is taken as it is when it first changes."""
-MOST_RECORDED: Final = 8_000_000
+MAX_RECORDED: Final = 8_000_000
 """How many bytes a journal keeps of it."""
-LARGEST: Final = 16 << 20
+MAX_FILE_BYTES: Final = 16 << 20
 """What a larger file holds is not kept, bytes."""
 MOMENT_S: Final = 2.0
 """How long after a move of HEAD a file that is as committed counts as part of the move."""
@@ -119,7 +119,7 @@ class Baseline:
     def record(self) -> BaselineRecord | None:
         """What a journal should keep; ``None`` if it is too much, or not all is known."""
         size = sum(len(entry.data) for entry in self._kept.values() if entry is not None)
-        if size > MOST_RECORDED or not self.complete:
+        if size > MAX_RECORDED or not self.complete:
             return None
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
@@ -194,7 +194,7 @@ class Baseline:
 
     def _keep(self, paths: Collection[str]) -> None:
         for rel in sorted(paths, key=self._bytes):  # Many texts rather than one picture.
-            room = min(LARGEST, MOST_BYTES - self._size)
+            room = min(MAX_FILE_BYTES, MAX_BYTES - self._size)
             if self._bytes(rel) > room:
                 self._left_out.add(rel)
                 self.complete = False

@@ -26,7 +26,7 @@ from midstream.workspace.listing import list_files
 from midstream.workspace.repo import GitFailedError, run_git
 
 PREFIX: Final = "midstream-copy-"
-MOST_BYTES: Final = 1_000_000_000
+MAX_BYTES: Final = 1_000_000_000
 """Most bytes of a copy."""
 DEPENDENCIES: Final = ("node_modules", ".venv", "venv", "vendor", ".yarn")
 """Ignored folders that are linked."""
@@ -155,10 +155,10 @@ def _check_room(root: Path, names: Iterable[str], into: Path) -> None:
     for name in names:
         with contextlib.suppress(OSError):
             size += os.lstat(root / name).st_size
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise CopyRefusedError(
             f"The files of this folder have {size / 1e6:,.0f} MB, and at most "
-            f"{MOST_BYTES / 1e6:,.0f} MB are copied",
+            f"{MAX_BYTES / 1e6:,.0f} MB are copied",
             "open a subfolder, or accept the hunks and run on the tree",
         )
     if size > shutil.disk_usage(into).free:

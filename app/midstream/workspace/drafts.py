@@ -14,9 +14,9 @@ from typing import Any, cast
 from midstream.workspace import atomic
 from midstream.workspace.paths import root_state_dir
 
-MOST_SENT = 100
+MAX_SENT = 100
 """Instructions that are kept."""
-LONGEST_SENT = 4_000
+MAX_SENT_LENGTH = 4_000
 """Longer instructions, in characters, are not kept."""
 
 
@@ -63,7 +63,7 @@ def read_drafts(state: Path, root: Path) -> Drafts:
 
 def write_drafts(state: Path, root: Path, drafts: Drafts) -> None:
     """Keep the input of a root (blocking); readable by the user only."""
-    kept = [text for text in drafts.sent if len(text) <= LONGEST_SENT][-MOST_SENT:]
+    kept = [text for text in drafts.sent if len(text) <= MAX_SENT_LENGTH][-MAX_SENT:]
     fields = {
         "draft": drafts.draft,
         "sent": kept,

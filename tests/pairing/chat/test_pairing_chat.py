@@ -11,7 +11,7 @@ import pytest
 
 from midstream.errors import UserError
 from midstream.pairing.chat import chat
-from midstream.pairing.chat.chat import MEMORY_SHARE, MOST_REPEATED
+from midstream.pairing.chat.chat import MAX_REPEATED, MEMORY_SHARE
 from midstream.pairing.chat.entries import Exchange, Speech, exchanges, packed, unpacked
 from midstream.pairing.journal.journal import earlier_sessions, summarize
 from midstream.pairing.request.context import estimate, limit_of
@@ -371,7 +371,7 @@ async def test_an_answer_that_only_repeats_itself_is_ended(
         model.give(f"{number}. It is slow because it is slow, and so on.\n")
     await session.chat.ask("why is it slow?")
     await session.chat.finished()
-    assert exchanges(session.chat.entries)[0].answered.count("It is slow") > MOST_REPEATED
+    assert exchanges(session.chat.entries)[0].answered.count("It is slow") > MAX_REPEATED
     assert model.stopped, "it could have gone on"
     assert session.chat.entries[-1] == Speech(
         "thought", "The answer was stopped: it kept repeating itself."

@@ -11,7 +11,7 @@ import pytest
 
 from midstream.pairing.chat import tools
 from midstream.pairing.chat.entries import QuestionState, ToolUse
-from midstream.pairing.chat.tool_loop import MOST_IN_VAIN
+from midstream.pairing.chat.tool_loop import MAX_FAILED_ROUNDS
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
 from tests.helpers.hosted import Hosted
@@ -207,15 +207,15 @@ async def test_a_stop_or_a_redirect_ends_what_a_tool_has_started(
 async def test_endless_calls_come_to_an_end(hosted: Hosted, root: Path) -> None:
     async with opened(hosted, root) as (session, witness):
         await session.server.ready()
-        for _ in range(tools.MOST_CALLS):
+        for _ in range(tools.MAX_CALLS):
             hosted.call("more.py", "read_file")
             hosted.end()
         await session.turns.instruct("return the limit", path="app.py", cursor=0)
-        await witness.until(lambda: len(hosted.creates) == tools.MOST_CALLS + 1)
+        await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 1)
         assert not offered(hosted, -1)
         hosted.call("more.py", "read_file")
         hosted.end()
-        await witness.until(lambda: len(hosted.creates) == tools.MOST_CALLS + 2)
+        await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 2)
         assert "No more calls for this instruction" in hosted.messages[-1][1]
         hosted.say(EDIT)
         hosted.end()
@@ -226,7 +226,7 @@ async def test_endless_calls_come_to_an_end(hosted: Hosted, root: Path) -> None:
 async def test_a_model_that_does_nothing_but_call_is_ended(hosted: Hosted, root: Path) -> None:
     async with opened(hosted, root, allowed=False) as (session, _):
         session.chat.allow(on=False)
-        for _ in range(MOST_IN_VAIN + 1):
+        for _ in range(MAX_FAILED_ROUNDS + 1):
             hosted.call("more.py", "read_file")
             hosted.end()
         await session.turns.instruct("return the limit", path="app.py", cursor=0)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.pairing.chat.plan import LONGEST_STEP, MOST_STEPS, StepState, steps_of, written_steps
+from midstream.pairing.chat.plan import (
+    MAX_STEP_LENGTH,
+    MAX_STEPS,
+    StepState,
+    steps_of,
+    written_steps,
+)
 from midstream.pairing.journal.journal import earlier_sessions
 from midstream.pairing.request.kinds import question_of, wish_of
 from midstream.pairing.session import PairingSession
@@ -51,8 +57,8 @@ def test_steps_as_models_write_them(said: str, steps: list[str]) -> None:
 @given(st.text())
 def test_any_text_gives_steps_of_one_line(said: str) -> None:
     steps = steps_of(said)
-    assert len(steps) <= MOST_STEPS
-    assert all(step.strip() and len(step) <= LONGEST_STEP for step in steps)
+    assert len(steps) <= MAX_STEPS
+    assert all(step.strip() and len(step) <= MAX_STEP_LENGTH for step in steps)
     assert all(len(step.splitlines()) == 1 for step in steps)
 
 

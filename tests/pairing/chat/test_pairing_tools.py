@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def looking(root: Path) -> ReadOnlyTools:
     found = ReadOnlyTools(Workspace(root), set())
-    found.begin(tools.MOST_ALL)
+    found.begin(tools.MAX_TOTAL_LENGTH)
     return found
 
 
@@ -142,7 +142,7 @@ async def test_a_search_shows_what_may_be_read_and_no_more(
         assert why in looked.text
     assert "app.py:1:def one():" in await look(looking, "search", "def one\nin: app.py")
     allowed = ReadOnlyTools(Workspace(root), {"secret.txt", ".env"})
-    allowed.begin(tools.MOST_ALL)
+    allowed.begin(tools.MAX_TOTAL_LENGTH)
     assert "hidden" in await look(allowed, "search", "one\nin: secret.txt")
     assert "TOKEN" in await look(allowed, "search", "TOKEN\nin: .env")
 
@@ -222,7 +222,7 @@ def test_nothing_outside_is_ever_shown(
     (root / "link").symlink_to(base / "outside.txt")
     (root / "up").symlink_to(base)
     looking = ReadOnlyTools(Workspace(root), set())
-    looking.begin(tools.MOST_ALL)
+    looking.begin(tools.MAX_TOTAL_LENGTH)
     before = sorted(root.iterdir()), (root / "app.py").read_text()
     looked = asyncio.run(looking.run(ToolCall("c", name["name"], given_)))
     assert SECRET not in looked.text
@@ -231,7 +231,7 @@ def test_nothing_outside_is_ever_shown(
 
 
 async def test_one_question_may_read_so_much(looking: ReadOnlyTools) -> None:
-    for _ in range(tools.MOST_CALLS):
+    for _ in range(tools.MAX_CALLS):
         assert not (await looking.run(ToolCall("c", "read_file", "app.py"))).refused
     looked = await looking.run(ToolCall("c", "read_file", "app.py"))
     assert looked.refused
@@ -372,11 +372,11 @@ async def test_endless_calls_come_to_an_end(root: Path) -> None:
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             chat, witness = session.chat, Witness(session)
             chat.allow(on=True)
-            for _ in range(tools.MOST_CALLS):
+            for _ in range(tools.MAX_CALLS):
                 hosted.call("../outside.txt", "read_file")
                 hosted.end()
             await chat.ask("read on and on")
-            await witness.until(lambda: len(hosted.creates) == tools.MOST_CALLS + 1)
+            await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 1)
             assert hosted.creates[-2].get("tools")
             assert not hosted.creates[-1].get("tools"), "it has to answer"
             hosted.say("Enough.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.pairing.checks.findings import MOST_FINDINGS, Finding, FindingReader, plain
+from midstream.pairing.checks.findings import MAX_FINDINGS, Finding, FindingReader, plain
 
 FILES = {
     "mod.py",
@@ -227,8 +227,8 @@ def test_only_files_of_the_folder_are_places() -> None:
 
 def test_the_same_is_told_once_and_findings_end() -> None:
     assert len(read(CONCISE * 3)) == 1
-    many = "".join(f"mod.py:{n}:1: E1 x\n" for n in range(1, MOST_FINDINGS + 50))
-    assert len(read(many)) == MOST_FINDINGS
+    many = "".join(f"mod.py:{n}:1: E1 x\n" for n in range(1, MAX_FINDINGS + 50))
+    assert len(read(many)) == MAX_FINDINGS
 
 
 def test_escape_sequences_do_not_come_through() -> None:

@@ -18,7 +18,7 @@ import pytest
 from midstream.edits.hunks import HunkStore
 from midstream.errors import UserError
 from midstream.pairing.checks.run import (
-    MOST_LINES,
+    MAX_LINES,
     CheckState,
     ProjectCheck,
     UnconfirmedCommandError,
@@ -206,7 +206,7 @@ async def test_closing_the_session_ends_the_command(tmp_path: Path) -> None:
 
 async def test_output_is_bounded_and_harmless(tmp_path: Path) -> None:
     code = (
-        f"for n in range({MOST_LINES + 100}): print(n)\n"
+        f"for n in range({MAX_LINES + 100}): print(n)\n"
         "print('x' * 100_000)\n"
         "print('10 %\\r20 %\\r\\x1b[32mdone\\x1b[0m')\n"
         "import sys; sys.stdout.buffer.write(b'\\xff\\xfe end')\n"
@@ -214,7 +214,7 @@ async def test_output_is_bounded_and_harmless(tmp_path: Path) -> None:
     async with checking(tmp_path, python(code)) as (check, _):
         await check.start()
         await finished(check)
-        assert len(check.output) == MOST_LINES
+        assert len(check.output) == MAX_LINES
         assert check.dropped > 100
         assert max(map(len, check.output)) <= 4_000
         assert list(check.output)[-2:] == ["done", "\ufffd\ufffd end"]

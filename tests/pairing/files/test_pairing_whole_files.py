@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
-from midstream.pairing.contents import LONGEST_TEXT, NotTextFileError
+from midstream.pairing.contents import MAX_TEXT_BYTES, NotTextFileError
 from midstream.pairing.files import put_backs
+from midstream.pairing.journal import entries
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Notice
 from midstream.responses.endpoint import Endpoint
@@ -105,7 +106,7 @@ async def test_new_and_deleted_pictures(session: PairingSession, root: Path) -> 
 
 
 async def test_a_long_text_is_decided_as_a_whole(session: PairingSession, root: Path) -> None:
-    long = b"1234567\n" * (LONGEST_TEXT // 8 + 1)
+    long = b"1234567\n" * (MAX_TEXT_BYTES // 8 + 1)
     hunk = await _written(session, long, "run.py")
     assert (hunk.deleted, hunk.added) == (1, 1)
     assert await session.files.reject(hunk.id)
@@ -166,7 +167,7 @@ async def test_what_was_too_large_to_keep_counts_from_its_first_change(
     root: Path, settings: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that was not committed is ever replaced by the commit, or taken for a new file."""
-    monkeypatch.setattr(baseline, "LARGEST", 1000)
+    monkeypatch.setattr(baseline, "MAX_FILE_BYTES", 1000)
     (root / PICTURE).write_bytes(NEW)
     (root / "new.png").write_bytes(NEW)
     async with await PairingSession.open(
@@ -192,7 +193,7 @@ async def test_a_put_back_is_undone_after_a_resume(
     recorded: bool,
 ) -> None:
     if not recorded:
-        monkeypatch.setattr(entries, "MOST_RECORDED", 100)
+        monkeypatch.setattr(entries, "MAX_RECORDED", 100)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
     ) as session:

@@ -16,7 +16,7 @@ from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.request.context import (
-    MOST_REJECTED_LINES,
+    MAX_REJECTED_LINES,
     Context,
     LeftOut,
     Part,
@@ -208,7 +208,7 @@ def _rewritten(old: list[str], new: list[str]) -> Hunk:
 def test_a_long_rejected_hunk_is_cut_where_it_is_told() -> None:
     hunk = _rewritten([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
     told = rejected_lines(hunk)
-    assert len(told) == MOST_REJECTED_LINES + 1
+    assert len(told) == MAX_REJECTED_LINES + 1
     assert told[19:21] == ["    - old 19", "    + new 0"]
     assert told[-1] == "    (6 more lines)"
     hunk = _rewritten(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])

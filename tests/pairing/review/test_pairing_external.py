@@ -13,7 +13,7 @@ import pytest
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files import put_backs
 from midstream.pairing.journal.journal import Replay
-from midstream.pairing.review.external import MOST_FILES
+from midstream.pairing.review.external import MAX_FILES
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -255,7 +255,7 @@ async def test_many_files_at_once_are_opened_when_asked(
         await session.review.start(since_commit=True)
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
-        many = [f"many_{number}.py" for number in range(MOST_FILES + 10)]
+        many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
         for name in many:
             (root / name).write_text("x = 1\n")
         await session.review.changed({*many[:-5], "run.py"})

@@ -28,7 +28,7 @@ from tests.helpers.pairing import Witness, make_repo
 
 pytestmark = pytest.mark.agents
 
-LONGEST_S = 60.0
+MAX_WAIT_S = 60.0
 OLD = "def tax(amount):\n    return amount * 0.2\n\n\ndef names(rows):\n    return sorted(rows)\n"
 NEW = OLD.replace("0.2", "0.25").replace("sorted(rows)", "rows")
 KEPT = OLD.replace("0.2", "0.25")
@@ -96,7 +96,7 @@ async def run(folder: Path, *command: str, given: str = "", **environ: str) -> s
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(MAX_WAIT_S):
             out, _ = await process.communicate(given.encode())
     finally:
         if process.returncode is None:
@@ -136,7 +136,7 @@ def codex_command() -> tuple[str, ...]:
 async def decide(witness: Witness, count: int, unwanted: str = "return rows") -> None:
     """Keep all but the hunk with a line, or those of a file."""
     session = witness.session
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(MAX_WAIT_S):
         while len(session.hunks.undecided()) < count:  # noqa: ASYNC110 - another process's
             await asyncio.sleep(0.02)
     for hunk in session.hunks.undecided():
@@ -295,7 +295,7 @@ async def test_claude_code_in_the_session_asks_the_gate_by_itself(
             conversation = session.agent.conversation
             assert conversation is not None
             written = False
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(MAX_WAIT_S):
                 while session.agent.busy:
                     tools = [each for each in conversation.entries if isinstance(each, ToolUse)]
                     if not written and len(tools) == 2 and tools[1].call.status == "completed":

@@ -20,7 +20,7 @@ from tests.helpers.pairing import make_repo
 
 pytestmark = pytest.mark.agents
 
-LONGEST_S = 60.0
+MAX_WAIT_S = 60.0
 OLD = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(3))
 NEW = OLD.replace("return ", "return 1")
 KEPT = NEW.replace("return 11", "return 1")
@@ -34,7 +34,7 @@ PATCH = "".join(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(MAX_WAIT_S):
         while not condition():  # noqa: ASYNC110 - what is waited for is another process's
             await asyncio.sleep(0.02)
 
@@ -77,7 +77,7 @@ async def test_lines_go_back_when_codex_in_another_terminal_is_quiet(
                 await session.files.reject(second.id, "one is one")
                 assert session.hunks.postponed() == [second]
                 assert (root / "bill.py").read_text() == NEW
-                async with asyncio.timeout(LONGEST_S):
+                async with asyncio.timeout(MAX_WAIT_S):
                     out, _ = await agent.communicate()
             finally:
                 if agent.returncode is None:

@@ -63,25 +63,25 @@ if TYPE_CHECKING:
 _BEFORE: Final = "What was asked and answered before, summed up:"
 MEMORY_SHARE: Final = 0.5
 """Of what may be sent along that earlier exchanges may take."""
-LONGEST_ANSWER: Final = 60_000
+MAX_ANSWER_LENGTH: Final = 60_000
 """Characters after which an answer is stopped; no person reads more."""
-MOST_REPEATED: Final = 8
+MAX_REPEATED: Final = 8
 """Times that an answer of a model of our own server may have the same line outside of code, numbers
 aside, before it is stopped: small models count up in circles."""
-SHORTEST_LINE: Final = 24
+MIN_LINE_LENGTH: Final = 24
 """Characters of a line that counts for this."""
 TEMPERATURE: Final = 0.3
 """Of answers in words by our own server: small models that are greedy turn in circles."""
-MOST_TOLD: Final = 6_000
+MAX_HISTORY_TOKENS: Final = 6_000
 """Characters of the last exchanges that an instruction is sent with."""
 
 KEPT_SHARE: Final = 0.5
 """Of that what is kept in full when the rest is summed up, so that this is not due again soon."""
-MOST_SUMMARY: Final = 800
+MAX_SUMMARY_LENGTH: Final = 800
 """Tokens of a summary; a longer one is cut."""
 SUMMARY_SHARE: Final = 1 / 8
 """Of what may be sent along that a summary may take."""
-LONGEST_SUMMARISED: Final = 4_000
+MAX_SUMMARISED_LENGTH: Final = 4_000
 """Characters of a question or an answer that are summarised."""
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -205,7 +205,7 @@ class Chat:
     def recent(self) -> str:
         """The plan and the last exchanges as text, for an instruction that refers to them."""
         said = [self.steps.told] if self.steps else []
-        room = MOST_TOLD - len(self.steps.told)
+        room = MAX_HISTORY_TOKENS - len(self.steps.told)
         for each in reversed(exchanges(self.entries)):
             text = f"Asked: {each.asked}\nAnswered: {each.answered}\n"
             room -= len(text)
@@ -343,7 +343,7 @@ class Chat:
     def _summary_room(self) -> int:
         """Tokens that a summary may take."""
         limit = limit_of(self._server.model_info.context_length)
-        return min(MOST_SUMMARY, int(limit * SUMMARY_SHARE))
+        return min(MAX_SUMMARY_LENGTH, int(limit * SUMMARY_SHARE))
 
     def _split(self, share: float) -> tuple[list[Exchange], list[Exchange]]:
         """The exchanges after the summary that do not fit a share of the budget, and the newer."""
@@ -364,7 +364,10 @@ class Chat:
         older, _ = self._split(MEMORY_SHARE * KEPT_SHARE)
         told = [f"Earlier:\n{self._summary}"] if self._summary else []
         for each in older:
-            asked, answered = each.asked[:LONGEST_SUMMARISED], each.answered[:LONGEST_SUMMARISED]
+            asked, answered = (
+                each.asked[:MAX_SUMMARISED_LENGTH],
+                each.answered[:MAX_SUMMARISED_LENGTH],
+            )
             told.append(f"Asked: {asked}\nAnswered: {answered}")
         most = int(limit_of(self._server.model_info.context_length) * CHARACTERS_PER_TOKEN)
         client = await self._server.ready_beside()
@@ -562,12 +565,12 @@ class _Circles:
         for line in lines:
             self._code ^= line.lstrip().startswith(("```", "~~~"))
             said = _DIGITS.sub("", line).strip()
-            self._seen[said] += len(said) >= SHORTEST_LINE and not self._code
-            if self._seen[said] > MOST_REPEATED:
+            self._seen[said] += len(said) >= MIN_LINE_LENGTH and not self._code
+            if self._seen[said] > MAX_REPEATED:
                 return "it kept repeating itself"
         return ""
 
 
 def _too_long(characters: int) -> str:
-    long = characters > LONGEST_ANSWER
-    return f"it has more than {LONGEST_ANSWER:,} characters" if long else ""
+    long = characters > MAX_ANSWER_LENGTH
+    return f"it has more than {MAX_ANSWER_LENGTH:,} characters" if long else ""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Turn
 
-MOST_STEPS: Final = 30
-LONGEST_STEP: Final = 600
+MAX_STEPS: Final = 30
+MAX_STEP_LENGTH: Final = 600
 """Characters."""
 
 _NUMBERED: Final = re.compile(
@@ -69,7 +69,7 @@ def steps_of(text: str) -> list[str]:
             below = _BULLET.fullmatch(line) or _NUMBERED.fullmatch(line)
             steps[-1].append(below["text"] if below else line)
     plain = (_BOLD.sub(r"\2", " ".join(" ".join(parts).split())) for parts in steps)
-    return [step[:LONGEST_STEP].strip() for step in plain if step][:MOST_STEPS]
+    return [step[:MAX_STEP_LENGTH].strip() for step in plain if step][:MAX_STEPS]
 
 
 def written_steps(text: str) -> list[str]:

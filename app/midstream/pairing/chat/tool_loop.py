@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import Entry, QuestionState, ToolUse
-from midstream.pairing.chat.tools import DECLARATIONS, MOST_CALLS, Looked, ReadOnlyTools
+from midstream.pairing.chat.tools import DECLARATIONS, MAX_CALLS, Looked, ReadOnlyTools
 from midstream.responses.conversation import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
     from midstream.responses.conversation import Entry as Message
 
-LONGEST_TITLE: Final = 200
+MAX_TITLE_LENGTH: Final = 200
 """Characters of a tool call as it is shown."""
-MOST_IN_VAIN: Final = 3
+MAX_FAILED_ROUNDS: Final = 3
 """Answers with calls that are refused, after which the answer is ended."""
 TOOL_NAMES: Final = frozenset(str(tool["name"]) for tool in DECLARATIONS)
 """The tools that only look."""
@@ -162,12 +162,12 @@ class Looking:
             if not calls or not live():
                 return
             in_vain += not self.offered
-            if in_vain > MOST_IN_VAIN:
+            if in_vain > MAX_FAILED_ROUNDS:
                 raise UserError("The model only calls tools, which it may not call any more.")
             told = [*told, *output]
             for number, call in enumerate(calls):
                 shown = _TOO_MANY
-                if number < MOST_CALLS:
+                if number < MAX_CALLS:
                     shown = await self._look(call, live, asks_user=asks_user)
                 told.append(ToolOutput(call.call_id, shown))
 
@@ -176,7 +176,7 @@ class Looking:
         from midstream.agents.messages import ToolCall as ShownCall
 
         permission = self._permission
-        title = f"{call.name} {' '.join(call.input.split())}".strip()[:LONGEST_TITLE]
+        title = f"{call.name} {' '.join(call.input.split())}".strip()[:MAX_TITLE_LENGTH]
         use = ToolUse(ShownCall(call.call_id, title, status="pending"))
         self._entries.append(use)
         # A tool that there is not is refused without asking for anything.
@@ -201,7 +201,7 @@ class Looking:
         paths = (looked.path,) if looked.path else ()
         status = "failed" if looked.refused else "completed"
         title = f"{looked.title}: {looked.text}" if looked.refused else looked.title
-        title = " ".join(title.split())[:LONGEST_TITLE]
+        title = " ".join(title.split())[:MAX_TITLE_LENGTH]
         use.call = replace(use.call, title=title, status=status, paths=paths)
         self._heard()
         return looked.text

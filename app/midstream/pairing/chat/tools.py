@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from midstream.responses.conversation import ToolCall
     from midstream.workspace.files import Workspace
 
-MOST_CALLS: Final = 24
+MAX_CALLS: Final = 24
 """Calls for one question."""
-MOST_TEXT: Final = 16_000
+MAX_RESULT_LENGTH: Final = 16_000
 """Characters that one call shows."""
-MOST_ALL: Final = 160_000
+MAX_TOTAL_LENGTH: Final = 160_000
 """Characters that all calls for one question show."""
-MOST_LINES: Final = 400
+MAX_LINES: Final = 400
 """Lines of a file that one call shows."""
-MOST_HITS: Final = 80
+MAX_HITS: Final = 80
 """Lines that a search shows."""
-MOST_LISTED: Final = 300
-LONGEST_LINE: Final = 300
+MAX_LISTED: Final = 300
+MAX_LINE_LENGTH: Final = 300
 SECONDS: Final = 10.0
 """After which a search or a git command is ended."""
 
@@ -131,7 +131,7 @@ class ReadOnlyTools:
         self._denied: set[str] = set()
         self._calls = 0
         self._shown = 0
-        self._most = MOST_ALL
+        self._most = MAX_TOTAL_LENGTH
         self._tools = {
             "read_file": self._read_file,
             "search": self._search,
@@ -145,7 +145,7 @@ class ReadOnlyTools:
         """A question is asked; its calls may show so many characters, and no more than usual."""
         self._calls = self._shown = 0
         self._denied.clear()
-        self._most = min(room, MOST_ALL)
+        self._most = min(room, MAX_TOTAL_LENGTH)
 
     def confirm(self, path: str, *, allowed: bool) -> None:
         """The user's answer about a file: yes for the session, no for this question."""
@@ -154,7 +154,7 @@ class ReadOnlyTools:
     @property
     def spent(self) -> bool:
         """Whether no further call is answered for this question."""
-        return self._calls >= MOST_CALLS or self._shown >= self._most
+        return self._calls >= MAX_CALLS or self._shown >= self._most
 
     async def run(self, call: ToolCall) -> Looked:
         """Carry out a call; a cancellation ends what it has started.
@@ -162,7 +162,7 @@ class ReadOnlyTools:
         A result with ``unconfirmed`` is none yet: the call is made again after ``confirm``.
         """
         given = call.input.strip()
-        title = f"{call.name} {' '.join(given.split())}".strip()[:LONGEST_LINE]
+        title = f"{call.name} {' '.join(given.split())}".strip()[:MAX_LINE_LENGTH]
         if self.spent:
             return Looked(
                 title,
@@ -186,19 +186,19 @@ class ReadOnlyTools:
             return Looked(title, text, error.path, refused=True, unconfirmed=error.why)
         except (UserError, _RefusedError, OSError, ValueError) as error:
             return Looked(title, str(error) or "That cannot be shown.", refused=True)
-        text = _cut(looked.text, min(MOST_TEXT, self._most - self._shown))
+        text = _cut(looked.text, min(MAX_RESULT_LENGTH, self._most - self._shown))
         self._shown += len(text)
         return Looked(looked.title, text, looked.path)
 
     # The tools
 
     async def _read_file(self, given: str) -> Looked:
-        path, first, last = given, 1, MOST_LINES
+        path, first, last = given, 1, MAX_LINES
         if not await self._is_file(given) and (match := _RANGE.fullmatch(given)):
             path, first = match[1], max(1, int(match[2]))
             last = max(first, int(match[3] or match[2]))
         name, lines = await asyncio.to_thread(self._lines_of, path)
-        last = min(last, first + MOST_LINES - 1, len(lines))
+        last = min(last, first + MAX_LINES - 1, len(lines))
         shown = "\n".join(f"{n} {lines[n - 1]}" for n in range(first, last + 1))
         rest = len(lines) - last
         more = f"\n({counted(rest, 'more line')}, up to {len(lines)})" if rest > 0 else ""
@@ -220,18 +220,18 @@ class ReadOnlyTools:
         title = (
             f"search {pattern[:60]}{f' in {where}' if where else ''}: {counted(len(found), 'hit')}"
         )
-        lines = [line[:LONGEST_LINE] for line in found[:MOST_HITS]]
-        if len(found) > MOST_HITS:
-            lines.append(f"({len(found) - MOST_HITS:,} more)")
+        lines = [line[:MAX_LINE_LENGTH] for line in found[:MAX_HITS]]
+        if len(found) > MAX_HITS:
+            lines.append(f"({len(found) - MAX_HITS:,} more)")
         return Looked(title, "\n".join(lines or ["Nothing was found."]) + note)
 
     async def _list_files(self, given: str) -> Looked:
         folder = await asyncio.to_thread(self._workspace.relative, given or ".")
         files = await asyncio.to_thread(self._workspace.files)
         inside = [p for p in files if folder == "." or p.startswith(f"{folder}/")]
-        lines = inside[:MOST_LISTED]
-        if len(inside) > MOST_LISTED:
-            lines.append(f"({len(inside) - MOST_LISTED:,} more; name a folder)")
+        lines = inside[:MAX_LISTED]
+        if len(inside) > MAX_LISTED:
+            lines.append(f"({len(inside) - MAX_LISTED:,} more; name a folder)")
         title = f"list {'' if folder == '.' else f'{folder}/ '}({counted(len(inside), 'file')})"
         return Looked(title, "\n".join(lines or ["No files."]))
 
@@ -330,7 +330,7 @@ class ReadOnlyTools:
     async def _ripgrep(self, program: str, pattern: str, where: str) -> list[str]:
         options = ["--no-config", "--no-heading", "--line-number", "--color=never", "--sort=path"]
         options += ["--with-filename", "--null", "--no-require-git"]
-        limits = [f"--max-columns={LONGEST_LINE}", "--max-columns-preview", "--max-filesize=1M"]
+        limits = [f"--max-columns={MAX_LINE_LENGTH}", "--max-columns-preview", "--max-filesize=1M"]
         status, out, err = await _output(
             self._workspace.root, program, *options, *limits, "-e", pattern, "--", where
         )
@@ -357,7 +357,7 @@ class ReadOnlyTools:
             except (NotTextError, UserError, OSError):
                 continue
             found += (f"{path}:{n}:{line}" for n, line in enumerate(lines, 1) if text in line)
-            if len(found) > 10 * MOST_HITS:
+            if len(found) > 10 * MAX_HITS:
                 break
         return found
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-MOST_FINDINGS: Final = 500
-MOST_CHARACTERS: Final = 2_000
+MAX_FINDINGS: Final = 500
+MAX_CHARACTERS: Final = 2_000
 """Of a line; what is longer is cut before it is read."""
-MOST_FRAMES: Final = 200
+MAX_FRAMES: Final = 200
 
 Inside = Callable[[str], str | None]
 """The name of a file in the folder for a path as it is printed; None for any other path."""
@@ -94,7 +94,7 @@ _SUMMARY: Final = re.compile(
 
 def plain(line: str) -> str:
     """A line of output without colours and other escape sequences."""
-    return _ESCAPES.sub("", line[:MOST_CHARACTERS]).rstrip("\r\n")
+    return _ESCAPES.sub("", line[:MAX_CHARACTERS]).rstrip("\r\n")
 
 
 class FindingReader:
@@ -231,7 +231,7 @@ class FindingReader:
 
     def _frame(self, path: str, line: int) -> None:
         name = self._inside(path)
-        if name is not None and line > 0 and len(self._frames) < MOST_FRAMES:
+        if name is not None and line > 0 and len(self._frames) < MAX_FRAMES:
             self._frames.append((name, line - 1))
 
     def _add(
@@ -240,7 +240,7 @@ class FindingReader:
         """Note a finding; ``outside`` says that the path is as it was printed."""
         name = self._inside(path) if outside else path
         key = (name or "", line, message)
-        if name is None or key in self._known or len(self.findings) >= MOST_FINDINGS:
+        if name is None or key in self._known or len(self.findings) >= MAX_FINDINGS:
             return
         self._known.add(key)
         self.findings.append(Finding(name, line, message.strip(), test, self.lines))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Proposed = Callable[[], Mapping[str, bytes | None]]
 """What files would have if all hunks were accepted that wait; ``None``: no such file."""
 
-MOST_LINES: Final = 5_000
+MAX_LINES: Final = 5_000
 """Lines of output that are kept, the last ones."""
 LINE_CHARACTERS: Final = 4_000
 END_S: Final = 2.0
@@ -53,9 +53,9 @@ HELD_S: Final = 0.5
 """Silence after which the command may have ended and left its output open to others."""
 AROUND: Final = 30
 """Lines of output that go to the model with a finding."""
-MOST_TOLD: Final = 50
+MAX_REPORTED: Final = 50
 """Most places in one prompt."""
-_MOST_READ: Final = 1_000_000
+_MAX_READ_BYTES: Final = 1_000_000
 """Bytes of a file that may suggest a command."""
 
 
@@ -124,7 +124,7 @@ class ProjectCheck:
         self.state = CheckState.NEVER
         self.command: CheckCommand | None = None
         self.exit_code: int | None = None
-        self.output: deque[str] = deque(maxlen=MOST_LINES)
+        self.output: deque[str] = deque(maxlen=MAX_LINES)
         self.dropped = self.waiting = 0
         self._workspace = workspace
         self._folder = workspace.root
@@ -249,7 +249,7 @@ class ProjectCheck:
         """What failed, for a model: the places and the end of the output; "" if nothing has."""
         if self.state is not CheckState.FAILED or self.command is None:
             return ""
-        places = [f"{each.place}: {each.message}" for each in self.findings[:MOST_TOLD]]
+        places = [f"{each.place}: {each.message}" for each in self.findings[:MAX_REPORTED]]
         end = list(self.output)[-2 * AROUND :]
         command = " ".join(filter(None, (f"`{self.command.text}`", self.on_top)))
         head = f"{command} {self.summary}"
@@ -408,7 +408,7 @@ class ProjectCheck:
         return held
 
     def _take(self, line: str) -> None:
-        if len(self.output) == MOST_LINES:
+        if len(self.output) == MAX_LINES:
             self.dropped += 1
         # A progress line is overwritten in place; what it ended as counts.
         line = line.rstrip("\r").rpartition("\r")[2]
@@ -512,7 +512,7 @@ def _read(path: Path) -> str:
         return ""
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_READ).decode("utf-8", "replace")
+            return file.read(_MAX_READ_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

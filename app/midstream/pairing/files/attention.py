@@ -1,9 +1,9 @@
 """How long hunks were on screen: the basis of "accept the rest" and of the summary.
 
 A hunk counts as read once each of its lines was on screen, in focus, for a time that grows with the
-hunk up to ``MOST_S``.  Time counts per line: a hunk read in two halves is read, and the bottom of a
-long one is unread until it was scrolled to.  That measures opportunity only, not review, and no
-text of the program claims otherwise.  Pure: no clock, no screen.
+hunk up to ``MAX_LINE_S``.  Time counts per line: a hunk read in two halves is read, and the bottom
+of a long one is unread until it was scrolled to.  That measures opportunity only, not review, and
+no text of the program claims otherwise.  Pure: no clock, no screen.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 PER_LINE_S: Final = 0.1
 """Seconds on screen per changed line."""
-LEAST_S: Final = 0.4
+MIN_LINE_S: Final = 0.4
 """Seconds on screen for the smallest hunk."""
-MOST_S: Final = 1.5
+MAX_LINE_S: Final = 1.5
 """Seconds on screen after which no line counts as unread, however large its hunk.
 
 A warning has to be right: 0.5 s per line and no limit fired for hunks that had been in full view
 for two seconds, and users learnt to press the key twice.
 """
-LONGEST_STEP_S: Final = 1.0
+MAX_STEP_S: Final = 1.0
 """Cap on the time credited between two samples."""
 
 _CHECK: Final = re.compile(
@@ -131,7 +131,7 @@ class Attention:
             shown: The hunks on screen.
             seconds: For how long.
         """
-        step = min(max(seconds, 0.0), LONGEST_STEP_S)
+        step = min(max(seconds, 0.0), MAX_STEP_S)
         for hunk, first, last in shown:
             credit = self._sight(hunk).seconds
             begin, end = math.ceil(first * len(credit)), math.floor(last * len(credit))
@@ -243,7 +243,7 @@ def _many(count: int, what: str) -> str:
 
 def needed_s(hunk: Hunk) -> float:
     """Seconds that each line has to be on screen for the hunk to count as read."""
-    return min(MOST_S, max(LEAST_S, PER_LINE_S * (hunk.added + hunk.deleted)))
+    return min(MAX_LINE_S, max(MIN_LINE_S, PER_LINE_S * (hunk.added + hunk.deleted)))
 
 
 def risk_of(hunk: Hunk) -> str:

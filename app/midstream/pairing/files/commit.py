@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SUBJECT: Final = 50
 """Characters of the first line of a message that every tool shows whole."""
-MOST_READ: Final = 24_000_000
+MAX_READ_BYTES: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
 
 
@@ -519,7 +519,7 @@ def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
 
     names = [json.dumps(path).encode() for path in paths]
     found: list[Replay] = []
-    left = MOST_READ
+    left = MAX_READ_BYTES
     for info in sorted(earlier_sessions(root), key=lambda info: info.changed, reverse=True):
         if not names or info.live or info.size > left:
             continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
 
-LEAST_SHARE: Final = 0.6
+MIN_SHARE: Final = 0.6
 """How much of the longer file must be in the other, of all lines, for a move."""
 
 
@@ -134,7 +134,7 @@ class Moves:
             for old in gone
             for new in made
             if old.external == new.external
-            and (share := _share(counts[old.id], counts[new.id])) >= LEAST_SHARE
+            and (share := _share(counts[old.id], counts[new.id])) >= MIN_SHARE
         ]
         moves: list[Move] = []
         taken: set[int] = set()

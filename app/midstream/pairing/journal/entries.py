@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 KINDS: Final[dict[str, type[SessionEntry]]] = {}
 """The entries of a journal by kind; every entry class registers itself."""
-MOST_RECORDED: Final = 4_000_000
+MAX_RECORDED: Final = 4_000_000
 """More bytes of a file that is no text are not recorded."""
 
 
@@ -173,7 +173,7 @@ class BaseEntry(SessionEntry):
         if digest is None or not isinstance(text, StandIn):
             lines = digest is None and not isinstance(text, StandIn)
             return cls(path, data, digest, review, executable=executable, by_lines=lines)
-        recorded = len(data) <= MOST_RECORDED
+        recorded = len(data) <= MAX_RECORDED
         kept = data if recorded else b""
         return cls(path, kept, digest, review, text.lines[0], recorded, executable, text.held.link)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE: Final = "told.json"
 BUILT_IN: Final = "the built-in model"
 """The fact of `about_built_in`; others are the addresses of endpoints."""
-_MOST: Final = 256
+_MAX_FACTS: Final = 256
 
 
 def was_told(fact: str) -> bool:
@@ -38,7 +38,7 @@ def note_told(fact: str) -> bool:
     if fact in facts:
         return False
     with contextlib.suppress(OSError):
-        atomic.overwrite(state_dir() / FILE, msgspec.json.encode([*facts, fact][-_MOST:]))
+        atomic.overwrite(state_dir() / FILE, msgspec.json.encode([*facts, fact][-_MAX_FACTS:]))
     return True
 
 

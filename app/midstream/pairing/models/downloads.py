@@ -17,7 +17,7 @@ from midstream.errors import UnavailableError
 from midstream.hub.published import PublishedModel, published_models
 from midstream.resources import free_disk, model_places
 
-_LONGEST_LINE: Final = 1 << 16
+_MAX_LINE_BYTES: Final = 1 << 16
 
 
 def downloadable() -> list[PublishedModel]:
@@ -52,7 +52,7 @@ async def download_model(name: str, told: Callable[[float], None]) -> str:
     command = (sys.executable, "-m", "midstream", "models", "get", name, "--yes", "--json")
     try:
         process = await processes.start(
-            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=_LONGEST_LINE
+            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=_MAX_LINE_BYTES
         )
     except OSError as error:
         raise UnavailableError(f"The download cannot be started: {error}.") from error

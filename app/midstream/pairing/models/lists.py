@@ -55,7 +55,7 @@ _SIGNS: Final = (
 """Engines, an address that only they have, and a field of its answer."""
 
 _ENGINE_SECONDS: Final = 1.5
-_MOST_KEPT: Final = 64
+_MAX_KEPT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def kept_lists() -> dict[str, KeptList]:
 
 def keep_lists(lists: Lists) -> None:
     """Cache lists (blocking); a failed write is ignored."""
-    newest = sorted(lists.items(), key=lambda item: -item[1].at)[:_MOST_KEPT]
+    newest = sorted(lists.items(), key=lambda item: -item[1].at)[:_MAX_KEPT]
     with contextlib.suppress(OSError):
         atomic.overwrite(state_dir() / FILE, msgspec.json.encode(dict(newest)))
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
 RELATED_SHARE: Final = 1 / 6
 """Of the budget that related code may take."""
-MOST_LINES: Final = 200
+MAX_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
 _SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
 _REPORTED_LAST: Final = "The result is reported with the last call."
@@ -489,11 +489,11 @@ class RequestBuilder:
         if not symbol:
             line = start if cursor is None or not start <= cursor < stop else cursor
             around = [d for d in outline(base.lines, path).definitions if d.contains(line)]
-            if around and (around[-1].start <= start or stop - start > MOST_LINES):
+            if around and (around[-1].start <= start or stop - start > MAX_LINES):
                 symbol = around[-1].name
-            if around and stop - start > MOST_LINES:
+            if around and stop - start > MAX_LINES:
                 start, stop = around[-1].start, around[-1].stop
-        if start >= stop or (not symbol and stop - start > MOST_LINES):
+        if start >= stop or (not symbol and stop - start > MAX_LINES):
             return None
         return Place(path, "".join(f"{line}\n" for line in base.lines), start, stop, symbol)
 

@@ -19,7 +19,7 @@ DEFAULT_LIMIT: Final = 24_000
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
 
-MOST_NAMED: Final = 3
+MAX_NAMED: Final = 3
 """Parts that are left out and named in one line."""
 
 
@@ -110,8 +110,8 @@ class Context:
     def budget(self) -> str:
         """The summary, and the names of what is left out: ``3.1k tokens: app.py; without diff``."""
         names = list(dict.fromkeys(each.name for each in self.left_out))
-        shown = ", ".join(names[:MOST_NAMED])
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        shown = ", ".join(names[:MAX_NAMED])
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         return f"{self.summary}; without {shown}{more}" if names else self.summary
 
     @property
@@ -191,10 +191,10 @@ def _cut(part: Part, allowed: int) -> Part | None:
     )
 
 
-MOST_DECISIONS: Final = 1_200
-MOST_REJECTED_LINES: Final = 24
+MAX_DECISIONS: Final = 1_200
+MAX_REJECTED_LINES: Final = 24
 """Lines of a rejected hunk in a prompt."""
-MOST_HUNKS: Final = 8
+MAX_HUNKS: Final = 8
 """Decisions that are told of, the last ones."""
 
 
@@ -204,7 +204,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
 
     told: list[str] = []
     decided = [hunk for hunk in hunks if hunk.decided]
-    for hunk in decided[-MOST_HUNKS:]:
+    for hunk in decided[-MAX_HUNKS:]:
         place = f"{hunk.path}:{hunk.start + 1}"
         if hunk.state is HunkState.ACCEPTED:
             told.append(f"* kept at {place} (-{hunk.deleted} +{hunk.added})")
@@ -212,7 +212,7 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
         told += rejected_lines(hunk)
-    return Part("decisions", "decisions", "".join(f"{t}\n" for t in told), most=MOST_DECISIONS)
+    return Part("decisions", "decisions", "".join(f"{t}\n" for t in told), most=MAX_DECISIONS)
 
 
 def rejected_lines(hunk: Hunk) -> list[str]:
@@ -223,5 +223,5 @@ def rejected_lines(hunk: Hunk) -> list[str]:
         *(f"    - {line}" for line in hunk.old),
         *(f"    + {mask(line)}" for line in hunk.new),
     ]
-    more = len(lines) - MOST_REJECTED_LINES
+    more = len(lines) - MAX_REJECTED_LINES
     return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]

@@ -23,7 +23,7 @@ LINES_BEFORE = 60
 """Lines above the region that go along as context."""
 LINES_AFTER = 30
 """Lines below the region that go along as context."""
-MOST_REJECTIONS = 8
+MAX_REJECTIONS = 8
 """Rejected hunks that a request tells of."""
 
 REGION_INSTRUCTIONS = """\
@@ -189,7 +189,7 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo
     if not rejected or not model.is_chat:
         return instruction
     parts = [instruction, "", "Changes to this file that were turned down; do not make them again:"]
-    for hunk in rejected[-MOST_REJECTIONS:]:
+    for hunk in rejected[-MAX_REJECTIONS:]:
         reason = " ".join(hunk.note.split())
         parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
         parts += rejected_lines(hunk)

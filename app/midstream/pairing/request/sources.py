@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md")
 """Read in the root and in every folder on the way to the file."""
 ROOT_INSTRUCTION_FILES: Final = (".cursorrules",)
-MOST_INSTRUCTIONS: Final = 2_000
+MAX_INSTRUCTIONS: Final = 2_000
 """Tokens of one file with project instructions."""
-MOST_DIFF: Final = 1_500
+MAX_DIFF: Final = 1_500
 """Tokens of the file's uncommitted changes."""
-MOST_CHANGES: Final = 6_000
+MAX_CHANGES: Final = 6_000
 """Tokens of all uncommitted changes."""
-MOST_MENTIONED: Final = 6_000
+MAX_MENTIONED: Final = 6_000
 """Tokens of one file or folder named with ``@``."""
-MOST_LISTED: Final = 200
+MAX_LISTED: Final = 200
 """Files of a folder that are listed; others are counted."""
-MOST_ERROR: Final = 3_000
+MAX_ERROR: Final = 3_000
 """Tokens of what failed."""
-MOST_SAID: Final = 2_000
+MAX_SAID_LENGTH: Final = 2_000
 """Tokens of the conversation that go along with an instruction."""
 DEFINITIONS_SHARE: Final = 0.75
 """Of what related code may take, for definitions; the rest is for the places of use."""
-MOST_TOLD: Final = 4
+MAX_NAMED: Final = 4
 """Names that the reason for a part lists."""
 
 
@@ -103,22 +103,22 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
             name = f"{wanted.path} lines {start + 1}-{stop}"
             parts.append(Part(name, "selection", "".join(lines), first=start + 1))
     if AtWord.ERROR in wanted.words:
-        parts.append(Part("error", "error", _masked(wanted.error), most=MOST_ERROR))
+        parts.append(Part("error", "error", _masked(wanted.error), most=MAX_ERROR))
         if not wanted.error:
             left_out.append(LeftOut("error", "no check has failed"))
     parts += _files(workspace, wanted)
     parts += _folders(workspace, wanted, left_out)
     if AtWord.DIFF in wanted.words:
         changes = _changes(workspace, left_out)
-        parts.append(Part("all changes", "diff", changes, most=MOST_CHANGES))
+        parts.append(Part("all changes", "diff", changes, most=MAX_CHANGES))
         if not changes:
             left_out.append(LeftOut("all changes", "nothing is uncommitted"))
-    parts.append(Part("conversation", "conversation", wanted.conversation, most=MOST_SAID))
+    parts.append(Part("conversation", "conversation", wanted.conversation, most=MAX_SAID_LENGTH))
     parts.append(decisions(wanted.hunks))
     if wanted.instructions:
         parts += _instructions(workspace, wanted, left_out)
     if wanted.path and AtWord.DIFF not in wanted.words:
-        parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MOST_DIFF))
+        parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MAX_DIFF))
     if wanted.related is not None:
         parts += _related(wanted, wanted.related, left_out)
     return [part for part in parts if part.text], left_out
@@ -137,7 +137,7 @@ def _files(workspace: Workspace, wanted: Wanted) -> list[Part]:
             start, stop = mention.lines
             text = "".join(text.splitlines(keepends=True)[start:stop])
             first, name = start + 1, f"{mention.path} lines {start + 1}-{stop}"
-        parts.append(Part(name, "file", text, most=MOST_MENTIONED, first=first))
+        parts.append(Part(name, "file", text, most=MAX_MENTIONED, first=first))
     return parts
 
 
@@ -151,12 +151,12 @@ def _folders(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut]) -> l
         inside = [path for path in workspace.files() if path.startswith(prefix)]
         # What lies in the folder itself says more about it than what lies deep below.
         inside.sort(key=lambda path: (path.count("/"), path))
-        listed = "".join(f"{path}\n" for path in inside[:MOST_LISTED])
-        if len(inside) > MOST_LISTED:
-            listed += f"({len(inside) - MOST_LISTED:,} more)\n"
+        listed = "".join(f"{path}\n" for path in inside[:MAX_LISTED])
+        if len(inside) > MAX_LISTED:
+            listed += f"({len(inside) - MAX_LISTED:,} more)\n"
         shown = prefix or "./"
         parts.append(Part(shown, "folder", listed or "(no files)\n"))
-        room = MOST_MENTIONED - estimate(listed)
+        room = MAX_MENTIONED - estimate(listed)
         refused = 0
         for path in inside:
             if path in known:
@@ -171,7 +171,7 @@ def _folders(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut]) -> l
         if refused:
             why = (
                 f"{counted(refused, 'file')} of {len(inside):,} only listed, a folder may take "
-                f"{MOST_MENTIONED:,} tokens"
+                f"{MAX_MENTIONED:,} tokens"
             )
             left_out.append(LeftOut(shown, why))
     return parts
@@ -202,9 +202,9 @@ def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
     paths = sorted(changed.tracked)
     told = [path for path in paths if not holds_secrets(path)]
     left_out += [LeftOut(path, "it may hold credentials") for path in paths if holds_secrets(path)]
-    new = "".join(f"new file {path}\n" for path in sorted(changed.new)[:MOST_LISTED])
+    new = "".join(f"new file {path}\n" for path in sorted(changed.new)[:MAX_LISTED])
     # Far more than is sent: the rest would only be cut.
-    most = int(8 * MOST_CHANGES * CHARACTERS_PER_TOKEN)
+    most = int(8 * MAX_CHANGES * CHARACTERS_PER_TOKEN)
     return new + _masked(files_diff(workspace.root, told)[:most] if told else "")
 
 
@@ -239,8 +239,8 @@ def _related(wanted: Wanted, related: Related, left_out: list[LeftOut]) -> Itera
             left_out.append(LeftOut(counted(missing, f"more {one}"), why_not))
         if kept:
             told = [f"{e.path}:{e.line + 1}" if kind == "uses" else e.name for e in kept]
-            more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-            reason = f"{why} {', '.join(told[:MOST_TOLD])}{more}"
+            more = f" and {len(told) - MAX_NAMED} more" if len(told) > MAX_NAMED else ""
+            reason = f"{why} {', '.join(told[:MAX_NAMED])}{more}"
             yield Part(counted(len(kept), one), kind, listed(kept), why=reason)
 
 
@@ -254,7 +254,7 @@ def _instructions(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut])
             text = _read(workspace, path, wanted.allowed, left_out)
             # One is often a link to the other, or a copy.
             if not any(part.text == text for part in parts):
-                parts.append(Part(path, "instructions", text, most=MOST_INSTRUCTIONS))
+                parts.append(Part(path, "instructions", text, most=MAX_INSTRUCTIONS))
     return parts
 
 

@@ -10,9 +10,9 @@ from typing import Final
 from midstream.edits.suggestions import Suggestion as Suggestion  # what the screen may name
 from midstream.edits.suggestions import suggestions
 
-MOST: Final = 3
+MAX_SUGGESTIONS: Final = 3
 """Suggestions that are made."""
-MOST_FILES: Final = 60
+MAX_FILES: Final = 60
 """Files that are looked at."""
 BUDGET_S: Final = 0.3
 """Seconds of processor time that may take; the screen shares the interpreter."""
@@ -35,8 +35,8 @@ def suggest(root: Path, files: Sequence[str], first: Iterable[str] = ()) -> tupl
     found: dict[str, Suggestion] = {}
     others: list[Suggestion] = []
     until = time.thread_time() + BUDGET_S
-    for path in wanted[:MOST_FILES]:
-        if len(found) >= MOST or time.thread_time() > until:
+    for path in wanted[:MAX_FILES]:
+        if len(found) >= MAX_SUGGESTIONS or time.thread_time() > until:
             break
         try:
             text = (root / path).read_text("utf-8")
@@ -46,7 +46,7 @@ def suggest(root: Path, files: Sequence[str], first: Iterable[str] = ()) -> tupl
             if found.setdefault(suggestion.title, suggestion) is not suggestion:
                 others.append(suggestion)
         time.sleep(0)
-    return (*found.values(), *others)[:MOST]
+    return (*found.values(), *others)[:MAX_SUGGESTIONS]
 
 
 def _order(path: str) -> tuple[bool, int, str]:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.workspace.files import Workspace
 
-LONGEST_BYTES: Final = 2_000_000
+MAX_FILE_BYTES: Final = 2_000_000
 """Larger files are not searched."""
-MOST_CHOICES: Final = 9
+MAX_CHOICES: Final = 9
 """Candidates offered on screen: one for each number key."""
 _NEAR: Final = 60.0
 """Per cent of likeness (``rapidfuzz.fuzz.ratio``) at which a name is offered for a misspelt one."""
@@ -288,7 +288,7 @@ def _texts(workspace: Workspace, paths: list[str]) -> Iterator[tuple[str, str]]:
             data = workspace.read(path)
         except UserError:
             continue  # Unreadable files cannot be edited either.
-        if len(data) <= LONGEST_BYTES:
+        if len(data) <= MAX_FILE_BYTES:
             yield path, data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
@@ -528,7 +528,7 @@ def _several(definitions: Sequence[Definition], what: str = "") -> TargetUnclear
 
 def _asked(opening: str, joint: str, candidates: tuple[Candidate, ...]) -> TargetUnclearError:
     """The question which of some candidates is meant."""
-    over = len(candidates) - MOST_CHOICES
+    over = len(candidates) - MAX_CHOICES
     more = f" ({over} more: say its name.)" if over > 0 else ""
     sentence = f"{opening}{joint}{_listed([each.label for each in candidates])}?"
     return TargetUnclearError(sentence, candidates, question=f"{opening}?{more}")

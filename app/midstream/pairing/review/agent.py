@@ -1,7 +1,7 @@
 """The coding agent of a session, which receives the instructions in place of the model.
 
 The agent writes files itself.  What it writes is reviewed like what any other program writes
-(``pairing.external``), with its name on it; what it says is in its conversation.
+(``pairing.review.external``), with its name on it; what it says is in its conversation.
 """
 
 from __future__ import annotations

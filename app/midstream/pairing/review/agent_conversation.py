@@ -1,7 +1,8 @@
 """A conversation with a coding agent, headless: what was said, used and asked, in order.
 
-The agent writes files itself; a review (``pairing.external``) makes hunks of that.  Here is what
-it says about it, and the answers to its questions.  Nothing is allowed that nobody has answered.
+The agent writes files itself; a review (``pairing.review.external``) turns that into hunks.  This
+module keeps what the agent says about it, and the answers to its questions.  Without an answer,
+nothing is allowed.
 """
 
 from __future__ import annotations

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 REPO_DELAY_S: Final = 0.15
 """Changes within this time cause one look at the repository."""
-MOST_FILES: Final = 40
+MAX_FILES: Final = 40
 """More files that change at once are not opened by themselves."""
 BURST_S: Final = 1.0
 """Files that change within this time after that belong to the same write."""
-MOST_AT_START: Final = 200
+MAX_AT_START: Final = 200
 """The same for files that are changed when a review begins."""
 
 
@@ -109,7 +109,7 @@ class ExternalReview:
                 "only from their second change on. Review a subfolder, or commit first."
             )
         paths = await self._without_moves(baseline, baseline.changed)
-        await self._take_up(paths, MOST_AT_START)
+        await self._take_up(paths, MAX_AT_START)
 
     def _record(self, baseline: Baseline) -> bool:
         """Note in the journal what files held; False if that is too much."""
@@ -142,7 +142,7 @@ class ExternalReview:
             await self._files.changed(paths)
             return
         await self._git_to_end(baseline)
-        if await self._take_up(await self._without_moves(baseline, paths), MOST_FILES):
+        if await self._take_up(await self._without_moves(baseline, paths), MAX_FILES):
             self._writes.wrote()
 
     @staticmethod

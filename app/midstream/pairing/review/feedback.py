@@ -1,8 +1,9 @@
 """Feedback to agents about decisions: their rejected lines, and the reasons.
 
-A call that is held (``pairing.gate``) is answered with the verdict on its hunks.  What is put back
-after an agent has written it is collected here until the agent can be told: with the answer to its
-next call, when it is about to stop, with the next prompt, or by the user, who pastes it.
+A call that waits at the gate (``pairing.review.gate``) is answered with the verdict on its hunks.
+What is put back after an agent has written it is collected here until the agent can be told: with
+the answer to its next call, when it is about to stop, with the next prompt, or by the user, who
+pastes it.
 """
 
 from __future__ import annotations

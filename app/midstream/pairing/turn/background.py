@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from midstream.code.ai_comments import AiComment, find_comments
 from midstream.code.syntax import has_syntax, same_language
 from midstream.codebase.references import (
-    MOST_LISTED,
+    MAX_LISTED,
     Use,
     find_uses,
     first_use,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from midstream.pairing.status import SessionStatus
     from midstream.pairing.turn.turns import Turns
 
-MOST_PLACES = 20
+MAX_PLACES = 20
 """Places that one task edits."""
-LONGEST_BYTES = 1_000_000
+MAX_FILE_BYTES = 1_000_000
 """Larger files are left alone."""
 REMEMBERED_FILES = 2_000
 """Files whose text continuous mode keeps, to compare a save with."""
@@ -381,8 +381,8 @@ class BackgroundTasks:
             count += bool(useful)
             covered += self._covered(other, then, now, sure, wanted)
         if covered and count:
-            lines = ", ".join(covered[:MOST_LISTED])
-            more = f" and {len(covered) - MOST_LISTED} more" if len(covered) > MOST_LISTED else ""
+            lines = ", ".join(covered[:MAX_LISTED])
+            more = f" and {len(covered) - MAX_LISTED} more" if len(covered) > MAX_LISTED else ""
             self._status.warn(
                 f"`{wanted.old}` remains in {lines}{more}, where hunks are undecided; decide "
                 f"those, and ask again."
@@ -442,7 +442,7 @@ class BackgroundTasks:
 
         Its hunks are flagged.
         """
-        lines = ", ".join(f"{path}:{use.line + 1}" for use in uses[:MOST_LISTED])
+        lines = ", ".join(f"{path}:{use.line + 1}" for use in uses[:MAX_LISTED])
         doubt = f"It is unclear whether `{wanted.old}` means the same in {lines}. Look closely."
         longest = self._server.model_info.max_region_lines
 
@@ -514,7 +514,7 @@ class BackgroundTasks:
     ) -> list[str]:
         found: list[str] = []
         for other in self._code_files():
-            if other == path or not same_language(path, other) or len(found) >= MOST_PLACES:
+            if other == path or not same_language(path, other) or len(found) >= MAX_PLACES:
                 continue
             lines = self._read(other)
             if lines is not None and any(word in line for line in lines) and find(lines):
@@ -577,7 +577,7 @@ class BackgroundTasks:
 
     async def _next_place(self, task: _Task) -> tuple[EditPlace, str | None] | None:
         """Where a task goes next, and what its lines will be if that needs no model."""
-        if task.rewrite is None and len(task.done) > MOST_PLACES:
+        if task.rewrite is None and len(task.done) > MAX_PLACES:
             return None
         lines = await asyncio.to_thread(self._read, task.path)
         if lines is None:
@@ -642,7 +642,7 @@ class BackgroundTasks:
 
         try:
             data = self._files.workspace.read(path)
-            return list(SourceText.from_bytes(data).lines) if len(data) <= LONGEST_BYTES else None
+            return list(SourceText.from_bytes(data).lines) if len(data) <= MAX_FILE_BYTES else None
         except (UserError, NotTextError):
             return None
 
@@ -668,8 +668,8 @@ def _replaced_use(
 
 def _told_outside(name: str, uses: Sequence[Use]) -> str:
     """What to do about uses of a name in files outside of the folder, which are never written."""
-    lines = ", ".join(f"{use.path}:{use.line + 1}" for use in uses[:MOST_LISTED])
-    more = f" and {len(uses) - MOST_LISTED} more" if len(uses) > MOST_LISTED else ""
+    lines = ", ".join(f"{use.path}:{use.line + 1}" for use in uses[:MAX_LISTED])
+    more = f" and {len(uses) - MAX_LISTED} more" if len(uses) > MAX_LISTED else ""
     return (
         f"`{name}` is also used outside of this folder, in {lines}{more}. Change these yourself, "
         "or start Midstream in a folder above both."

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 LARGER_MODEL: Final = "models"
 """The screen's action where a larger model is chosen."""
-MOST_SIGNS: Final = 2
+MAX_SIGNS: Final = 2
 """Signs that a sentence names."""
-MOST_ENDPOINTS: Final = 3
+MAX_ENDPOINTS: Final = 3
 """Endpoints that it names."""
-MOST_MENDINGS: Final = 1
+MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
 
 
@@ -50,7 +50,7 @@ class Reviewer:
             return None
         if reply.failures:
             answer.turn.failures = tuple(failure.words for failure in reply.failures)
-            if answer.attempts(FollowUpKind.MISPLACED) < MOST_MENDINGS:
+            if answer.attempts(FollowUpKind.MISPLACED) < MAX_MENDINGS:
                 return _mend(answer)
             errors = [failure.error.message for failure in reply.failures]
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -196,7 +196,7 @@ def tell_doubt(
     if confidence is None:
         if wrong:
             out = way_out(server.others, implied=turn.implied)
-            what = f"it {joined(wrong[:MOST_SIGNS])}"
+            what = f"it {joined(wrong[:MAX_SIGNS])}"
             turn.unsure = elsewise(_writer(answer, server), what, out)
             turn.doubted = tuple(answer.hunk_ids)
             if aloud:
@@ -293,7 +293,7 @@ def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
         endpoints: Configured endpoints that could do it.
         implied: Whether the session wrote the instruction itself.
     """
-    named = ", ".join(endpoints[:MOST_ENDPOINTS])
+    named = ", ".join(endpoints[:MAX_ENDPOINTS])
     first = "change it by hand, ask there in your own words" if implied else "say it in other words"
     return f"{first}, or ask a larger model{f': {named}' if named else ''}."
 
@@ -307,7 +307,7 @@ def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one"
         out: What to do about it, see ``way_out``.
         about: Which answer it is.
     """
-    what = f"it {joined(seen[:MOST_SIGNS])}" if seen else "it was uncertain while writing"
+    what = f"it {joined(seen[:MAX_SIGNS])}" if seen else "it was uncertain while writing"
     return f"{model} is unsure about {about}: {what}. Look closely, {out}"
 
 

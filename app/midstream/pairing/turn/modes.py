@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.reply_files import DryRunFiles
 
-MOST_HELD: Final = 2
+MAX_WITHHELD_LINES: Final = 2
 """How often in a row the guard has an edit written again where the model names the places."""
 ROOM: Final = 8_000
 """Characters that a rewrite may add to what it replaces; some 200 lines."""
@@ -505,7 +505,7 @@ class BlockMode:
         return FollowUp(FollowUpKind.REDIRECT, text, f"{text}\n\n{_AFTER_REDIRECT}", why)
 
     def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
-        if _latest(exchange.history, FollowUpKind.GUARD) >= MOST_HELD:
+        if _latest(exchange.history, FollowUpKind.GUARD) >= MAX_WITHHELD_LINES:
             return None
         said = f"{held.request.instruction}\n\n{_AFTER_GUARD}"
         asked = held.request.asked

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 TEMPERATURE: Final = 0.7
 TESTS_S: Final = 60.0
 """How long the test command may take for one candidate."""
-MOST_FILES: Final = 2_000
-MOST_BYTES: Final = 50_000_000
+MAX_FILES: Final = 2_000
+MAX_BYTES: Final = 50_000_000
 """A folder with more than that is not copied."""
 
 
@@ -181,8 +181,8 @@ class Trial:
         self._folder: Path | None = None
         paths = workspace.files()
         size = 0
-        if len(paths) > MOST_FILES:
-            self.trouble = f"the folder has more than {MOST_FILES:,} files"
+        if len(paths) > MAX_FILES:
+            self.trouble = f"the folder has more than {MAX_FILES:,} files"
             return
         folder = Path(tempfile.mkdtemp(prefix="midstream-trial-"))
         self._folder = folder
@@ -190,8 +190,8 @@ class Trial:
             source, target = workspace.root / path, folder / path
             with contextlib.suppress(OSError):
                 size += source.stat().st_size
-                if size > MOST_BYTES:
-                    self.trouble = f"the folder has more than {MOST_BYTES // 1_000_000} MB"
+                if size > MAX_BYTES:
+                    self.trouble = f"the folder has more than {MAX_BYTES // 1_000_000} MB"
                     return
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)

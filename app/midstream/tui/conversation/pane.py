@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from midstream.agents.messages import AgentPlan
 
-MOST_DIFF_LINES: Final = 12
+MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
-MOST_LINES: Final = 800
+MAX_LINES: Final = 800
 """Lines of the newest entries that have widgets, unless the user has scrolled up."""
-MOST_OUTPUT_LINES: Final = 200
+MAX_OUTPUT_LINES: Final = 200
 """Lines of a tool's output that are shown when it is unfolded."""
 _STATUS_MARKS: Final = {
     "pending": ("·", "muted"),
@@ -492,12 +492,12 @@ class ConversationPane(Widget, can_focus=True):
         if use.question is not QuestionState.OPEN:
             if line.unfolded:
                 lines = _output(call.text)
-                for said in lines[:MOST_OUTPUT_LINES]:
+                for said in lines[:MAX_OUTPUT_LINES]:
                     text.append(f"\n  {visible(said)}", style("muted"))
-                if (more := len(lines) - MOST_OUTPUT_LINES) > 0:
+                if (more := len(lines) - MAX_OUTPUT_LINES) > 0:
                     text.append(f"\n  … {more} more lines", style("muted"))
             return text
-        left = MOST_DIFF_LINES
+        left = MAX_DIFF_LINES
         for diff in call.diffs:
             path = diff.path.removeprefix(f"{self._root}/")
             text.append(f"\n  {visible(path)}", style("muted"))
@@ -519,7 +519,7 @@ def _newest(entries: Sequence[Entry]) -> int:
     lines = 0
     for count, entry in enumerate(reversed(entries)):
         lines += entry.text.count("\n") + 1 if isinstance(entry, Speech) else 1
-        if lines > MOST_LINES:
+        if lines > MAX_LINES:
             return max(count, 1)
     return len(entries)
 

@@ -12,7 +12,7 @@ from midstream.code.lexing import LineLexer
 from midstream.counting import counted
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.painter import Marks, RowPainter
-from midstream.tui.diff.strips import LARGEST_COMPARED, compare_rows
+from midstream.tui.diff.strips import MAX_COMPARED_LINES, compare_rows
 from midstream.tui.diff.syntax import advance_for
 from midstream.tui.diff.view import LOOKS, Look, Range, ViewRow
 from midstream.tui.glyphs import Glyphs
@@ -78,7 +78,7 @@ class DiffWriter:
                 yield ViewRow(Look.FOLDED_CONTEXT, at, None, words), ()
             for context, rows in groupby(group, lambda row: row.kind is RowKind.CONTEXT):
                 block = list(rows)
-                words = {} if context or len(block) > LARGEST_COMPARED else compare_rows(block)
+                words = {} if context or len(block) > MAX_COMPARED_LINES else compare_rows(block)
                 for number, row in enumerate(block):
                     yield self._view_row(row), words.get(number, ())
             at = max((row.old + 1 for row in group if row.old is not None), default=at)

@@ -64,7 +64,7 @@ def compare_halves(
 
 
 KEPT_ROWS: Final = 2_000
-LARGEST_COMPARED: Final = 200
+MAX_COMPARED_LINES: Final = 200
 """Hunks with more rows get no intra-line marks."""
 _CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
 _UNMARKED: Final = Marks()
@@ -194,7 +194,7 @@ class RowStrips:
             ranges = {}
             if (move := self.move_of(hunk)) is not None:
                 ranges = compare_halves(move.gone.old, move.made.new)[move.made is hunk]
-            elif hunk.deleted + hunk.added <= LARGEST_COMPARED:
+            elif hunk.deleted + hunk.added <= MAX_COMPARED_LINES:
                 ranges = compare_rows(view.hunk_rows(hunk.id))
             self._changed[key] = ranges
         return ranges.get(row.offset, ())

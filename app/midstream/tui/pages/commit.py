@@ -1,6 +1,6 @@
 """The commit page: which accepted changes are staged, staging them, a message, the commit.
 
-It shows what ``pairing.commit`` says and asks it to act.  A message that was begun stays with
+It shows what ``pairing.files.commit`` says and asks it to act.  A message that was begun stays with
 the program until it is committed.
 """
 
@@ -29,9 +29,9 @@ from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
-MOST_SHOWN: Final = 800
+MAX_SHOWN: Final = 800
 """Lines of one change that are shown."""
-MOST_ROWS: Final = 6
+MAX_ROWS: Final = 6
 """Rows of the list where the change stands below it."""
 LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
@@ -146,10 +146,10 @@ class CommitScreen(PageScreen):
             rows.append(ListRow(None, ((words, "muted"),)))
             rows += [self._other_row(path) for path in changes.others]
         narrow = self.has_class("-narrow")
-        if rows and self.recent and narrow and len(rows) < MOST_ROWS and self.size.height >= LOW:
+        if rows and self.recent and narrow and len(rows) < MAX_ROWS and self.size.height >= LOW:
             words = self.glyphs.separator.join(f" {visible(s)} " for s in self.recent).strip()
             rows.append(ListRow(None, ((" Recent  ", "muted"), (words, "muted"))))
-        self.list.styles.height = min(max(len(rows), 1), MOST_ROWS) if narrow else "1fr"
+        self.list.styles.height = min(max(len(rows), 1), MAX_ROWS) if narrow else "1fr"
         if rows and self.recent and not narrow:
             rows += [ListRow(None, ()), ListRow(None, ((" Recent commits", "muted!"),))]
             rows += [ListRow(None, ((f"  {visible(s)}", "muted"),)) for s in self.recent]
@@ -237,7 +237,7 @@ class CommitScreen(PageScreen):
         known = self._writers.get(path)
         if known is None or known[0] is not diff:
             known = self._writers[path] = diff, DiffWriter(path, diff)
-        known[1].write(text, self.palette, self.glyphs, self.detail.columns, MOST_SHOWN)
+        known[1].write(text, self.palette, self.glyphs, self.detail.columns, MAX_SHOWN)
 
     def _read_other(self, path: str) -> None:
         session, amend = self.session, self.amend

@@ -26,7 +26,7 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from midstream.tui.pages.page import PageScreen
 
-_MOST_KEYS: Final = 6
+_MAX_KEYS: Final = 6
 """Keys that are offered, so that the other ways have a number too."""
 
 Take = Callable[[ModelChoice, str], Awaitable[None]]
@@ -60,7 +60,7 @@ class ModelSetup:
         """Ask which way."""
         ways: list[Choice] = [
             (f"{profile.key_env} for {_host(profile)}", lambda one=profile: self._try(one))
-            for profile in keys_found(self._page.services.settings)[:_MOST_KEYS]
+            for profile in keys_found(self._page.services.settings)[:_MAX_KEYS]
         ]
         ways += [
             ("an engine on this machine", self._engines),

@@ -1,6 +1,6 @@
 """The models page: installed folders, endpoints and their models, prices, and switching.
 
-Which models there are and what choosing one means is ``pairing.choosing``'s to say. Endpoints are
+``pairing.models.choosing`` says which models there are and what choosing one means. Endpoints are
 asked for their lists only on request; their last answer is shown at once.
 """
 

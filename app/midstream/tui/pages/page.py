@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 WIDE: Final = 110
 """Columns from which on a page shows its list and what is chosen in it side by side."""
-SHORTEST_FACT: Final = 10
+MIN_FACT_WIDTH: Final = 10
 """Cells of a fact in the title row below which it is left out."""
 
 CLOSE_CELLS: Final = 4
@@ -70,7 +70,7 @@ class TitleRow(Painted):
             room = self.size.width - line.cell_len - len(separator) - CLOSE_CELLS
             words = visible(text)
             if cell_len(words) > room:
-                if room < SHORTEST_FACT:
+                if room < MIN_FACT_WIDTH:
                     break
                 words = fitted(words, room, self._glyphs)
             line.append(separator, self._palette.style("muted"))

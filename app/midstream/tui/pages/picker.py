@@ -26,7 +26,7 @@ from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
-MOST_SHOWN = 500
+MAX_SHOWN = 500
 ROOMY = 32
 """Rows from which on a sample has room below the list."""
 
@@ -111,7 +111,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         return app.size.height >= ROOMY
 
     def on_mount(self) -> None:
-        self.list.show(self._rows[:MOST_SHOWN], select=self._select)
+        self.list.show(self._rows[:MAX_SHOWN], select=self._select)
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.
         self.list.styles.height = self.query_one(".none", Static).styles.height = height
@@ -146,10 +146,10 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
                 if (score := fuzzy_score(wanted, text)) is not None
             ]
             scored.sort(key=lambda pair: (-pair[0], pair[1]))
-            rows = [_marked(self._rows[index], wanted) for _, index in scored[:MOST_SHOWN]]
+            rows = [_marked(self._rows[index], wanted) for _, index in scored[:MAX_SHOWN]]
             own = None if self._typed is None else self._typed(event.value.strip())
             rows = rows if own is None else [own, *rows]
-        rows = rows[:MOST_SHOWN]
+        rows = rows[:MAX_SHOWN]
         self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
         self.query_one(".none", Static).update(
             f"Nothing here matches {event.value}; delete a letter."

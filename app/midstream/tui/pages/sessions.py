@@ -31,9 +31,9 @@ from midstream.tui.widgets.row_list import ListRow, Piece
 if TYPE_CHECKING:
     from midstream.pairing.journal.journal import SessionInfo
 
-MOST_READ: Final = 24_000_000
+MAX_READ_BYTES: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""
-MOST_TOLD: Final = 40
+MAX_LISTED: Final = 40
 """Instructions of one session that are shown."""
 
 
@@ -60,7 +60,7 @@ class SessionsScreen(PageScreen):
         self.read = True
         self.show_all()
         for info in self.infos:
-            if info.path.name not in self.summaries and info.size <= MOST_READ:
+            if info.path.name not in self.summaries and info.size <= MAX_READ_BYTES:
                 found = await asyncio.to_thread(summarize, info.path)
                 self.summaries[info.path.name] = found
                 self.show_all()
@@ -113,7 +113,7 @@ class SessionsScreen(PageScreen):
         if info.live:
             return "open there", "muted"
         if summary is None:
-            return "" if info.size <= MOST_READ else "large", "muted"
+            return "" if info.size <= MAX_READ_BYTES else "large", "muted"
         if summary.trouble:
             return "damaged", "error"
         if summary.undecided:
@@ -140,7 +140,7 @@ class SessionsScreen(PageScreen):
         lasted = max(0.0, info.changed - info.started)
         text.append(f"{span(lasted)}, journal of {info.size / 1000:,.0f} kB\n", muted)
         if summary is None:
-            words = "reading" if info.size <= MOST_READ else "too large to preview"
+            words = "reading" if info.size <= MAX_READ_BYTES else "too large to preview"
             text.append(f"\n{words}", muted)
         elif summary.trouble:
             text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
@@ -158,10 +158,10 @@ class SessionsScreen(PageScreen):
         if summary.unfinished:
             text.append("The last answer was cut off.\n", palette.style("warning"))
         text.append("\nInstructions\n", palette.style("muted", bold=True))
-        shown = summary.instructions[-MOST_TOLD:]
+        shown = summary.instructions[-MAX_LISTED:]
         if len(shown) < len(summary.instructions):
             text.append(f"  {len(summary.instructions) - len(shown)} before these\n", muted)
-        outcomes = summary.outcomes[-MOST_TOLD:]
+        outcomes = summary.outcomes[-MAX_LISTED:]
         for words, outcome in zip_longest(shown or ("none",), outcomes):
             text.append(f"  {visible(' '.join(words.split()))}\n", plain)
             if outcome is not None:

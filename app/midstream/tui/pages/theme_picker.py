@@ -13,7 +13,7 @@ from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.row_list import ListRow
 
-MOST_SHOWN: Final = 20
+MAX_SHOWN: Final = 20
 """Lines of the small diff, at most."""
 _BEFORE: Final = '''\
 def total(rows, rate=0.19):
@@ -55,7 +55,7 @@ def theme_picker(
 
     def sample(width: int) -> Text:
         text = Text(no_wrap=True, overflow="crop")
-        writer.write(text, services.palette, services.glyphs, width, MOST_SHOWN)
+        writer.write(text, services.palette, services.glyphs, width, MAX_SHOWN)
         return text
 
     def preview(name: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from midstream.pairing.request.target import Target, TargetUnclearError
     from midstream.pairing.session import PairingSession
 
-LONGEST_PREVIEW: Final = 10_000
+MAX_PREVIEW_LINES: Final = 10_000
 """Files with more lines get no preview of the region: finding it means parsing them."""
 QUICK_PREVIEW: Final = 400
 """Files with fewer lines get theirs at once, others when the keys pause."""
@@ -98,7 +98,7 @@ class Aim(Controller):
         from midstream.pairing.request.target import TargetUnclearError, find_target
 
         view, commented, session = self._state.view, self._commented, self._state.session
-        if view is None or len(view.proposal.base.lines) > LONGEST_PREVIEW:
+        if view is None or len(view.proposal.base.lines) > MAX_PREVIEW_LINES:
             return "mark lines with v, or name a function"
         longest = None if session is None else session.server.model_info.max_region_lines
         try:

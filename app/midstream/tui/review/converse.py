@@ -33,11 +33,11 @@ _NOTHING_SAID: Final = (
     "There is no conversation; a text that begins with ? asks the model, and "
     "`midstream agent claude` starts an agent here."
 )
-MOST_BLOCKS: Final = 9
+MAX_BLOCKS: Final = 9
 """Blocks of code to choose from, by one digit."""
-MOST_TITLE: Final = 60
+MAX_TITLE_LENGTH: Final = 60
 """Characters of a block's title in that choice."""
-MOST_ASKED: Final = 120
+MAX_QUESTION_LENGTH: Final = 120
 """Characters of a question on the notice line: two rows of it where there are 80 columns."""
 
 
@@ -293,8 +293,8 @@ class Converse(Controller):
             take(blocks[0])
             return
         choices: list[Choice] = [
-            (visible(block.title)[:MOST_TITLE], partial(take, block))
-            for block in blocks[:MOST_BLOCKS]
+            (visible(block.title)[:MAX_TITLE_LENGTH], partial(take, block))
+            for block in blocks[:MAX_BLOCKS]
         ]
         self._notices.ask("Which code should become hunks?", *choices)
         self._panes.focus(self._pane)
@@ -366,8 +366,8 @@ class Converse(Controller):
                 self._notices.clear()
             return
         what = visible(question.text)
-        if len(what) > MOST_ASKED:
-            what = f"{what[:MOST_ASKED]}… (in full in the conversation)"
+        if len(what) > MAX_QUESTION_LENGTH:
+            what = f"{what[:MAX_QUESTION_LENGTH]}… (in full in the conversation)"
         self._notices.ask(
             f"{visible(chat.title)} {what}",
             (question.yes, partial(chat.answer, question, yes=True)),
@@ -392,8 +392,8 @@ class Converse(Controller):
                 words += " (ends its turn)"
             choices.append((words, partial(conversation.answer, option)))
         what = visible(question.call.title or "use a tool")
-        if len(what) > MOST_ASKED:  # the answers have to find room below it
-            what = f"{what[:MOST_ASKED]}… (in full in the conversation)"
+        if len(what) > MAX_QUESTION_LENGTH:  # the answers have to find room below it
+            what = f"{what[:MAX_QUESTION_LENGTH]}… (in full in the conversation)"
         self._notices.ask(f"{title} asks: {what}", *choices)
         if not self._composer.text.strip():
             self._panes.focus(self._pane)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from midstream.tui.review.state import ReviewState
     from midstream.tui.services import AppServices
 
-MOST_RECENT: Final = 3
+MAX_RECENT: Final = 3
 """Sessions that are told."""
-MOST_READ: Final = 2_000_000
+MAX_READ_BYTES: Final = 2_000_000
 """Bytes of a journal that is replayed for it."""
 
 
@@ -65,9 +65,9 @@ class StartFacts:
             state.suggested = found
             state.refresh()
         for info in await asyncio.to_thread(earlier_sessions, session.root):
-            if len(state.recent) >= MOST_RECENT:
+            if len(state.recent) >= MAX_RECENT:
                 return
-            if info.path == session.journal.path or info.size > MOST_READ:
+            if info.path == session.journal.path or info.size > MAX_READ_BYTES:
                 continue
             summary = await asyncio.to_thread(summarize, info.path)
             if not summary.instructions:

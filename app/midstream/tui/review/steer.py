@@ -250,7 +250,7 @@ class Steer(Controller):
         from midstream.pairing.request.builder import WrongLanguageError
         from midstream.pairing.request.kinds import NotAnEditError
         from midstream.pairing.request.mentions import NeedsConsentError
-        from midstream.pairing.request.target import MOST_CHOICES, TargetUnclearError
+        from midstream.pairing.request.target import MAX_CHOICES, TargetUnclearError
 
         if isinstance(error, NeedsConsentError):
             self._ask_consent(error, text, selection)
@@ -265,7 +265,7 @@ class Steer(Controller):
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
                 (each.label, lambda each=each: self._choose_target(each, text))
-                for each in error.candidates[:MOST_CHOICES]
+                for each in error.candidates[:MAX_CHOICES]
             ]
             self._notices.ask(error.question, *choices)
             self._panes.focus(self._pane)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.wafer.quantity import Band
 
-MOST_GRAPH_ROWS: Final = 8
-MOST_COLUMNS: Final = 60
+MAX_GRAPH_ROWS: Final = 8
+MAX_COLUMNS: Final = 60
 TWO_COLUMNS: Final = 70
 """Cells from which on the measured figures stand in two columns."""
 LABEL: Final = 14
@@ -147,11 +147,11 @@ def measured_lines(
     first = _first_text(make, now, column)
     counts = [*_counts(make, now, column), Text(), *fold(pace, column)]
     beside = len(first) + 1 if two else len(first) + len(counts) + 2
-    rows = max(2, min(MOST_GRAPH_ROWS, height - beside - 6))
+    rows = max(2, min(MAX_GRAPH_ROWS, height - beside - 6))
     lines = [
         make.heading("Wall clock", "measured here"),
         Text(),
-        *_rate(make, now, min(column, MOST_COLUMNS), rows),
+        *_rate(make, now, min(column, MAX_COLUMNS), rows),
         Text(),
         *first,
     ]

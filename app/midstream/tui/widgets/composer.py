@@ -42,8 +42,8 @@ from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, RowList
 
 LIST_ROWS = 8
-WIDEST = 72
-NARROWEST = 30
+MAX_WIDTH = 72
+MIN_WIDTH = 30
 MIN_PATH = 12
 """Cells of a path below which a long name gives way to it."""
 
@@ -94,7 +94,7 @@ class Completions(RowList, can_focus=False):
         self.set_class(bool(candidates or note), "-shown")
         if not (candidates or note):
             return
-        widest = min(room, WIDEST)
+        widest = min(room, MAX_WIDTH)
         rows = [
             _row(str(number), candidate, widest - 4, self._glyphs.ellipsis)
             for number, candidate in enumerate(candidates)
@@ -106,7 +106,7 @@ class Completions(RowList, can_focus=False):
         self.show(rows, select=str(again))
         height = min(LIST_ROWS, len(rows))
         width = max(_width(row) for row in rows) + 4
-        width = min(room, max(NARROWEST, min(WIDEST, width)))
+        width = min(room, max(MIN_WIDTH, min(MAX_WIDTH, width)))
         self.styles.height, self.styles.width = height, width
         self.styles.offset = ScalarOffset.from_offset((max(0, min(column, room - width)), -height))
         self.scroll_to(y=max(0, again - height + 1), animate=False, force=True)
@@ -133,7 +133,7 @@ def _width(row: ListRow) -> int:
     return sum(len(text) for text, _ in (*row.left, *row.right))
 
 
-TALLEST = 8
+MAX_HEIGHT = 8
 """Rows the text may take."""
 HINT = "what should change?  @ names a file or a function"
 PROMPT = 3
@@ -216,7 +216,7 @@ class ComposerText(TextField):
 
     BINDINGS: ClassVar = bindings(Place.COMPOSER)
     DEFAULT_CSS = f"""
-    ComposerText {{ height: auto; max-height: {TALLEST}; min-height: 1; width: 1fr; padding: 0;
+    ComposerText {{ height: auto; max-height: {MAX_HEIGHT}; min-height: 1; width: 1fr; padding: 0;
     border: none;
         background: $ms-background; color: $ms-foreground; scrollbar-size-vertical: 1; }}
     ComposerText:focus {{ border: none; }}

@@ -14,11 +14,11 @@ from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
-LONGEST_LIST: Final = 2_000
+MAX_LISTED: Final = 2_000
 """Rows of the tree; what is beyond them is found by name."""
 UNFOLDED_FILES: Final = 100
 """Files up to which a folder is shown unfolded."""
-MOST_CHANGED: Final = 12
+MAX_CHANGED: Final = 12
 """Changed files that are listed above the tree; the others have their marks in it."""
 MARKS: Final[Mapping[str, str]] = {
     "M": "warning", "R": "warning", "A": "success", "?": "success", "D": "error", "!": "error",
@@ -161,7 +161,7 @@ class Rail(RowList):
         changed = [path for path in self._changed if path not in opened]
         if changed:
             rows.append(ListRow(None, (("CHANGED", "muted!"),), ((f"{len(changed):,}", "muted"),)))
-            rows += [self._changed_row(path, width) for path in changed[:MOST_CHANGED]]
+            rows += [self._changed_row(path, width) for path in changed[:MAX_CHANGED]]
             rows.append(ListRow(None, ()))
         rows.append(ListRow(None, (("FILES", "muted!"),), ((f"{len(self._files):,}", "muted"),)))
         self.show([*rows, *self._listed], select=select)
@@ -172,9 +172,9 @@ class Rail(RowList):
 
     def _list(self, width: int) -> list[ListRow]:
         """The rows of the tree; they stay while neither files, folds nor width change."""
-        seen = list(islice(self._tree.walk(self.is_unfolded), LONGEST_LIST + 1))
-        rows = [self._tree_row(path, width) for path in seen[:LONGEST_LIST]]
-        if len(seen) > LONGEST_LIST:
+        seen = list(islice(self._tree.walk(self.is_unfolded), MAX_LISTED + 1))
+        rows = [self._tree_row(path, width) for path in seen[:MAX_LISTED]]
+        if len(seen) > MAX_LISTED:
             rows.append(ListRow(None, (("more: fold, or open by name", "muted"),)))
         return rows
 

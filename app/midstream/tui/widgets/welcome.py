@@ -20,7 +20,7 @@ NOTE_WIDTH: Final = 76
 """Cells after which the sentences below the keys wrap."""
 
 
-MOST_ROWS: Final = 4
+MAX_ROWS: Final = 4
 """Rows of one part; there is a page for all of them."""
 
 
@@ -105,7 +105,7 @@ class Welcome(Painted):
             if left < 1:
                 break
             heading = Text.assemble((part.heading, bold), (f"  {part.key}", muted))
-            shown = part.rows[: min(left, MOST_ROWS)]
+            shown = part.rows[: min(left, MAX_ROWS)]
             if len(shown) < len(part.rows):
                 heading.append(f"  {len(part.rows) - len(shown):,} more", muted)
             lines += [Text(), heading, *(self._row(row, room) for row in shown)]
