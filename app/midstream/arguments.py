@@ -1,4 +1,4 @@
-"""The command-line parser, whose errors are `UsageError`."""
+"""The command-line parser, whose errors are ``UsageError``."""
 
 from __future__ import annotations
 

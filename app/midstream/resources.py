@@ -67,7 +67,7 @@ def default_model() -> Path:
 
 
 def _takes_over(folder: Path) -> bool:
-    """Whether a model folder names another model that answers first (see `engine.cascade`)."""
+    """Whether a model folder names another model that answers first (see ``engine.cascade``)."""
     try:
         return "takeover" in tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
     except (OSError, ValueError):

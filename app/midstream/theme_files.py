@@ -2,7 +2,7 @@
 
 A theme gives colours to roles: what is muted, what was added, what a keyword is.  Every role but a
 few has a derived colour, which it gets in themes that do not name it, so a new role leaves existing
-themes valid.  To add a role, add it to `ROLES` and use ``$ms-<role>`` in a stylesheet or
+themes valid.  To add a role, add it to ``ROLES`` and use ``$ms-<role>`` in a stylesheet or
 ``palette.style("<role>")`` in a widget.  ``docs/themes.md`` and the contrast checks are made from
 the same table.
 """

@@ -1,9 +1,9 @@
-"""Cost and effect of moved KV cache rows, for `midstream bench engine --texts FOLDER`.
+"""Cost and effect of moved KV cache rows, for ``midstream bench engine --texts FOLDER``.
 
 Conversations are made of Markdown files: a turn quotes the first words of a passage, and the answer
 is how it goes on. The oldest turns are dropped, and the next answer, which is given, follows three
-prompts: one that is read afresh, one whose rows are moved (`engine.prefix_cache`), and the one with
-nothing dropped. The loss of its tokens tells how well each of them predicts it. In a last case
+prompts: one that is read afresh, one whose rows are moved (``engine.prefix_cache``), and the one
+with nothing dropped. The loss of its tokens tells how well each of them predicts it. In a last case
 nothing is dropped, but a file stands in front of the newest question only, so that its rows move
 behind the turn before; there the answer is a passage of the file.
 """
@@ -110,7 +110,7 @@ def dropped_turns(model: OnnxModel, texts: Path, progress: Progress) -> dict[str
     """Measure all cases on the Markdown files of a folder.
 
     Raises:
-        UserError: they do not make a conversation.
+        UserError: They do not make a conversation.
     """
     bench = _Bench(model)
     conversations = list(bench.conversations(texts))

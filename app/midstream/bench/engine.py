@@ -1,4 +1,5 @@
-"""`midstream bench engine`: the speed of the engine, beside other engines where they are installed.
+"""``midstream bench engine``: the speed of the engine, beside other engines where they are
+installed.
 
 Every figure is a median over prompts or repetitions. Texts are really generated; nothing is
 extrapolated. Times are wall-clock times unless a figure says that it is processor time. Engines
@@ -58,7 +59,7 @@ class EngineReport:
         turns: Likewise: what moved cache rows cost and change where old turns are dropped.
         change_ms: From Enter to the first changed line and to the whole answer.
         first: The model that is asked before this one, measured alone.
-        pair_ms: As `change_ms`, with that model in front, by the model that answers.
+        pair_ms: As ``change_ms``, with that model in front, by the model that answers.
         pair_mib: Resident memory of this process with both models after that.
         stop_forwards: The slowest stop in forwards of its kind (a chunk of a prompt, a step).
         bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
@@ -172,21 +173,21 @@ def measure(
     """Measure one model folder.
 
     Args:
-        path: the folder.
-        progress: told what is being measured.
-        provider: where to run it.
-        threads: threads inside one operator.
-        gguf: a model file for llama.cpp, to compare with.
-        repeat: how often the reference edits are generated.
-        only: which parts to measure.
-        contexts: cached tokens at which steps and first texts are timed.
-        texts: a folder of Markdown files, to make conversations of.
+        path: The folder.
+        progress: Told what is being measured.
+        provider: Where to run it.
+        threads: Threads inside one operator.
+        gguf: A model file for llama.cpp, to compare with.
+        repeat: How often the reference edits are generated.
+        only: Which parts to measure.
+        contexts: Cached tokens at which steps and first texts are timed.
+        texts: A folder of Markdown files, to make conversations of.
 
     Returns:
         What was measured, up to Ctrl+C if that was pressed.
 
     Raises:
-        UserError: the folder cannot be used.
+        UserError: The folder cannot be used.
     """
     folder = read_folder(path)
     progress.part(f"{folder.name}: loading")
@@ -247,7 +248,7 @@ def measure_pair(
     threads: int | None = None,
     repeat: int = 3,
 ) -> None:
-    """Measure a model together with the one that is asked before it; see `measure`."""
+    """Measure a model together with the one that is asked before it; see ``measure``."""
     model = load_served_model(path, provider=provider, threads=threads)
     assert isinstance(model, Cascade)
     larger = model.second.loaded.result()

@@ -28,12 +28,12 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def at_most(name: str, value: float, unit: str, goal: float) -> Figure:
-    """A figure that should not exceed `goal`."""
+    """A figure that should not exceed ``goal``."""
     return Figure(name, value, unit, f"<= {goal:g}", value <= goal)
 
 
 def at_least(name: str, value: float, unit: str, goal: float) -> Figure:
-    """A figure that should reach `goal`."""
+    """A figure that should reach ``goal``."""
     return Figure(name, value, unit, f">= {goal:g}", value >= goal)
 
 
@@ -43,7 +43,9 @@ def beside(name: str, value: float, unit: str) -> Figure:
 
 
 def print_figures(figures: Sequence[Figure], *, as_json: bool, **more: Any) -> int:
-    """Print figures as a table or as one JSON object with `more` in it; 1 if a target is missed."""
+    """Print figures as a table or as one JSON object with ``more`` in it; 1 if a target is
+    missed.
+    """
     if as_json:
         print(json.dumps({**more, "figures": [asdict(figure) for figure in figures]}, indent=1))
     else:

@@ -1,4 +1,4 @@
-"""Time to first text of a chat, for `midstream bench engine`: after a long context that is
+"""Time to first text of a chat, for ``midstream bench engine``: after a long context that is
 processed from scratch, that is cached from the previous turn, and with the question read ahead
 while it is typed.
 """

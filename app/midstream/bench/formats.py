@@ -1,4 +1,4 @@
-"""One edit of a file of 200 lines in each edit format, for `midstream bench engine`.
+"""One edit of a file of 200 lines in each edit format, for ``midstream bench engine``.
 
 The file is real code, the first lines of a module of this package; the edit renames one name and
 changes two docstrings. What is written is given, so that every model writes the same.

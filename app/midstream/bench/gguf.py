@@ -4,7 +4,7 @@ Two kinds of graphs can be written, because their tensors have known names: thos
 recipe builds and those of ONNX Runtime GenAI's builder, both what llama.cpp calls "llama" (rotary
 grouped-query attention, RMSNorm, SwiGLU; biases or none). Matrices keep their bits: 8 become Q8_0
 and 4 become Q4_0, both in blocks of 32 with a half-precision scale, 32 stay float32. Needs the
-`onnx` package.
+``onnx`` package.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def write_gguf(folder: ModelFolder, target: Path) -> None:
     """Write a folder's model.
 
     Raises:
-        NotWritableError: the training recipe did not build it, or the `onnx` package is missing.
+        NotWritableError: The training recipe did not build it, or the ``onnx`` package is missing.
     """
     if find_spec("onnx") is None:
         raise NotWritableError("the onnx package, which reads the weights, is not installed")

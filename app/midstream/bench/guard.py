@@ -86,9 +86,9 @@ def labelled_figures(
 ) -> list[Figure]:
     """Return recall and false alarms on a labelled folder.
 
-    It holds any of: `bad` and `good`, files that are samples each (a vulnerable and a fixed
-    version, say); `bad-lines` and `good-lines`, files whose lines are samples; `marked`, source
-    whose comments `ruleid:` and `ok:` say what the statement on the next line is.
+    It holds any of: ``bad`` and ``good``, files that are samples each (a vulnerable and a fixed
+    version, say); ``bad-lines`` and ``good-lines``, files whose lines are samples; ``marked``,
+    source whose comments ``ruleid:`` and ``ok:`` say what the statement on the next line is.
 
     Args:
         folder: The collection.

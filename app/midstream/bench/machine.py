@@ -85,10 +85,10 @@ def _processor() -> tuple[str, frozenset[str]]:
 
 
 def read_output(path: Path) -> dict[str, Any]:
-    """Read what a bench printed with `--json`.
+    """Read what a bench printed with ``--json``.
 
     Raises:
-        UserError: it cannot be read, or is none.
+        UserError: It cannot be read, or is none.
     """
     try:
         found: object = json.loads(path.read_text("utf-8"))
@@ -124,7 +124,7 @@ def _hardware(output: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _figures(value: object, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield every number with the names that lead to it; items of lists by their `name`."""
+    """Yield every number with the names that lead to it; items of lists by their ``name``."""
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Other engines on the same machine, for `midstream bench engine`: plain greedy decoding of the
+"""Other engines on the same machine, for ``midstream bench engine``: plain greedy decoding of the
 same folder, or of a file of equal size, where they are installed.
 """
 
@@ -25,7 +25,7 @@ class Peer(Protocol):
     """An engine that decodes greedily, one token at a time."""
 
     def read(self, ids: Sequence[int], room: int) -> None:
-        """Forget everything and read a prompt; there will be at most `room` steps."""
+        """Forget everything and read a prompt; there will be at most ``room`` steps."""
         ...
 
     def step(self) -> int:
@@ -42,7 +42,7 @@ class Genai:
         """Load the folder.
 
         Raises:
-            PeerMissing: it is not installed, or cannot run the folder.
+            PeerMissing: It is not installed, or cannot run the folder.
         """
         if find_spec("onnxruntime_genai") is None:
             raise PeerMissing("it is not installed (pip install onnxruntime-genai)")
@@ -78,19 +78,19 @@ PARAMETER_BYTES = 1024
 
 
 class _ModelParameters(ctypes.Structure):
-    """`llama_model_params`, of which nothing is changed."""
+    """``llama_model_params``, of which nothing is changed."""
 
     _fields_ = (("rest", ctypes.c_uint8 * PARAMETER_BYTES),)
 
 
 class _ContextParameters(ctypes.Structure):
-    """`llama_context_params`, of which the first field is changed."""
+    """``llama_context_params``, of which the first field is changed."""
 
     _fields_ = (("n_ctx", ctypes.c_uint32), ("rest", ctypes.c_uint8 * (PARAMETER_BYTES - 4)))
 
 
 class _Batch(ctypes.Structure):
-    """`llama_batch`."""
+    """``llama_batch``."""
 
     _fields_ = (
         ("n_tokens", ctypes.c_int32),
@@ -145,7 +145,7 @@ class LlamaCpp:
         """Load a file for contexts of this length.
 
         Raises:
-            PeerMissing: it is not installed, or cannot run the file.
+            PeerMissing: It is not installed, or cannot run the file.
         """
         if not llama_installed():
             raise PeerMissing(

@@ -98,7 +98,7 @@ FREE_WORDS = (
     "skip whatever is missing",
     "nothing should be counted twice",
 )
-"""Wishes, as opposed to `REFERENCE_EDITS`."""
+"""Wishes, as opposed to ``REFERENCE_EDITS``."""
 
 
 def edit_requests() -> list[GenerateRequest]:

@@ -73,7 +73,7 @@ class ScratchFolder:
         beat: bool = False,
         wrapper: Sequence[str] = (),
     ) -> TerminalProgram:
-        """Start the program on a path, with the pulse of `bench.beat` if ``beat``.
+        """Start the program on a path, with the pulse of ``bench.beat`` if ``beat``.
 
         ``wrapper`` is a command that runs it.
         """
@@ -175,10 +175,10 @@ def keys(
 
 
 STOCK_STARTED: Final = "fed from here on"
-"""What the input line of `bench.stock` says once it runs."""
+"""What the input line of ``bench.stock`` says once it runs."""
 
 STOCK_WIDGETS: Final = {"richlog": "RichLog", "textarea": "TextArea"}
-"""What `bench.stock` can feed, and what Textual calls it."""
+"""What ``bench.stock`` can feed, and what Textual calls it."""
 
 
 def stock(bytecode: Path, rate: float, count: int) -> list[Figure]:

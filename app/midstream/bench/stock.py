@@ -1,9 +1,9 @@
-"""Stock Textual for comparison: its `RichLog` and `TextArea`, fed as fast as the screen is.
+"""Stock Textual for comparison: its ``RichLog`` and ``TextArea``, fed as fast as the screen is.
 
-Run as a program, `python -m midstream.bench.stock WIDGET RATE`, it shows an input line below one of
-the two widgets and feeds it a long function at a fixed rate in tokens per second. Each turn of the
-loop adds the text that has become due as one piece, which is less work for the widgets than a
-server's events; `RichLog` takes whole lines only. Neither widget compares with a base text, marks
+Run as a program, ``python -m midstream.bench.stock WIDGET RATE``, it shows an input line below one
+of the two widgets and feeds it a long function at a fixed rate in tokens per second. Each turn of
+the loop adds the text that has become due as one piece, which is less work for the widgets than a
+server's events; ``RichLog`` takes whole lines only. Neither widget compares with a base text, marks
 hunks or scans for findings, so the screen does more work than they do.
 """
 

@@ -1,5 +1,5 @@
-"""Measurements of `midstream bench engine`: waiting times (first token, stop, an event loop beside
-it), given texts, and the same work in alternation with other engines.
+"""Measurements of ``midstream bench engine``: waiting times (first token, stop, an event loop
+beside it), given texts, and the same work in alternation with other engines.
 
 Engines take turns step by step, because the machine is not steady: only what was measured in the
 same minute is compared.
@@ -47,7 +47,7 @@ REDIRECTS: dict[str, int | None] = {
     "redirect read ahead": 0,
     "redirect read a line ago": 1,
 }
-"""What is measured of redirects; see `_redirect`."""
+"""What is measured of redirects; see ``_redirect``."""
 
 KEPT_LINES = 3
 
@@ -108,10 +108,10 @@ def changes(
     named in front.
 
     Args:
-        model: the model.
-        requests: edits of 24 lines.
-        forget: clears its caches.
-        progress: told every edit.
+        model: The model.
+        requests: Edits of 24 lines.
+        forget: Clears its caches.
+        progress: Told every edit.
     """
     times: dict[str, list[float]] = {}
     with progress.stoppable():
@@ -156,12 +156,12 @@ def _change(model: TextModel, request: GenerateRequest) -> tuple[float, float, s
 def _redirect(
     model: OnnxModel, request: GenerateRequest, before: int | None
 ) -> tuple[float, float]:
-    """Redirect an answer somewhere behind its third line; see `_first_token`.
+    """Redirect an answer somewhere behind its third line; see ``_first_token``.
 
     Args:
-        model: the model.
-        request: what the answer is to.
-        before: lines that were still to come when the redirect was read ahead; None if it was not.
+        model: The model.
+        request: What the answer is to.
+        before: Lines that were still to come when the redirect was read ahead; None if it was not.
     """
     model.cache.clear()
     answer = iter(model.answer(request))
@@ -225,10 +225,10 @@ def stops(
     """Measure from stop() on one thread to the end of the generation on another.
 
     Args:
-        model: the model.
-        progress: told every generation.
-        chunks: how many chunks the prompt has.
-        turns: generations stopped per kind.
+        model: The model.
+        progress: Told every generation.
+        chunks: How many chunks the prompt has.
+        turns: Generations stopped per kind.
 
     Returns:
         Milliseconds, and the slowest stop in forwards of its kind: a chunk of a prompt, a step.
@@ -407,7 +407,7 @@ class Beside:
     """A peer's figure, ours from the neighbouring turns, and how many times as quick we are.
 
     Attributes:
-        cpu: the same of processor time, which other work on the machine does not lengthen; 0 where
+        cpu: The same of processor time, which other work on the machine does not lengthen; 0 where
             it was not taken.
     """
 
@@ -422,14 +422,14 @@ class EditFigures:
     """Edits of the reference functions, one way of generating them.
 
     Attributes:
-        tokens_per_second: output tokens per second of decoding.
-        characters_per_second: text per second of decoding.
-        tokens_per_forward: output tokens per forward pass.
-        characters_per_forward: text per run (a model with line anchors writes whole lines as one
+        tokens_per_second: Output tokens per second of decoding.
+        characters_per_second: Text per second of decoding.
+        tokens_per_forward: Output tokens per forward pass.
+        characters_per_forward: Text per run (a model with line anchors writes whole lines as one
             token, so tokens alone say little).
-        edit_ms: a whole edit, from its tokens to the last one of the answer.
-        forwards: forward passes in all.
-        tokens: output tokens in all.
+        edit_ms: A whole edit, from its tokens to the last one of the answer.
+        forwards: Forward passes in all.
+        tokens: Output tokens in all.
     """
 
     tokens_per_second: float

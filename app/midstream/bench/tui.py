@@ -1,4 +1,4 @@
-"""`midstream bench tui`: how fast the screen answers, on a real pseudo-terminal.
+"""``midstream bench tui``: how fast the screen answers, on a real pseudo-terminal.
 
 Figures of machines that do other work at the same time are noisy: what part of the processors was
 busy is printed beside them.  What is measured, and how, is ``screen_runs``'s.

@@ -1,4 +1,4 @@
-"""`midstream bench wire`: overhead of the wire protocol, and time to redirect a model.
+"""``midstream bench wire``: overhead of the wire protocol, and time to redirect a model.
 
 The server runs in a process of its own and replays text, so every figure but the last line is
 transport, scheduling and Python. A simulated network is a TCP proxy that holds every byte back for
@@ -170,7 +170,7 @@ class TurnFigures:
 
 
 class TurnSamples(NamedTuple):
-    """The samples whose medians are in `TurnFigures`, by round."""
+    """The samples whose medians are in ``TurnFigures``, by round."""
 
     round_trip_ms: list[float]
     first_text_ms: list[float]
@@ -200,9 +200,9 @@ class CrowdFigures:
         clients: How many.
         turns: Turns they got together.
         wait_p50_ms: From asking to the first text, and
-        wait_p99_ms: its 99th percentile.
+        wait_p99_ms: Its 99th percentile.
         queue_p50_ms: What of that was waiting for the engine, as the server says, and
-        queue_p99_ms: its 99th percentile.
+        queue_p99_ms: Its 99th percentile.
         spread: Turns of the client that got most, for each turn of the one that got least.
     """
 

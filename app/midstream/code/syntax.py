@@ -52,7 +52,7 @@ def same_language(path: str, other: str) -> bool:
 
 
 def newly_broken(path: str, before: str, after: str) -> str:
-    """Say where a text breaks the syntax of its language: ``"line 12: invalid syntax near `}`"``.
+    """Say where a text breaks the syntax of its language: ``"line 12: invalid syntax near ``}``"``.
 
     Args:
         path: The file, whose name tells the language.

@@ -27,7 +27,7 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
 
     Args:
         parser: The parser of the whole command line; it is changed, and no longer good to parse.
-        shell: One of `SHELLS`.
+        shell: One of ``SHELLS``.
     """
     import shtab
 

@@ -1,7 +1,8 @@
 """Tell an agent the state of the review of its changes, as a Model Context Protocol server.
 
 The agent starts it in its own folder and calls two tools: review_status, and wait_for_review, which
-returns when every change is decided. `claude mcp add midstream -- midstream mcp` sets it up there.
+returns when every change is decided. ``claude mcp add midstream -- midstream mcp`` sets it up
+there.
 """
 
 from __future__ import annotations

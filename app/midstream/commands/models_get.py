@@ -1,4 +1,4 @@
-"""`midstream models get` and `remove`: downloading, installing and removing published models.
+"""``midstream models get`` and ``remove``: downloading, installing and removing published models.
 
 Only these commands ask a hub, and only for what was named. Nothing is downloaded before its
 size, its licence and the free disk were shown and agreed to.
@@ -25,7 +25,7 @@ _PROGRESS_SECONDS: Final = 0.25
 
 
 def add_get_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `get`."""
+    """Declare the arguments of ``get``."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -43,7 +43,7 @@ def add_get_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `remove`."""
+    """Declare the arguments of ``remove``."""
     parser.add_argument(
         "model", metavar="NAME", help="an installed model or an unfinished download"
     )

@@ -1,8 +1,8 @@
 """Hunks, and the store that owns every decision about them.
 
 A hunk is one block of changed lines.  It streams while its block grows, settles when a context line
-follows it or its segment ends, and can be decided from then on.  Other parts read a `Hunk`; only
-the `HunkStore` changes one, so undo, conflicts and the version number can be relied on.
+follows it or its segment ends, and can be decided from then on.  Other parts read a ``Hunk``; only
+the ``HunkStore`` changes one, so undo, conflicts and the version number can be relied on.
 """
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ class Carried:
     """The input of an edit model for an instruction and its redirects.
 
     Attributes:
-        instruction: one instruction.
-        left_out: those that are still meant and not in it, oldest first.
+        instruction: One instruction.
+        left_out: Those that are still meant and not in it, oldest first.
     """
 
     instruction: str

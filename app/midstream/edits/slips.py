@@ -127,7 +127,9 @@ def _trees(before: str, after: str) -> tuple[ast.Module, ast.Module] | None:
 
 
 def _unreached(tree: ast.Module) -> Counter[str]:
-    """How many blocks go on behind a `return`, `raise`, `break` or `continue`, by that word."""
+    """How many blocks go on behind a ``return``, ``raise``, ``break`` or ``continue``, by that
+    word.
+    """
     found: Counter[str] = Counter()
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):

@@ -1,15 +1,15 @@
 """An answer of the edit codec during generation: the text that is certain, and the next token.
 
-`StreamDecoder` turns tokens into text as soon as the text is certain. `AnswerChoice` picks the
+``StreamDecoder`` turns tokens into text as soon as the text is certain. ``AnswerChoice`` picks the
 likeliest token that makes sense at its place, with a second look where a line is about to be kept:
 the chances of changing a line are spread over all the ways in which it can change, the chance of
 keeping it is in one token, so the line is changed where its changes together are likelier.
 
 What is known of the answer so far tells which tokens make sense. Passed over are a slot that stands
-for nothing, an anchor out of order, a `<cut>` of what the line does not have, and a name of another
-line that was not asked for. A line does not end where it is no line of Python, and no line follows
-another that brackets, strings and blocks (`python_lines`) keep apart: an answer does not end behind
-`else:`.
+for nothing, an anchor out of order, a ``<cut>`` of what the line does not have, and a name of
+another line that was not asked for. A line does not end where it is no line of Python, and no line
+follows another that brackets, strings and blocks (``python_lines``) keep apart: an answer does not
+end behind ``else:``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from midstream.engine.vocabulary import Vocabulary
 class StreamDecoder:
     """Turns generated tokens into text as soon as the text is certain.
 
-    `feed` returns what became certain with a token, lines as they end; the concatenation of all of
-    it and of `finish` is the rewrite after the kept lines. A token that makes no sense at its place
-    (an anchor out of order) adds nothing, and a line that is not valid Python is not written.
+    ``feed`` returns what became certain with a token, lines as they end; the concatenation of all
+    of it and of ``finish`` is the rewrite after the kept lines. A token that makes no sense at its
+    place (an anchor out of order) adds nothing, and a line that is not valid Python is not written.
     """
 
     vocab: Vocabulary
@@ -172,7 +172,7 @@ class StreamDecoder:
         return fitted(text, self.lines, next_line(source[at:])), None
 
     def _changed(self, line: str) -> str:
-        """Return a source line with the content of its `<swap>` or `<cut>`."""
+        """Return a source line with the content of its ``<swap>`` or ``<cut>``."""
         if len(self._swap) < 1 + (self._open == "cut") or self._open == "anchor":
             return line
         ids = self.vocab.content(self.layout, self.table, line)
@@ -184,7 +184,7 @@ class StreamDecoder:
         return margin + self.vocab.text_of(self.table, ids)
 
     def stands(self, text: str, old: str | None) -> bool:
-        """Whether a line may follow, replacing `old` or as a new line (None)."""
+        """Whether a line may follow, replacing ``old`` or as a new line (None)."""
         return may_come(text, old, above=self.lines, source=self.layout.lines, used=self.used)
 
 
@@ -198,21 +198,21 @@ MAX_SCRIPT_LINES: Final = 80
 IN_THIS_LINE: Final = 0.1
 """A line is kept if the part to replace is in it with less than this probability."""
 GIVES_UP_FROM: Final = 0.7
-"""Probability needed to give up (measured: `models/training/README.md`)."""
+"""Probability needed to give up (measured: ``models/training/README.md``)."""
 FAR_BEHIND: Final = 8.0
 """Difference of logits at which the rest of the vocabulary weighs less than one token."""
 
 
 @dataclass(slots=True)
 class AnswerChoice:
-    """The state of one answer, fed token by token; a `plan.Choice`.
+    """The state of one answer, fed token by token; a ``plan.Choice``.
 
     Attributes:
-        vocab: the tokens.
-        layout: the region's lines.
-        table: what slots stand for.
-        used: source lines that the answer has passed.
-        kept: lines of the answer that are already written.
+        vocab: The tokens.
+        layout: The region's lines.
+        table: What slots stand for.
+        used: Source lines that the answer has passed.
+        kept: Lines of the answer that are already written.
     """
 
     vocab: Vocabulary
@@ -238,7 +238,7 @@ class AnswerChoice:
         self._source = self.layout.states()
 
     def pick(self, logits: Array) -> int:
-        """Return the next token for float32 logits `[vocab]`."""
+        """Return the next token for float32 logits ``[vocab]``."""
         token = int(logits.argmax())
         if self._length > MAX_SCRIPT_LINES + len(self._old or ""):
             return self._kept()

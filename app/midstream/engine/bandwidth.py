@@ -21,7 +21,7 @@ def weights_read(folder: ModelFolder) -> int:
     """Return how many bytes of weights a step of one token reads.
 
     Tables of which it reads a row (embeddings, rotary angles) do not count. Telling them apart
-    needs the `onnx` package; without it the whole file is taken.
+    needs the ``onnx`` package; without it the whole file is taken.
     """
     if find_spec("onnx") is None:
         return sum(file.stat().st_size for file in graph_files(folder))
@@ -43,7 +43,7 @@ def _size(tensor: Any) -> int:
 
 
 def read_bandwidth(size: int, threads: int) -> float:
-    """Return the GB/s that some threads read together, going over `size` bytes repeatedly.
+    """Return the GB/s that some threads read together, going over ``size`` bytes repeatedly.
 
     A small size stays in a cache and is read faster than memory is.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def byte_table() -> dict[str, int]:
     """Return the byte that each letter of a byte-level vocabulary stands for.
 
-    Source: `bytes_to_unicode` of GPT-2's encoder.
+    Source: ``bytes_to_unicode`` of GPT-2's encoder.
     """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {chr(byte): byte for byte in printable}

@@ -3,9 +3,9 @@ out, and how many more fit.
 
 Two layouts. Shared: GroupQueryAttention writes into the very buffer that it reads, so that a step
 copies nothing. Concatenated: every run returns past and new rows in one new tensor, which is the
-next run's past. `HostCache` lies in this process' memory; `DeviceCache` lies where the provider
+next run's past. ``HostCache`` lies in this process' memory; ``DeviceCache`` lies where the provider
 computes, and comes to the host only when rows are copied aside, put back, or dropped from
-concatenated tensors. Which tokens the rows stand for is `prefix_cache`'s business.
+concatenated tensors. Which tokens the rows stand for is ``prefix_cache``'s business.
 
 The cache grows with what it holds, so a context is not paid for before it is used; a request that
 cannot fit is refused beforehand instead of ending the process.
@@ -29,11 +29,11 @@ Array = np.ndarray[Any, Any]
 
 
 class CacheMemory(Protocol):
-    """Cache rows [0, stored) of every tensor, with room for `capacity` rows.
+    """Cache rows [0, stored) of every tensor, with room for ``capacity`` rows.
 
     Attributes:
-        capacity: rows that there is room for.
-        stored: rows that concatenated tensors hold now; means nothing where they are shared.
+        capacity: Rows that there is room for.
+        stored: Rows that concatenated tensors hold now; means nothing where they are shared.
     """
 
     capacity: int
@@ -45,7 +45,7 @@ class CacheMemory(Protocol):
         ...
 
     def reserve(self, capacity: int, keep: int) -> None:
-        """Make room for `capacity` rows and keep the first `keep`; bindings become invalid."""
+        """Make room for ``capacity`` rows and keep the first ``keep``; bindings become invalid."""
         ...
 
     def bind(self, binding: Any, past: int, total: int) -> None:
@@ -57,7 +57,7 @@ class CacheMemory(Protocol):
         ...
 
     def drop(self, past: int) -> None:
-        """Forget the rows from `past` on (needed for concatenated tensors only)."""
+        """Forget the rows from ``past`` on (needed for concatenated tensors only)."""
         ...
 
     def save(self, count: int) -> list[Array]:
@@ -169,7 +169,7 @@ class DeviceCache:
     """A cache in the memory of the device that computes."""
 
     def __init__(self, pairs: Sequence[CachePair], *, shared: bool, device: str) -> None:
-        """`device` is an ONNX Runtime device type, "cuda" or "dml"."""
+        """``device`` is an ONNX Runtime device type, "cuda" or "dml"."""
         self.capacity = self.stored = 0
         self._pairs = pairs
         self._shared = shared
@@ -264,7 +264,7 @@ SPARE_BYTES = 256 << 20
 def available_bytes() -> int | None:
     """Return how much memory this process may still take; None where the system does not say.
 
-    The smaller one of Linux' `MemAvailable` and what the control group leaves.
+    The smaller one of Linux' ``MemAvailable`` and what the control group leaves.
     """
     found: list[int] = []
     for line in _lines(MEMINFO):

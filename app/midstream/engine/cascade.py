@@ -1,7 +1,7 @@
 """Two edit models behind one name: a small one answers first, a larger one where it is not sure.
 
-The larger model's folder names the other one and the thresholds (`[takeover]` in its
-`midstream.toml`, see `folder.Takeover`). The rule for one request:
+The larger model's folder names the other one and the thresholds (``[takeover]`` in its
+``midstream.toml``, see ``folder.Takeover``). The rule for one request:
 
 1. The first model writes its whole answer out of sight, which takes milliseconds. If its calibrated
    probability reaches the threshold, it is shown. What the first model cannot be asked, and what
@@ -9,15 +9,15 @@ The larger model's folder names the other one and the thresholds (`[takeover]` i
 2. Otherwise the larger model answers, and what it writes is shown as it comes; nothing that was
    shown is ever withdrawn. If it declines, which it says before any text, the first model's answer
    is shown unless that one has given up, too.
-3. Where the first answer is nearly good enough (`Takeover.compare`), or the larger model's first
-   token is unlikely (`Takeover.hold`), its answer is held back until it is complete. If it is below
-   its own threshold, the likelier one of both is shown.
-4. If even that one is hardly ever right (`Takeover.decline`), the request is declined: the lines
+3. Where the first answer is nearly good enough (``Takeover.compare``), or the larger model's first
+   token is unlikely (``Takeover.hold``), its answer is held back until it is complete. If it is
+   below its own threshold, the likelier one of both is shown.
+4. If even that one is hardly ever right (``Takeover.decline``), the request is declined: the lines
    stay as they are. Redirects and corrections, which go on from something, are not declined.
 
 So the text is always that of one model from beginning to end, or the lines as they were, and
 depends on the request alone.
-`Usage.answered_by` says whose it is. An answer of the first model below the threshold is flagged,
+``Usage.answered_by`` says whose it is. An answer of the first model below the threshold is flagged,
 however sure that model is by its own.
 """
 
@@ -69,9 +69,9 @@ class HiddenAnswer:
     """A complete answer of which nothing was shown.
 
     Attributes:
-        pieces: its text.
-        usage: what it has cost.
-        finish: why it ended.
+        pieces: Its text.
+        usage: What it has cost.
+        finish: Why it ended.
     """
 
     pieces: tuple[Piece, ...]
@@ -93,8 +93,8 @@ class BackgroundModel:
     """A model that is loaded in a thread of its own; whoever needs it earlier waits.
 
     Attributes:
-        folder: what its files say.
-        loaded: the model, or why it does not load.
+        folder: What its files say.
+        loaded: The model, or why it does not load.
     """
 
     def __init__(self, folder: ModelFolder, *, provider: str, threads: int | None) -> None:
@@ -125,15 +125,15 @@ def _close(loaded: Future[OnnxModel]) -> None:
 
 
 class Cascade:
-    """Two models behind the larger one's name; a `TextModel`."""
+    """Two models behind the larger one's name; a ``TextModel``."""
 
     def __init__(self, first: OnnxModel, second: BackgroundModel, takeover: Takeover) -> None:
         """Compose two models.
 
         Args:
-            first: asked first; its folder has a calibration.
-            second: takes over.
-            takeover: when it does.
+            first: Asked first; its folder has a calibration.
+            second: Takes over.
+            takeover: When it does.
         """
         self.first = first
         self.second = second
@@ -235,7 +235,7 @@ class _CascadeWork:
     """What answers and readings share: the first model's part, and the stop.
 
     Attributes:
-        usage: what it has cost so far.
+        usage: What it has cost so far.
     """
 
     def __init__(self, cascade: Cascade, request: GenerateRequest) -> None:
@@ -284,7 +284,7 @@ class _CascadeWork:
 
 
 class CascadeReading(_CascadeWork):
-    """Reads ahead for both models; a `types.Generation` without text.
+    """Reads ahead for both models; a ``types.Generation`` without text.
 
     The first model's answer is written already. If it will not be shown, the larger model reads the
     request and begins its answer; it reads a region without words, too.
@@ -315,7 +315,9 @@ class CascadeReading(_CascadeWork):
 
 
 class CascadeAnswer(_CascadeWork):
-    """One answer; a `types.Generation`. Errors of the larger model are raised by the iteration."""
+    """One answer; a ``types.Generation``. Errors of the larger model are raised by the
+    iteration.
+    """
 
     def __init__(self, cascade: Cascade, request: GenerateRequest) -> None:
         super().__init__(cascade, request)
@@ -356,7 +358,7 @@ class CascadeAnswer(_CascadeWork):
         yield from self._show_second(generation, first)
 
     def _wait_for_second(self) -> Iterator[Piece]:
-        """Wait until the larger model is loaded, or the answer stopped; says so in `usage`."""
+        """Wait until the larger model is loaded, or the answer stopped; says so in ``usage``."""
         second = self._cascade.second
         if not second.loaded.done():
             second.loaded.add_done_callback(lambda _: self._wake.set())
@@ -452,14 +454,14 @@ def load_served_model(
     The larger one of two is loaded in the background.
 
     Args:
-        folder: in ONNX Runtime GenAI, Optimum or transformers.js layout.
-        provider: where it runs; see `graph.PROVIDERS`.
-        threads: threads inside one operator; None for the cores this process may use.
-        kept_bytes: bytes on disk for what a chat model has read; see `OnnxModel`.
+        folder: In ONNX Runtime GenAI, Optimum or transformers.js layout.
+        provider: Where it runs; see ``graph.PROVIDERS``.
+        threads: Threads inside one operator; None for the cores this process may use.
+        kept_bytes: Bytes on disk for what a chat model has read; see ``OnnxModel``.
 
     Raises:
-        ModelFolderError: the sentence names the file or graph input at fault.
-        UnavailableError: the installed onnxruntime lacks that provider.
+        ModelFolderError: The sentence names the file or graph input at fault.
+        UnavailableError: The installed onnxruntime lacks that provider.
     """
     described = read_folder(folder)
     first = first_folder(described)
@@ -476,7 +478,7 @@ def first_folder(folder: ModelFolder) -> ModelFolder | None:
     """The model that is asked before this one: beside it, else an installed one; None for none.
 
     Raises:
-        ModelFolderError: it is installed and cannot be used.
+        ModelFolderError: It is installed and cannot be used.
     """
     if folder.takeover is None:
         return None

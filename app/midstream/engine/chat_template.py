@@ -1,6 +1,6 @@
 """The jinja2 environment of chat templates: a sandbox with the functions that transformers offers.
 
-Templates are written for `apply_chat_template` of transformers, which defines a little more than
+Templates are written for ``apply_chat_template`` of transformers, which defines a little more than
 jinja2: loop controls, a tag around what the assistant says, JSON without HTML's escapes, and two
 functions (https://huggingface.co/docs/transformers/chat_templating_writing).
 """
@@ -18,7 +18,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 
 class GenerationTag(Extension):
-    """`{% generation %}...{% endgeneration %}`, which marks text for training; here it is text."""
+    """``{% generation %}...{% endgeneration %}``, which marks text for training; here it is
+    text.
+    """
 
     tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
 

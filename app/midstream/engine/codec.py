@@ -3,22 +3,23 @@
 A small model fails at copying long names and long stretches of code, so the codec makes both
 trivial while the text on the wire stays a plain rewrite of the region:
 
-- *names*: what the instruction names becomes `<i1>`, `<i2>`... (identifiers, numbers) or `<q1>`...
-  (quoted or backticked code and phrases); every other name, comment or piece of a string that would
-  need more than one token becomes `<v1>`, `<v2>`... The decoder puts the text back.
-- *lines*: the region is dedented and every source line begins with an anchor, `<L1>`, `<L2>`... In
-  the answer an anchor alone means "this line as it was", anchor + `<ind>` / `<ded>` the same line
-  one level deeper or shallower, anchor + `<swap>` + slot + content the same line with that content
-  wherever the slot stands, anchor + `<cut>` + first + last + content the same line with that
-  content in place of the tokens from first to last, anchor + content replaces the line, `<new>` +
-  content inserts one, and a skipped anchor deletes its line. `<end>` gives up: the rest stays as it
-  was.
+- *names*: what the instruction names becomes ``<i1>``, ``<i2>``... (identifiers, numbers) or
+  ``<q1>``... (quoted or backticked code and phrases); every other name, comment or piece of a
+  string that would need more than one token becomes ``<v1>``, ``<v2>``... The decoder puts the text
+  back.
+- *lines*: the region is dedented and every source line begins with an anchor, ``<L1>``, ``<L2>``...
+  In the answer an anchor alone means "this line as it was", anchor + ``<ind>`` / ``<ded>`` the same
+  line one level deeper or shallower, anchor + ``<swap>`` + slot + content the same line with that
+  content wherever the slot stands, anchor + ``<cut>`` + first + last + content the same line with
+  that content in place of the tokens from first to last, anchor + content replaces the line,
+  ``<new>`` + content inserts one, and a skipped anchor deletes its line. ``<end>`` gives up: the
+  rest stays as it was.
 - *redirects*: what was asked while an answer was being written takes the place of the first
   instruction, or is appended behind the lines that stay, so that all before it is still in the
-  cache: `<ins>` first `<src>` region `<tgt>` kept lines `<ins>` second `<tgt>` rest.
+  cache: ``<ins>`` first ``<src>`` region ``<tgt>`` kept lines ``<ins>`` second ``<tgt>`` rest.
 
-Everything is lossless for any text; `tokenizer.json` is an ordinary byte-level BPE with these extra
-tokens. The codec knows nothing of ONNX graphs or of where the region comes from.
+Everything is lossless for any text; ``tokenizer.json`` is an ordinary byte-level BPE with these
+extra tokens. The codec knows nothing of ONNX graphs or of where the region comes from.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ from midstream.engine.vocabulary import Vocabulary
 from midstream.errors import UserError
 
 MAX_SWAP = 14
-"""Most tokens that follow a `<swap>`."""
+"""Most tokens that follow a ``<swap>``."""
 MAX_CUT = 32
-"""Most tokens that follow a `<cut>`."""
+"""Most tokens that follow a ``<cut>``."""
 
 
 class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
@@ -61,7 +62,7 @@ class RegionTooLong(UserError):  # noqa: N818 - reads as the sentence it raises
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A prompt up to its first `<tgt>`, which says nothing yet of what is written already."""
+    """A prompt up to its first ``<tgt>``, which says nothing yet of what is written already."""
 
     layout: Layout
     table: SlotTable
@@ -73,7 +74,7 @@ MAX_HEADS = 8
 
 
 class EditCodec:
-    """Encodes requests and training targets; a `prompts.RegionCodec`."""
+    """Encodes requests and training targets; a ``prompts.RegionCodec``."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.vocab = vocab
@@ -89,7 +90,7 @@ class EditCodec:
         """Encode a request.
 
         Raises:
-            RegionTooLong: the region has more lines than the model has anchors.
+            RegionTooLong: The region has more lines than the model has anchors.
         """
         layout, table, prompt, used = self._prompt(
             corrected_request(request, self.vocab.limits.lines), None
@@ -112,17 +113,17 @@ class EditCodec:
         """Encode a request together with its answer, in canonical form.
 
         Args:
-            request: the request; `kept` must be a prefix of `target` made of whole lines.
-            target: the whole rewritten region, kept lines included; None: the model gives up.
-            shuffle: in training, a source of randomness for anchor offsets and slot numbers.
+            request: The request; ``kept`` must be a prefix of ``target`` made of whole lines.
+            target: The whole rewritten region, kept lines included; None: the model gives up.
+            shuffle: In training, a source of randomness for anchor offsets and slot numbers.
 
         Returns:
-            `(prompt_ids, target_ids)`; the prompt includes the kept lines, the target ends with its
-            stop token.
+            ``(prompt_ids, target_ids)``; the prompt includes the kept lines, the target ends with
+            its stop token.
 
         Raises:
-            RegionTooLong: as in `encode`.
-            ValueError: `kept` is not a prefix of `target`.
+            RegionTooLong: As in ``encode``.
+            ValueError: ``kept`` is not a prefix of ``target``.
         """
         layout, table, prompt, used = self._prompt(request, shuffle)
         if target is None:
@@ -200,9 +201,9 @@ class EditCodec:
         *,
         prefix: bool,
     ) -> tuple[list[int], int]:
-        """Encode target lines, which follow `kept`, against the source lines from `used` on.
+        """Encode target lines, which follow ``kept``, against the source lines from ``used`` on.
 
-        With `prefix` the lines are the start of an answer, so that source lines after the last
+        With ``prefix`` the lines are the start of an answer, so that source lines after the last
         match stay unused. Returns the tokens and how many source lines are used up.
         """
         source = layout.lines[used:]

@@ -1,9 +1,9 @@
 """Confidence of an edit model in an answer, from its token probabilities and the text.
 
 While an answer is written, the rows of logits that its tokens were chosen from are kept; when it is
-complete, the probabilities and the signs of `edits.signs` are weighed as `[confidence]` in the
+complete, the probabilities and the signs of ``edits.signs`` are weighed as ``[confidence]`` in the
 model folder says. The weights are those of a logistic regression on answers to held-out requests
-(`models/training/confidence.py`), so the result is the share of right ones among such answers.
+(``models/training/confidence.py``), so the result is the share of right ones among such answers.
 A folder without that table costs nothing: no row is looked at.
 """
 
@@ -36,7 +36,7 @@ class TokenTrace:
     same to the bit however the tokens came, drafted or one by one.
 
     Attributes:
-        opening: probability of the first token, 1 before it is there.
+        opening: Probability of the first token, 1 before it is there.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class TokenTrace:
 
         Args:
             logits: float32 [len(tokens) or more, vocab]; copied.
-            tokens: what was chosen.
+            tokens: What was chosen.
         """
         if not self._rows.size:
             self._rows = np.empty((CHUNK, logits.shape[1]), np.float32)
@@ -93,14 +93,14 @@ def features(
     """Return what is weighed.
 
     Args:
-        chances: log-probabilities of the answer's tokens, at least one.
-        decisions: for each of them, whether it says what changes (not which line comes next).
-        signs: counts of `Signs`.
+        chances: Log-probabilities of the answer's tokens, at least one.
+        decisions: For each of them, whether it says what changes (not which line comes next).
+        signs: Counts of ``Signs``.
 
     Returns:
-        `doubt`: the logarithm of minus the log-probability of the whole answer; `changes`: the same
-        of the tokens that say what changes; `opening`: the log-probability of the first token; and
-        the signs.
+        ``doubt``: the logarithm of minus the log-probability of the whole answer; ``changes``: the
+        same of the tokens that say what changes; ``opening``: the log-probability of the first
+        token; and the signs.
     """
     total = -float(chances.sum())
     change = -float(chances[np.asarray(decisions, bool)].sum())
@@ -136,14 +136,14 @@ class AnswerReading(Protocol):
         """Return what is weighed beside the signs in the text.
 
         Args:
-            chances: log-probabilities of the answer's tokens, float32 [tokens], at least one.
-            tokens: the answer.
+            chances: Log-probabilities of the answer's tokens, float32 [tokens], at least one.
+            tokens: The answer.
         """
         ...
 
 
 class AnchorReading:
-    """Reads answers of the edit codec; an `AnswerReading`."""
+    """Reads answers of the edit codec; an ``AnswerReading``."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         self._vocab = vocab
@@ -156,7 +156,7 @@ class AnchorReading:
 
 
 class EditJudge:
-    """Judges one answer while it is written; a `plan.Judge`."""
+    """Judges one answer while it is written; a ``plan.Judge``."""
 
     def __init__(self, request: EditRequest, reading: AnswerReading, table: Calibration) -> None:
         self._request = request
@@ -180,7 +180,7 @@ class EditJudge:
         return self._trace.opening
 
     def features(self) -> dict[str, float]:
-        """Features of the complete answer; see `features`."""
+        """Features of the complete answer; see ``features``."""
         request = self._request
         signs = read_signs(request.asked, request.region, "".join(self._text)).counts
         found = self._reading.features(self._trace.read(), self._tokens)

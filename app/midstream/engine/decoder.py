@@ -1,9 +1,9 @@
 """One decoder graph in one ONNX Runtime session, with its KV cache: tokens in, logits out.
 
-The cache rows [0, past) belong to the tokens run so far; running again with a smaller `past` rolls
-back. `cache_memory` says how they are kept; which way a graph wants it is found out by a probe at
-load. The cache lies where the provider computes; tokens, lengths and logits, which are small, come
-from and go to the host at every run.
+The cache rows [0, past) belong to the tokens run so far; running again with a smaller ``past``
+rolls back. ``cache_memory`` says how they are kept; which way a graph wants it is found out by a
+probe at load. The cache lies where the provider computes; tokens, lengths and logits, which are
+small, come from and go to the host at every run.
 
 What the tokens are, and which to run next, is not known here.
 """
@@ -53,10 +53,10 @@ CLOSE_SHARE = 16
 run goes over all of its capacity."""
 
 PACKED_IDLE_SHARE = 1.5
-"""`IDLE_SHARE` for packed attention."""
+"""``IDLE_SHARE`` for packed attention."""
 
 SCRATCH_BYTES = 256 << 20
-"""Memory that the scores of packed attention may take (`Decoder.chunk`)."""
+"""Memory that the scores of packed attention may take (``Decoder.chunk``)."""
 
 SCORE_COPIES = 4
 """Tensors as large as the scores that a run holds at once (measured: 3.5)."""
@@ -65,14 +65,14 @@ MIN_CHUNK = 16
 """Tokens of a prompt that are run together however long the context is."""
 
 ROTATION_ROWS = 16
-"""Rows that show how keys are turned; see `rotary`."""
+"""Rows that show how keys are turned; see ``rotary``."""
 
 CAUSAL_SLACK = 1e-2
 """Spreads of the logits by which a token may be changed by a later one: rounding, no more."""
 
 
 class RunTerminatedError(Exception):
-    """A run was ended by `Decoder.terminate`; the cache holds what it held before."""
+    """A run was ended by ``Decoder.terminate``; the cache holds what it held before."""
 
 
 @dataclass(slots=True)
@@ -96,18 +96,18 @@ class Decoder:
     """Runs tokens through a decoder graph; owns the session and the live cache.
 
     Attributes:
-        io: the graph's interface.
-        context_length: most rows the cache may hold.
-        threads: threads inside one operator.
-        vocab: size of the vocabulary.
-        shared: whether past and present are one buffer.
-        packed: whether attention is packed (`packed_attention`).
-        all_rows: whether logits come back for every token of a run (needed to verify drafts).
-        causal: whether a token's logits depend on no later one of its run (likewise). They do in
+        io: The graph's interface.
+        context_length: Most rows the cache may hold.
+        threads: Threads inside one operator.
+        vocab: Size of the vocabulary.
+        shared: Whether past and present are one buffer.
+        packed: Whether attention is packed (``packed_attention``).
+        all_rows: Whether logits come back for every token of a run (needed to verify drafts).
+        causal: Whether a token's logits depend on no later one of its run (likewise). They do in
             graphs that quantise activations while they run, with one scale for all rows.
-        runtime_s: seconds spent inside ONNX Runtime so far.
-        row_cost: what one more row of a run has cost so far.
-        written: rows of the live cache that were ever written: the memory that it really takes (the
+        runtime_s: Seconds spent inside ONNX Runtime so far.
+        row_cost: What one more row of a run has cost so far.
+        written: Rows of the live cache that were ever written: the memory that it really takes (the
             rest is only reserved).
     """
 
@@ -122,13 +122,13 @@ class Decoder:
         """Load a folder's graph and find out how its cache works.
 
         Args:
-            folder: the model folder.
-            provider: a key of `graph.PROVIDERS`.
-            threads: threads inside one operator; None chooses by the graph's size.
-            device: bind the cache as this device's regardless of the provider (for tests: "cpu").
+            folder: The model folder.
+            provider: A key of ``graph.PROVIDERS``.
+            threads: Threads inside one operator; None chooses by the graph's size.
+            device: Bind the cache as this device's regardless of the provider (for tests: "cpu").
 
         Raises:
-            ModelFolderError, UnavailableError: as in `open_session` and `read_graph_io`.
+            ModelFolderError, UnavailableError: As in ``open_session`` and ``read_graph_io``.
         """
         self._ort: Any = import_module("onnxruntime")
         self.threads = threads or default_threads(folder)
@@ -178,19 +178,20 @@ class Decoder:
         return self._cache.nbytes
 
     def run(self, ids: Sequence[int], past: int, *, exact: bool = False) -> Array:
-        """Run tokens behind the first `past` cached rows and return their logits.
+        """Run tokens behind the first ``past`` cached rows and return their logits.
 
         Args:
-            ids: the tokens, at least one.
-            past: cached rows to keep; later ones are overwritten.
-            exact: make every row's bits independent of how many rows run together (see `_padded`).
+            ids: The tokens, at least one.
+            past: Cached rows to keep; later ones are overwritten.
+            exact: Make every row's bits independent of how many rows run together (see
+                ``_padded``).
 
         Returns:
             float32 [len(ids), vocab], or [1, vocab] where the graph returns the last row only.
             A view that the next run overwrites.
 
         Raises:
-            RunTerminatedError: `terminate` was called during the run.
+            RunTerminatedError: ``terminate`` was called during the run.
         """
         run = self._execute(ids, past, exact, logits=True)
         assert run.logits is not None
@@ -200,19 +201,19 @@ class Decoder:
     def fill(self, ids: Sequence[int], past: int, *, exact: bool = False) -> None:
         """Run tokens for their cache rows alone; what lies behind the last of them is not computed.
 
-        Arguments and errors are those of `run`.
+        Arguments and errors are those of ``run``.
         """
         self._execute(ids, past, exact, logits=False)
 
     def chunk(self, most: int, past: int) -> int:
-        """How many tokens of a prompt to run at once behind `past` rows.
+        """How many tokens of a prompt to run at once behind ``past`` rows.
 
         Args:
-            most: the most that are wanted.
-            past: cached rows.
+            most: The most that are wanted.
+            past: Cached rows.
 
         Returns:
-            `most`, or fewer where the scores of packed attention would take too much memory.
+            ``most``, or fewer where the scores of packed attention would take too much memory.
         """
         if not self.packed:
             return most
@@ -220,25 +221,27 @@ class Decoder:
         return min(most, max(SCRATCH_BYTES // of_one, MIN_CHUNK))
 
     def terminate(self) -> None:
-        """End the run in progress, and every later one until `rearm`; callable from any thread."""
+        """End the run in progress, and every later one until ``rearm``; callable from any
+        thread.
+        """
         self._options.terminate = True
 
     def rearm(self) -> None:
         self._options = self._run_options()
 
     def save_rows(self, count: int) -> list[Array]:
-        """Return a copy of the first `count` rows: [heads, count, width] per cache tensor."""
+        """Return a copy of the first ``count`` rows: [heads, count, width] per cache tensor."""
         return self._cache.save(count)
 
     def load_rows(self, saved: Sequence[Array], count: int) -> None:
-        """Put the first `count` rows of a copy made by `save_rows` into the live cache."""
+        """Put the first ``count`` rows of a copy made by ``save_rows`` into the live cache."""
         if count > self._cache.capacity:
             self._grow(count, 0)
         self.written = max(self.written, count)
         self._cache.load(saved, count)
 
     def read_rotation(self, token: int) -> Rotation | None:
-        """Run a token over and over to find out how keys depend on their position (`rotary`).
+        """Run a token over and over to find out how keys depend on their position (``rotary``).
 
         Returns:
             How they are turned; None where that is not it. The live cache stays as it is.
@@ -258,9 +261,9 @@ class Decoder:
         the new positions: a table of angles may depend on a text's length.
 
         Args:
-            runs: one behind the other.
-            rotation: how keys are turned.
-            last: the tokens of the last rows, two or more.
+            runs: One behind the other.
+            rotation: How keys are turned.
+            last: The tokens of the last rows, two or more.
 
         Returns:
             Whether they are; if not, only the rows in front of the first run are left.
@@ -277,11 +280,11 @@ class Decoder:
         return rotation.alike(turned, self._cache.keys(begin, end))
 
     def fit(self, rows: int, keep: int) -> None:
-        """Give memory back that a longer prompt has left, if a cache of `rows` wants far less.
+        """Give memory back that a longer prompt has left, if a cache of ``rows`` wants far less.
 
         Args:
-            rows: what the next prompt takes.
-            keep: how many of the live rows are its first ones; the others are lost.
+            rows: What the next prompt takes.
+            keep: How many of the live rows are its first ones; the others are lost.
         """
         wanted = self._roomy(rows)
         if self._cache.capacity >= (PACKED_IDLE_SHARE if self.packed else IDLE_SHARE) * wanted:
@@ -352,7 +355,7 @@ class Decoder:
         return run
 
     def _set_mask(self, run: _BoundRun, past: int, total: int) -> None:
-        """Show attention the first `total` rows.
+        """Show attention the first ``total`` rows.
 
         Where the graph allows, the mask is always as long as the cache: it stays bound, and ONNX
         Runtime, which plans memory anew for shapes that it has not seen, knows all of a step's.
@@ -404,7 +407,7 @@ class Decoder:
         return self._logits[:size].reshape(rows, self.vocab)
 
     def _grow(self, rows: int, keep: int) -> None:
-        """Make room for `rows` rows and keep the first `keep`.
+        """Make room for ``rows`` rows and keep the first ``keep``.
 
         Capacity grows by a share of itself, so that growing costs little in all.
         """
@@ -414,14 +417,14 @@ class Decoder:
         self._reserve(self._roomy(rows) if self.packed else doubled, keep)
 
     def _roomy(self, rows: int) -> int:
-        """The capacity to reserve for `rows` rows and some that follow."""
+        """The capacity to reserve for ``rows`` rows and some that follow."""
         if not self.packed:
             return min(self.context_length, max(FIRST_ROWS, 2 * rows))
         room = min(self.context_length, rows + max(CAPACITY_STEP, rows // CLOSE_SHARE))
         return -(-room // CAPACITY_STEP) * CAPACITY_STEP
 
     def _reserve(self, capacity: int, keep: int) -> None:
-        """Move the first `keep` rows into a cache of another size."""
+        """Move the first ``keep`` rows into a cache of another size."""
         self._cache.reserve(capacity, keep)
         self.written = keep
         self._runs.clear()

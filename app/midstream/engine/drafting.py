@@ -28,7 +28,7 @@ MIN_SHARE = 0.01
 """Lower bound: no row is free."""
 
 FREE_ROWS = 2
-"""Rows of a run without drafts where drafting may be used (see `decoder.Decoder.run`)."""
+"""Rows of a run without drafts where drafting may be used (see ``decoder.Decoder.run``)."""
 
 
 class RowCost:
@@ -79,13 +79,13 @@ class DraftLength:
     """
 
     def __init__(self, cost: RowCost, most: int) -> None:
-        """Draft at most `most` tokens; start as if three of four had been right."""
+        """Draft at most ``most`` tokens; start as if three of four had been right."""
         self._cost = cost
         self._most = most
         self._right, self._wrong = 3.0, 1.0
 
     def length(self, given: int = 1) -> int:
-        """How many tokens to draft next after `given` known ones."""
+        """How many tokens to draft next after ``given`` known ones."""
         chance = self._right / (self._right + self._wrong)
         share = self._cost.share
         best, length = 0.0, 1
@@ -148,8 +148,8 @@ class Drafter:
         """Start in front of the draft.
 
         Args:
-            draft: what the output would be if nothing changed; may be empty.
-            prompt: what the model reads.
+            draft: What the output would be if nothing changed; may be empty.
+            prompt: What the model reads.
         """
         self._text, places = _lay_out(draft, prompt)
         self._begin, self._end = (places[0], places[-1] + 1) if places else (0, 0)
@@ -168,7 +168,7 @@ class Drafter:
             self._pairs.setdefault(pair, []).append(place)
 
     def propose(self, most: int) -> list[int]:
-        """Up to `most` tokens; fewer or none without anything to go by."""
+        """Up to ``most`` tokens; fewer or none without anything to go by."""
         at, inside = self._at, self._inside
         departure = self._departure
         if departure is not None and departure.end is None:

@@ -1,8 +1,8 @@
 """The request to an edit model, and how a person's wording is normalised for it.
 
-Two rewrites of an instruction: without the phrase that only says where (`without_locator`), and,
-where the guard corrects a line, as a request about the line itself (`corrected_request`).  What is
-carried of several instructions is said in `midstream.edits.request`.
+Two rewrites of an instruction: without the phrase that only says where (``without_locator``), and,
+where the guard corrects a line, as a request about the line itself (``corrected_request``).  What
+is carried of several instructions is said in ``midstream.edits.request``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class EditRequest:
     """A rewrite that a model is asked for.
 
     Attributes:
-        instruction: what to do, in words.
-        region: the source text of the region: whole lines, each ended by a newline.
-        kept: whole lines of the rewrite that are written and stay (stop, redirect).
-        earlier: instructions under which `kept` was written. Where the model takes appended
-            redirects (`CodecLimits.appended`), what is carried of them stands before the source and
-            `instruction` behind the kept lines; else both stand before the source, see `carried`.
-        correction: what `instruction` asks for, where the guard wrote it.
+        instruction: What to do, in words.
+        region: The source text of the region: whole lines, each ended by a newline.
+        kept: Whole lines of the rewrite that are written and stay (stop, redirect).
+        earlier: Instructions under which ``kept`` was written. Where the model takes appended
+            redirects (``CodecLimits.appended``), what is carried of them stands before the source
+            and ``instruction`` behind the kept lines; else both stand before the source, see
+            ``carried``.
+        correction: What ``instruction`` asks for, where the guard wrote it.
     """
 
     instruction: str
@@ -78,7 +79,8 @@ def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
     """Return a request for a safe line where the guard has stopped an unsafe one.
 
     A request without a correction is returned as it is. Where the instruction quotes no code, or
-    the region would get more than `most_lines`, the line that the rewrite has got to is corrected.
+    the region would get more than ``most_lines``, the line that the rewrite has got to is
+    corrected.
     """
     if request.correction is None:
         return request

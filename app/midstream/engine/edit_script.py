@@ -10,9 +10,9 @@ A script's lines are
     =               nothing to do
     ?               beyond the model
 
-Numbers ascend, so everything before the line that is being written is decided. A rename, `=` and
-`?` stand alone. Tokens are not known here; `script_codec` knows them. The trainer has the same
-format in `models/training/edit_script/script_format.py`, and a test compares the two.
+Numbers ascend, so everything before the line that is being written is decided. A rename, ``=`` and
+``?`` stand alone. Tokens are not known here; ``script_codec`` knows them. The trainer has the same
+format in ``models/training/edit_script/script_format.py``, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class ScriptRegion:
     """A region as a script sees it.
 
     Attributes:
-        lines: the lines as they are.
-        margin: spaces taken off in front of them.
-        rows: the lines without it.
+        lines: The lines as they are.
+        margin: Spaces taken off in front of them.
+        rows: The lines without it.
     """
 
     lines: tuple[str, ...]
@@ -76,7 +76,7 @@ class ScriptRegion:
         """Return the script of the start of an answer, and how many source lines that start uses.
 
         Args:
-            kept: complete lines of the answer, as lines of the file.
+            kept: Complete lines of the answer, as lines of the file.
         """
         script: list[str] = []
         used = 0
@@ -109,12 +109,12 @@ class ScriptApplier:
     passed, changes nothing.
 
     Attributes:
-        gave_up: whether the script says that the request is beyond the model.
-        lines: the lines of the region so far.
+        gave_up: Whether the script says that the request is beyond the model.
+        lines: The lines of the region so far.
     """
 
     def __init__(self, region: ScriptRegion, used: int = 0) -> None:
-        """Begin behind the first `used` lines of a region."""
+        """Begin behind the first ``used`` lines of a region."""
         self.gave_up = False
         self._region = region
         self._passed = used
@@ -209,13 +209,13 @@ class ScriptState:
 
     Attributes:
         at: "start", "line", "number", "plus", "content", "closed", "old", "arrow", "new", "done".
-        number: the number of the open line so far.
-        passed: the last number; it comes again only to insert behind it.
-        text: what stands in the open line behind its action, or the name in a rename.
-        replaces: the row that the open line replaces; 0 where it is inserted.
-        ruled: whether the open line follows the grammar's rules for code.
-        names: identifiers of the lines that were written before.
-        within: whether the line before it ended within brackets or a string.
+        number: The number of the open line so far.
+        passed: The last number; it comes again only to insert behind it.
+        text: What stands in the open line behind its action, or the name in a rename.
+        replaces: The row that the open line replaces; 0 where it is inserted.
+        ruled: Whether the open line follows the grammar's rules for code.
+        names: Identifiers of the lines that were written before.
+        within: Whether the line before it ended within brackets or a string.
     """
 
     at: str = "start"
@@ -233,9 +233,9 @@ class ScriptGrammar:
     """What a script for one region may be: numbers ascend and exist, lines have an action.
 
     Attributes:
-        region: what the script is about.
-        state: where the script is.
-        rules: what written lines may hold; None for anything.
+        region: What the script is about.
+        state: Where the script is.
+        rules: What written lines may hold; None for anything.
     """
 
     region: ScriptRegion

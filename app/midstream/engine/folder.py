@@ -1,9 +1,9 @@
 """Model folders: the graph file, the context length, the end tokens and the prompt style.
 
-Three layouts are known: ONNX Runtime GenAI (`genai_config.json`), Optimum (`model.onnx` or
-`decoder_model_merged.onnx` beside `config.json`) and transformers.js (`onnx/model*.onnx`). An
-optional `midstream.toml` says what the configuration files cannot: prompt style, edit format,
-drafting, facts. Nothing is loaded here but small text files; `graph` looks into the graph itself.
+Three layouts are known: ONNX Runtime GenAI (``genai_config.json``), Optimum (``model.onnx`` or
+``decoder_model_merged.onnx`` beside ``config.json``) and transformers.js (``onnx/model*.onnx``). An
+optional ``midstream.toml`` says what the configuration files cannot: prompt style, edit format,
+drafting, facts. Nothing is loaded here but small text files; ``graph`` looks into the graph itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAPH_ORDER = (
 """Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
 
 EDIT_PROMPTS = ("edit-codec", "edit-script")
-"""Prompt styles of models that rewrite regions and do nothing else (see `prompts.CODECS`)."""
+"""Prompt styles of models that rewrite regions and do nothing else (see ``prompts.CODECS``)."""
 PROMPTS = (*EDIT_PROMPTS, "chat")
 
 
@@ -43,7 +43,7 @@ class ModelFolderError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Most tokens that are proposed at once; `drafting.DraftLength` chooses how many."""
+    """Most tokens that are proposed at once; ``drafting.DraftLength`` chooses how many."""
 
     most: int = 32
 
@@ -53,8 +53,8 @@ class TokenLimits:
     """Limits on requests to a model that are below its context length; None means no limit.
 
     Attributes:
-        prompt: most tokens of a prompt.
-        output: most tokens of an answer.
+        prompt: Most tokens of a prompt.
+        output: Most tokens of an answer.
     """
 
     prompt: int | None = None
@@ -63,12 +63,12 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The parameters by which a model's answers are judged; see `confidence`.
+    """The parameters by which a model's answers are judged; see ``confidence``.
 
     Attributes:
-        threshold: an answer with a lower probability of being right is flagged.
-        bias: constant of the logistic regression.
-        weights: its weights, by the name of a feature.
+        threshold: An answer with a lower probability of being right is flagged.
+        bias: Constant of the logistic regression.
+        weights: Its weights, by the name of a feature.
     """
 
     threshold: float
@@ -78,16 +78,16 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """The model that is asked before this one, and when this one takes over; see `cascade`.
+    """The model that is asked before this one, and when this one takes over; see ``cascade``.
 
     Attributes:
-        first: name of the other model's folder.
-        threshold: its answer is shown if its calibrated probability is at least this.
-        compare: from this probability on its answer competes with this model's; None stands for the
+        first: Name of the other model's folder.
+        threshold: Its answer is shown if its calibrated probability is at least this.
+        compare: From this probability on its answer competes with this model's; None stands for the
             other model's own threshold.
-        hold: this model's answer is held back until it is complete where its first token has a
+        hold: This model's answer is held back until it is complete where its first token has a
             lower probability than this.
-        decline: an answer that changes something and was held back is not shown, and the request is
+        decline: An answer that changes something and was held back is not shown, and the request is
             declined, where its probability of being right is lower than this.
     """
 
@@ -103,10 +103,10 @@ class CacheShape:
     """The KV cache's shape in the configuration; unused if the graph fixes its own sizes.
 
     Attributes:
-        layers: how many layers have keys and values.
+        layers: How many layers have keys and values.
         heads: key/value heads of a layer.
-        width: numbers that a head keeps of one token.
-        queries: query heads of a layer.
+        width: Numbers that a head keeps of one token.
+        queries: Query heads of a layer.
     """
 
     layers: int
@@ -124,25 +124,25 @@ class ModelFolder:
     """The contents of a model folder.
 
     Attributes:
-        path: the folder.
-        name: the model's name in requests.
+        path: The folder.
+        name: The model's name in requests.
         layout: "genai", "optimum" or "transformers.js".
-        graph: the ONNX file.
-        tokenizer: the tokenizer.json.
-        context_length: most tokens of prompt and answer together.
-        eos_ids: tokens that end a text.
-        prompt: one of `PROMPTS`.
-        input_names, output_names: `genai_config.json`'s name table ("%d" stands for the layer);
+        graph: The ONNX file.
+        tokenizer: The tokenizer.json.
+        context_length: Most tokens of prompt and answer together.
+        eos_ids: Tokens that end a text.
+        prompt: One of ``PROMPTS``.
+        input_names, output_names: ``genai_config.json``'s name table ("%d" stands for the layer);
         empty otherwise.
-        shares_cache: whether past and present may be one buffer; None where no file says so.
-        drafting: how much is drafted; None for no drafts.
-        limits: limits below the context's.
-        confidence: how answers are judged; None where the folder does not say.
-        takeover: which model is asked first; None for none.
-        cache_shape: sizes of the cache; None where the configuration does not say enough.
-        plain_attention: whether no file says that attention is cut to a window, or that positions
+        shares_cache: Whether past and present may be one buffer; None where no file says so.
+        drafting: How much is drafted; None for no drafts.
+        limits: Limits below the context's.
+        confidence: How answers are judged; None where the folder does not say.
+        takeover: Which model is asked first; None for none.
+        cache_shape: Sizes of the cache; None where the configuration does not say enough.
+        plain_attention: Whether no file says that attention is cut to a window, or that positions
             mean something else in longer texts.
-        facts: strings for clients.
+        facts: Strings for clients.
         chat_template: jinja2 text, None if the folder has none.
         special_tokens: bos_token, eos_token... as text, for the template.
     """
@@ -185,7 +185,7 @@ def read_folder(path: Path) -> ModelFolder:
     """Read a model folder's configuration.
 
     Raises:
-        ModelFolderError: a file is missing or does not say what is needed.
+        ModelFolderError: A file is missing or does not say what is needed.
     """
     if not path.is_dir():
         raise ModelFolderError(

@@ -92,14 +92,15 @@ def open_session(
     """Open a folder's graph in ONNX Runtime.
 
     Args:
-        folder: the model folder.
-        provider: a key of `PROVIDERS`.
-        threads: threads inside one operator.
-        graph: the graph to run in place of the folder's, with the weights of that (`packed_graph`).
+        folder: The model folder.
+        provider: A key of ``PROVIDERS``.
+        threads: Threads inside one operator.
+        graph: The graph to run in place of the folder's, with the weights of that
+            (``packed_graph``).
 
     Raises:
-        UnavailableError: the provider is unknown, or the installed onnxruntime lacks it.
-        ModelFolderError: the graph cannot be loaded.
+        UnavailableError: The provider is unknown, or the installed onnxruntime lacks it.
+        ModelFolderError: The graph cannot be loaded.
     """
     runtime: Any = import_module("onnxruntime")
     wanted = PROVIDERS.get(provider)
@@ -223,11 +224,11 @@ class GraphIO:
     """The interface of one decoder graph.
 
     Attributes:
-        tokens: the input that takes token ids, [1, S].
-        logits: the output, [1, S, vocabulary], or [1, 1, vocabulary] where a graph keeps only the
+        tokens: The input that takes token ids, [1, S].
+        logits: The output, [1, S, vocabulary], or [1, 1, vocabulary] where a graph keeps only the
         last.
-        extras: the other inputs by their known name (see `EXTRAS`).
-        cache: the cache tensors, layer by layer; each is [1, heads, length, width].
+        extras: The other inputs by their known name (see ``EXTRAS``).
+        cache: The cache tensors, layer by layer; each is [1, heads, length, width].
     """
 
     tokens: GraphTensor
@@ -245,12 +246,12 @@ def read_graph_io(folder: ModelFolder, inputs: Iterable[Any], outputs: Iterable[
     """Match a session's inputs and outputs with their meaning.
 
     Args:
-        folder: the folder the graph is from (its name table, and its name in errors).
-        inputs: `session.get_inputs()`.
-        outputs: `session.get_outputs()`.
+        folder: The folder the graph is from (its name table, and its name in errors).
+        inputs: ``session.get_inputs()``.
+        outputs: ``session.get_outputs()``.
 
     Raises:
-        ModelFolderError: an input is unknown, or tokens, logits or a cache tensor are missing.
+        ModelFolderError: An input is unknown, or tokens, logits or a cache tensor are missing.
     """
     given = {info.name: info for info in map(_tensor_info(folder), inputs)}
     made = {info.name: info for info in map(_tensor_info(folder), outputs)}

@@ -4,11 +4,11 @@ A step of decoding reads every weight once. With pages of 4 KiB the processor ha
 more addresses than it can keep; with pages of 2 MiB there are few. Steps took 20 to 30 % less time
 (rill-116m 11.1 to 8.7 ms, a 0.5B shape 31 to 21 ms; AMD EPYC, Linux 6.18).
 
-Kernels that make huge pages by themselves (`/sys/kernel/mm/transparent_hugepage/enabled`: "always")
-need no help. With "madvise" they make them only of memory that a program names. ONNX Runtime names
-none, and its allocator cannot be told to, so the kernel is asked to rearrange what is there
-(`MADV_COLLAPSE`, Linux 6.1). Contents and addresses stay the same. Where the administrator has set
-"never", or the kernel refuses, everything stays as it is.
+Kernels that make huge pages by themselves (``/sys/kernel/mm/transparent_hugepage/enabled``:
+"always") need no help. With "madvise" they make them only of memory that a program names. ONNX
+Runtime names none, and its allocator cannot be told to, so the kernel is asked to rearrange what is
+there (``MADV_COLLAPSE``, Linux 6.1). Contents and addresses stay the same. Where the administrator
+has set "never", or the kernel refuses, everything stays as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SMAPS = Path("/proc/self/smaps")
 
 MADV_COLLAPSE = 25
-"""`uapi/asm-generic/mman-common.h`; Python's `mmap` does not name it."""
+"""``uapi/asm-generic/mman-common.h``; Python's ``mmap`` does not name it."""
 
 HUGE_BYTES = 2 << 20
 
@@ -38,7 +38,7 @@ _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) [0-9a-f]+ \S+ (\d+)")
 
 
 def collapse_in_background() -> None:
-    """Do what `collapse` does in a thread; the process can use its memory meanwhile."""
+    """Do what ``collapse`` does in a thread; the process can use its memory meanwhile."""
     threading.Thread(target=collapse, name="huge-pages", daemon=True).start()
 
 
@@ -74,11 +74,11 @@ def large_ranges(smaps: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Read the parts of large mappings that huge pages can hold.
 
     Args:
-        smaps: lines of `/proc/PID/smaps` (proc_pid_smaps(5)).
+        smaps: Lines of ``/proc/PID/smaps`` (proc_pid_smaps(5)).
 
     Yields:
-        First and last address, multiples of `HUGE_BYTES`, of private memory without a file that may
-        be written and is in memory almost as a whole.
+        First and last address, multiples of ``HUGE_BYTES``, of private memory without a file that
+        may be written and is in memory almost as a whole.
     """
     begin = end = 0
     for line in smaps:

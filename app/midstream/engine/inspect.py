@@ -31,17 +31,17 @@ class ModelReport:
     """What a folder's files say, without loading the model.
 
     Attributes:
-        path: the folder.
-        name: the model's name in requests.
+        path: The folder.
+        name: The model's name in requests.
         layout: "genai", "optimum" or "transformers.js".
-        graph: file name of the ONNX graph.
-        bytes: size of the graph with its external data.
-        context_length: most tokens of prompt and answer together.
-        cache_bytes: memory that the cache takes when the context is full, estimated; None where the
+        graph: File name of the ONNX graph.
+        bytes: Size of the graph with its external data.
+        context_length: Most tokens of prompt and answer together.
+        cache_bytes: Memory that the cache takes when the context is full, estimated; None where the
             configuration does not say enough. A graph that concatenates takes twice as much.
-        prompt: one of `folder.PROMPTS`.
-        first: name of the model that is asked before it; "" for none, or if it is not installed.
-        facts: further facts from `midstream.toml`.
+        prompt: One of ``folder.PROMPTS``.
+        first: Name of the model that is asked before it; "" for none, or if it is not installed.
+        facts: Further facts from ``midstream.toml``.
     """
 
     path: Path
@@ -69,7 +69,7 @@ def describe(path: Path) -> ModelReport:
     """Return what a folder holds.
 
     Raises:
-        ModelFolderError: it is no model folder.
+        ModelFolderError: It is no model folder.
     """
     folder = read_folder(path)
     first = first_folder(folder)
@@ -105,9 +105,9 @@ def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> I
     """Try a model step by step; the first failure ends it.
 
     Args:
-        path: the folder.
-        provider: where to run it.
-        threads: threads inside one operator.
+        path: The folder.
+        provider: Where to run it.
+        threads: Threads inside one operator.
 
     Yields:
         What was tried, as soon as it is known.
@@ -225,7 +225,7 @@ def add(source: Path, models: Path) -> ModelReport:
     """Copy a model folder into a directory of models, under its own name.
 
     Raises:
-        ModelFolderError: it is no model folder, does not run, or the name is taken.
+        ModelFolderError: It is no model folder, does not run, or the name is taken.
     """
     info = describe(source)
     for step in check(source):

@@ -107,13 +107,13 @@ def align(
     """Pair target lines with source lines, in order, so that the most text is kept.
 
     Args:
-        source: source lines.
-        target: target lines.
-        open_end: whether the target is only the start of an answer, so that its end need not meet
+        source: Source lines.
+        target: Target lines.
+        open_end: Whether the target is only the start of an answer, so that its end need not meet
             the source's.
 
     Returns:
-        One `(source index or None, line)` for every target line.
+        One ``(source index or None, line)`` for every target line.
     """
     head = 0
     limit = min(len(source), len(target))
@@ -169,9 +169,9 @@ def _best_pairs(
 
 def places(ids: list[int], slot: int, equals: frozenset[int]) -> list[int]:
     """Return where a swap replaces a token: everywhere, but of a line in which it is both a keyword
-    of a call (`equals` follows) and something else, only the else.
+    of a call (``equals`` follows) and something else, only the else.
 
-    In `open(path, encoding=encoding)` a variable that is renamed is the second `encoding`.
+    In ``open(path, encoding=encoding)`` a variable that is renamed is the second ``encoding``.
     """
     every = [k for k, token in enumerate(ids) if token == slot]
     others = [k for k in every if k + 1 >= len(ids) or ids[k + 1] not in equals]
@@ -189,7 +189,7 @@ def replaced(ids: list[int], slot: int, new: list[int], equals: frozenset[int]) 
 def cut_span(source: list[int], target: list[int]) -> list[int]:
     """Return the first and the last token of the span to replace, and what replaces it.
 
-    The span is the smallest one that its two tokens name without doubt (`without_span`) and that
+    The span is the smallest one that its two tokens name without doubt (``without_span``) and that
     holds all that differs; [] where there is none.
     """
     limit = min(len(source), len(target))
@@ -212,7 +212,7 @@ def cut_span(source: list[int], target: list[int]) -> list[int]:
 
 
 def without_span(source: list[int], first: int, last: int, new: list[int]) -> list[int]:
-    """Return tokens with others in place of a span: from the first `first` to the next `last`.
+    """Return tokens with others in place of a span: from the first ``first`` to the next ``last``.
 
     Tokens that do not name a span leave the line as it was.
     """

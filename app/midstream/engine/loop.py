@@ -44,12 +44,12 @@ class Runtime:
     """The state that all generations of one model share.
 
     Attributes:
-        decoder: the graph; used only inside `step`.
-        cache: what it remembers; likewise.
-        drafting: how much to draft; None verifies no drafts (the text is the same if `exact`).
-        exact: make every row's bits independent of how many run together.
-        turn: held while generating, so that one generation writes at a time.
-        step: held for every run.
+        decoder: The graph; used only inside ``step``.
+        cache: What it remembers; likewise.
+        drafting: How much to draft; None verifies no drafts (the text is the same if ``exact``).
+        exact: Make every row's bits independent of how many run together.
+        turn: Held while generating, so that one generation writes at a time.
+        step: Held for every run.
     """
 
     decoder: Decoder
@@ -61,10 +61,10 @@ class Runtime:
 
 
 class ModelGeneration:
-    """One generation on one decoder; see `types.Generation` for what callers may do with it.
+    """One generation on one decoder; see ``types.Generation`` for what callers may do with it.
 
     Attributes:
-        usage: what it has cost so far.
+        usage: What it has cost so far.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class ModelGeneration:
         """Prepare; nothing runs before iteration.
 
         Args:
-            plan: the request in tokens; prompt and `limit` together fit the context.
-            runtime: the model.
-            sampler: chooses tokens.
-            limit: most tokens to generate.
-            stop: texts that end the answer.
-            moved: whether the prompt may begin with moved rows; see `PrefixCache.open`.
+            plan: The request in tokens; prompt and ``limit`` together fit the context.
+            runtime: The model.
+            sampler: Chooses tokens.
+            limit: Most tokens to generate.
+            stop: Texts that end the answer.
+            moved: Whether the prompt may begin with moved rows; see ``PrefixCache.open``.
 
         Raises:
-            PromptError: a stop string is empty.
+            PromptError: A stop string is empty.
         """
         self.usage = Usage(input_tokens=len(plan.prompt_ids))
         self._plan = plan

@@ -1,7 +1,7 @@
 """A loaded model: folder, graph, prompts and KV cache behind the interface that the server uses.
 
 A prompt may be read while its instruction is being typed, because it will probably be sent. The
-answer is begun and waits after its first run (`Preparation`). If just that request follows, the
+answer is begun and waits after its first run (``Preparation``). If just that request follows, the
 answer continues from there; if not, what was read is in the cache like anything else.
 """
 
@@ -27,18 +27,18 @@ from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextMod
 
 
 class Preparation:
-    """A `types.Generation` without text.
+    """A ``types.Generation`` without text.
 
     Attributes:
-        usage: what reading has cost.
+        usage: What reading has cost.
     """
 
     def __init__(self, answer: ModelGeneration, ready: Callable[[ModelGeneration], None]) -> None:
         """Prepare; nothing runs before iteration.
 
         Args:
-            answer: the answer, of which nothing was done yet.
-            ready: told it once its first piece is there.
+            answer: The answer, of which nothing was done yet.
+            ready: Told it once its first piece is there.
         """
         self.usage = Usage(input_tokens=answer.usage.input_tokens)
         self._answer = answer
@@ -77,7 +77,7 @@ class Preparation:
 
 
 CLOSE_SECONDS = 5.0
-"""How long `close` waits for a running generation to end."""
+"""How long ``close`` waits for a running generation to end."""
 
 
 class PromptTooLongError(PromptError):
@@ -93,18 +93,18 @@ class MemoryShortError(PromptError):
 
 
 class OnnxModel:
-    """A model folder in ONNX Runtime; a `TextModel`.
+    """A model folder in ONNX Runtime; a ``TextModel``.
 
     Generations take turns: one runs, the next one waits when it is iterated. A prompt that is only
-    read (`generate` is False) waits for no turn: it is read between the runs of other generations,
-    and its begun answer is kept for the same request.
+    read (``generate`` is False) waits for no turn: it is read between the runs of other
+    generations, and its begun answer is kept for the same request.
 
     Attributes:
-        folder: what the folder's files say.
-        decoder: the graph and its cache.
-        cache: what is remembered of earlier prompts.
-        drafting: how much is drafted; None verifies no drafts (the text is the same, only slower).
-        exact: whether all runs are such that the text with drafts is the text without.
+        folder: What the folder's files say.
+        decoder: The graph and its cache.
+        cache: What is remembered of earlier prompts.
+        drafting: How much is drafted; None verifies no drafts (the text is the same, only slower).
+        exact: Whether all runs are such that the text with drafts is the text without.
     """
 
     def __init__(
@@ -118,15 +118,15 @@ class OnnxModel:
         """Load the graph and what turns requests into tokens.
 
         Args:
-            folder: the model folder.
-            provider: where it runs; see `graph.PROVIDERS`.
-            threads: threads inside one operator; None for the cores this process may use.
-            kept_bytes: bytes on disk for what it has read; 0 keeps nothing. Edit models read little
+            folder: The model folder.
+            provider: Where it runs; see ``graph.PROVIDERS``.
+            threads: Threads inside one operator; None for the cores this process may use.
+            kept_bytes: Bytes on disk for what it has read; 0 keeps nothing. Edit models read little
                 and keep nothing.
 
         Raises:
-            ModelFolderError: the sentence names the file or graph input at fault.
-            UnavailableError: the installed onnxruntime lacks that provider.
+            ModelFolderError: The sentence names the file or graph input at fault.
+            UnavailableError: The installed onnxruntime lacks that provider.
         """
         self.folder = folder
         self._style = prompt_style(folder)
@@ -164,9 +164,9 @@ class OnnxModel:
         """Encode a request; it runs when the generation is iterated.
 
         Raises:
-            PromptTooLongError: the sentence names both lengths.
-            MemoryShortError: the sentence names what is needed and what is free.
-            UserError: the model cannot be asked this.
+            PromptTooLongError: The sentence names both lengths.
+            MemoryShortError: The sentence names what is needed and what is free.
+            UserError: The model cannot be asked this.
         """
         if self._closed:
             raise RuntimeError("the model is closed")
@@ -184,7 +184,7 @@ class OnnxModel:
         return ahead[1] if ahead is not None and ahead[0] == request else None
 
     def answer(self, request: GenerateRequest) -> ModelGeneration:
-        """A fresh answer, ignoring what was begun ahead; errors are those of `start`."""
+        """A fresh answer, ignoring what was begun ahead; errors are those of ``start``."""
         plan = self.plan(request)
         # An exact run may need one more row than it has tokens, and an answer needs one.
         room = self.decoder.context_length - 1 - len(plan.prompt_ids)
@@ -238,7 +238,7 @@ class OnnxModel:
         return left
 
     def plan(self, request: GenerateRequest) -> EncodedRequest:
-        """A request in tokens; errors are those of `start`."""
+        """A request in tokens; errors are those of ``start``."""
         return self._style.plan(request)
 
     def close(self) -> None:
@@ -257,6 +257,6 @@ class OnnxModel:
 def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = None) -> TextModel:
     """Load a model folder in ONNX Runtime GenAI, Optimum or transformers.js layout.
 
-    Arguments and errors are those of `OnnxModel`.
+    Arguments and errors are those of ``OnnxModel``.
     """
     return OnnxModel(read_folder(folder), provider=provider, threads=threads)

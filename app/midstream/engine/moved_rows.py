@@ -20,7 +20,7 @@ MIN_RUN = 128
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows [source, source + length) of a sequence that go to `target`."""
+    """Rows [source, source + length) of a sequence that go to ``target``."""
 
     source: int
     target: int
@@ -33,14 +33,14 @@ def find_runs(
     """Find a sequence's rows for what a prompt continues with.
 
     Args:
-        cached: the sequence.
-        prompt: the tokens.
-        start: length of the prefix that they share.
-        least: tokens of the shortest run.
+        cached: The sequence.
+        prompt: The tokens.
+        start: Length of the prefix that they share.
+        least: Tokens of the shortest run.
 
     Returns:
-        Runs whose tokens are the prompt's, one behind the other from `start` on, the longest there
-        is each time; in the sequence they may lie anywhere.
+        Runs whose tokens are the prompt's, one behind the other from ``start`` on, the longest
+        there is each time; in the sequence they may lie anywhere.
     """
     there, wanted = np.asarray(cached, np.int64), np.asarray(prompt, np.int64)
     runs: list[Run] = []
@@ -54,7 +54,7 @@ def find_runs(
 
 
 def _longest(there: Array, wanted: Array, least: int) -> tuple[int, int]:
-    """The first longest place of the beginning of `wanted`, of at least so many tokens."""
+    """The first longest place of the beginning of ``wanted``, of at least so many tokens."""
     places = np.arange(len(there) - least + 1)
     for offset in range(least):
         places = places[there[places + offset] == wanted[offset]]

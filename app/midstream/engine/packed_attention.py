@@ -1,22 +1,22 @@
 """Attention that reads every key/value head once for all query heads that share it.
 
-On CPUs, ONNX Runtime's `GroupQueryAttention` multiplies each query head by itself, so cache rows
+On CPUs, ONNX Runtime's ``GroupQueryAttention`` multiplies each query head by itself, so cache rows
 that seven heads share are read seven times. Here that node is replaced by operators that put the
 query heads of a group into one matrix, with one product per key/value head:
 
     scores = queries [group * tokens, width] x keys^T [width, capacity]
 
 Interface, cache layout and arithmetic stay the same. Rotary embedding is ONNX Runtime's own
-operator, and `ScatterND` writes new rows into the buffer that past and present share, without a
+operator, and ``ScatterND`` writes new rows into the buffer that past and present share, without a
 copy. The products run over the whole capacity of the cache with unused rows masked, so the capacity
 should stay close to what is used.
 
 The bits of a row depend neither on how many tokens run together nor on the capacity, if there are
-two tokens or more and the capacity is a multiple of `graph.CAPACITY_STEP`: sums over the cache are
-then cut at the same rows, and the masked ones add exact zeros. `_Writer._mix` says what it takes
-with several threads.
+two tokens or more and the capacity is a multiple of ``graph.CAPACITY_STEP``: sums over the cache
+are then cut at the same rows, and the masked ones add exact zeros. ``_Writer._mix`` says what it
+takes with several threads.
 
-This module imports `onnx`; it is itself imported only for models that gain by it.
+This module imports ``onnx``; it is itself imported only for models that gain by it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 MAX_PACKED_TOKENS = 2
-"""Up to this many tokens, keys are the first factor of the scores' product (`_Writer._score`); with
-three and more that took longer (0.5B shape, contexts of 1,000 to 16,000 tokens)."""
+"""Up to this many tokens, keys are the first factor of the scores' product (``_Writer._score``);
+with three and more that took longer (0.5B shape, contexts of 1,000 to 16,000 tokens)."""
 
 MAX_FILE_BYTES = 64 << 20
 """Larger graph files hold their weights; editing one takes several times its size in memory."""
@@ -44,7 +44,7 @@ OTHER_ARITHMETIC = (
     "qk_output",
     "kv_cache_bit_width",
 )
-"""Attributes of `GroupQueryAttention` that change what it computes unless they are 0 or -1."""
+"""Attributes of ``GroupQueryAttention`` that change what it computes unless they are 0 or -1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class _Heads:
     """The heads of a layer.
 
     Attributes:
-        queries: query heads.
+        queries: Query heads.
         keys: key/value heads.
-        width: numbers in a head.
-        scale: what scores are multiplied by.
-        interleaved: which numbers rotary embedding pairs, as `RotaryEmbedding` takes it.
+        width: Numbers in a head.
+        scale: What scores are multiplied by.
+        interleaved: Which numbers rotary embedding pairs, as ``RotaryEmbedding`` takes it.
     """
 
     queries: int
@@ -73,14 +73,14 @@ class _Heads:
 def pack_attention(graph: Path, *, tokens: str, threads: int) -> bytes | None:
     """Return a graph with packed attention, serialised; None if it has to run as it is.
 
-    Every attention has to be a causal `GroupQueryAttention` in float32 on packed queries, keys and
-    values, with rotary embedding and without a window or soft cap: what ONNX Runtime GenAI's
+    Every attention has to be a causal ``GroupQueryAttention`` in float32 on packed queries, keys
+    and values, with rotary embedding and without a window or soft cap: what ONNX Runtime GenAI's
     builder writes for CPUs.
 
     Args:
-        graph: an ONNX file whose weights are in other files.
-        tokens: the input that takes token ids.
-        threads: threads inside one operator.
+        graph: An ONNX file whose weights are in other files.
+        tokens: The input that takes token ids.
+        threads: Threads inside one operator.
     """
     if graph.stat().st_size > MAX_FILE_BYTES:
         return None
@@ -148,7 +148,7 @@ class _Writer:
         Args:
             tokens: int64 [1, S], the token ids.
             length: int32, one number: the last position after the run.
-            past: a cache tensor, [1, heads, capacity, width].
+            past: A cache tensor, [1, heads, capacity, width].
         """
         zero, one, two = (self._constant(np.int64(n), f"number_{n}") for n in (0, 1, 2))
         count = self._add("Gather", [self._add("Shape", [tokens], "tokens_shape"), one], "count")
@@ -170,7 +170,7 @@ class _Writer:
         return self._taken()
 
     def layer(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """Return the nodes that compute one `GroupQueryAttention`."""
+        """Return the nodes that compute one ``GroupQueryAttention``."""
         heads, (out, key, value) = self._heads, node.output[:3]
         self._scope = f"packed/{out}"
         shape = self._list(1, -1, heads.queries + 2 * heads.keys, heads.width)

@@ -1,7 +1,7 @@
 """Drafts for answers that are patches: SEARCH/REPLACE blocks, apply_patch and unified diffs.
 
 A patch repeats its source with marks in front of the lines, and a mark changes how the line behind
-it is cut into tokens: what `drafting.Drafter` finds by its tokens would have to be found anew on
+it is cut into tokens: what ``drafting.Drafter`` finds by its tokens would have to be found anew on
 every line. So the guess is made as text, which is then cut into tokens as the model would. Words
 that a patch has exchanged are expected to be exchanged in the rest of the source, too; from that
 follow the lines that change next, the context around them and the marks. Where there is nothing
@@ -52,15 +52,15 @@ _OPENINGS = ("<<<<<<< SEARCH", "*** Begin Patch")
 
 
 class PatchDrafter:
-    """A `plan.Proposer` for answers that may be patches of what the prompt shows."""
+    """A ``plan.Proposer`` for answers that may be patches of what the prompt shows."""
 
     def __init__(self, source: str, tokenizer: Tokenizer, prompt: Sequence[int]) -> None:
         """Start in front of the answer.
 
         Args:
-            source: the text that may be patched, and any other text around it.
-            tokenizer: how text is cut into tokens.
-            prompt: what the model reads.
+            source: The text that may be patched, and any other text around it.
+            tokenizer: How text is cut into tokens.
+            prompt: What the model reads.
         """
         from tokenizers.decoders import DecodeStream
 
@@ -79,7 +79,7 @@ class PatchDrafter:
         return Drafter((), self._prompt)
 
     def propose(self, most: int) -> list[int]:
-        """Up to `most` tokens; fewer or none without anything to go by."""
+        """Up to ``most`` tokens; fewer or none without anything to go by."""
         guess = self._guess(most * CHARACTERS) if most > 0 else ""
         draft = self._cut(guess)[:most] if guess else []
         return draft or self._plain.propose(min(most, MAX_AMBIGUOUS) if self._format else most)
@@ -136,7 +136,7 @@ class _Format(Protocol):
         ...
 
     def ahead(self, start: str) -> Iterator[str]:
-        """Yield the lines that are expected, from the one on of which `start` is written."""
+        """Yield the lines that are expected, from the one on of which ``start`` is written."""
         ...
 
 
@@ -174,10 +174,10 @@ class _Source:
     """The lines that may be patched, and what the patch does to their words.
 
     Attributes:
-        lines: the lines.
-        words: words of the source that were replaced, and by what.
-        lead: unchanged lines that the patch gives in front of a change.
-        trail: unchanged lines that it gives behind one.
+        lines: The lines.
+        words: Words of the source that were replaced, and by what.
+        lead: Unchanged lines that the patch gives in front of a change.
+        trail: Unchanged lines that it gives behind one.
     """
 
     lines: list[str]
@@ -200,7 +200,7 @@ class _Source:
         )
 
     def hunk_behind(self, at: int) -> int | None:
-        """Return where the context of the first change from `at` on is expected to begin."""
+        """Return where the context of the first change from ``at`` on is expected to begin."""
         if not self.words:
             return None
         change = next((n for n in range(at, len(self.lines)) if self.changes(n)), None)
@@ -209,8 +209,8 @@ class _Source:
     def place(self, before: Sequence[str], start: str, near: int) -> int | None:
         """Return the line that begins with a text and stands behind others.
 
-        Of several it is the first from `near` on, else the first one; None if there is none, or if
-        all that is known of it is too short to go by.
+        Of several it is the first from ``near`` on, else the first one; None if there is none, or
+        if all that is known of it is too short to go by.
         """
         lines = self.lines
         if len(start.lstrip()) + sum(len(line.strip()) for line in before) < SURE_START:
@@ -245,8 +245,8 @@ class _Blocks:
         """Start behind the first SEARCH line.
 
         Args:
-            source: what is searched.
-            opening: the lines before the first line that is searched: the file's name, the mark.
+            source: What is searched.
+            opening: The lines before the first line that is searched: the file's name, the mark.
         """
         self._source = source
         self._opening = list(opening)
@@ -330,7 +330,7 @@ class _Blocks:
             yield from self._replacing(searched)
 
     def _searching(self, at: int, old: list[str]) -> Iterator[str]:
-        """Yield the lines that are still searched, and add them to `old`; then the divider."""
+        """Yield the lines that are still searched, and add them to ``old``; then the divider."""
         source, quiet, changed = self._source, 0, False
         known = len(old)
         for number, line in enumerate(chain(tuple(old), source.lines[at:])):

@@ -46,7 +46,7 @@ class Proposer(Protocol):
     """Drafts the next tokens of one answer."""
 
     def propose(self, most: int) -> list[int]:
-        """Return up to `most` tokens; fewer or none without anything to go by."""
+        """Return up to ``most`` tokens; fewer or none without anything to go by."""
         ...
 
     def learn(self, output: Sequence[int]) -> None:
@@ -62,8 +62,8 @@ class Judge(Protocol):
 
         Args:
             logits: float32 [len(tokens) or more, vocab], valid during the call only.
-            tokens: what was chosen.
-            text: what they made certain.
+            tokens: What was chosen.
+            text: What they made certain.
         """
         ...
 
@@ -87,14 +87,14 @@ class EncodedRequest:
     """A request in tokens.
 
     Attributes:
-        prompt_ids: what the model reads.
-        draft_ids: what its answer would be if it changed nothing; may be empty.
-        stop_ids: tokens that end the answer.
-        decoder: turns the answer's tokens into text.
-        most: tokens after which an answer is surely a loop; None for no limit.
-        choice: chooses tokens of greedy answers; None takes the likeliest ones.
-        drafter: drafts the answer; None drafts by `draft_ids` and what the prompt repeats.
-        judge: estimates confidence; None if the folder has no calibration.
+        prompt_ids: What the model reads.
+        draft_ids: What its answer would be if it changed nothing; may be empty.
+        stop_ids: Tokens that end the answer.
+        decoder: Turns the answer's tokens into text.
+        most: Tokens after which an answer is surely a loop; None for no limit.
+        choice: Chooses tokens of greedy answers; None takes the likeliest ones.
+        drafter: Drafts the answer; None drafts by ``draft_ids`` and what the prompt repeats.
+        judge: Estimates confidence; None if the folder has no calibration.
     """
 
     prompt_ids: list[int]
@@ -111,14 +111,14 @@ class StopStrings:
     """A text decoder that ends the text of another one in front of the first stop string.
 
     Attributes:
-        hit: whether a stop string was met; nothing comes out any more.
+        hit: Whether a stop string was met; nothing comes out any more.
     """
 
     def __init__(self, decoder: TextDecoder, stops: Sequence[str]) -> None:
         """Watch a decoder's text for any of these strings.
 
         Raises:
-            PromptError: a stop string is empty.
+            PromptError: A stop string is empty.
         """
         if not all(stops):
             raise PromptError("A stop string is empty; leave it out or give it some text.")

@@ -6,7 +6,7 @@ overwrite a long tail of it, the rows are copied aside, and copies are thrown aw
 they take too many bytes.
 
 In a conversation the oldest turns are dropped some day, and all that follows them has other
-positions. Where a request allows it, such rows are moved there and their keys turned (`rotary`)
+positions. Where a request allows it, such rows are moved there and their keys turned (``rotary``)
 instead of being read again. They were computed behind the turns that are gone, so the text may
 differ from a fresh reading's. Rows that come out as if they were read are called sound; no request
 is given others without having allowed it.
@@ -31,7 +31,7 @@ MIN_PREFIX = 4
 would become the first ones are read."""
 
 PROVING_ROWS = 2
-"""Moved rows that are computed again to prove them (`Decoder.move_rows`)."""
+"""Moved rows that are computed again to prove them (``Decoder.move_rows``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class PrefixCache:
     ones.
 
     Attributes:
-        tokens: the tokens of the live rows.
-        sound: how many of these rows are as they are read.
-        budget: bytes that copies may take.
+        tokens: The tokens of the live rows.
+        sound: How many of these rows are as they are read.
+        budget: Bytes that copies may take.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class PrefixCache:
         """Start empty.
 
         Args:
-            decoder: whose rows these are.
-            budget: bytes that copies may take.
-            files: looked up where copies do not help.
-            moves: whether the model's attention lets rows be moved at all, as far as is known.
+            decoder: Whose rows these are.
+            budget: Bytes that copies may take.
+            files: Looked up where copies do not help.
+            moves: Whether the model's attention lets rows be moved at all, as far as is known.
         """
         self.tokens: list[int] = []
         self.sound = 0
@@ -83,11 +83,11 @@ class PrefixCache:
         return sum(map(len, self._saved)) * self._row_bytes
 
     def open(self, prompt: Sequence[int], *, moved: bool = False) -> int:
-        """Make the live rows a prefix of `prompt`, the longest one known, and return its length.
+        """Make the live rows a prefix of ``prompt``, the longest one known, and return its length.
 
         Args:
-            prompt: the tokens.
-            moved: whether rows may be used that saw what is not in the prompt.
+            prompt: The tokens.
+            moved: Whether rows may be used that saw what is not in the prompt.
         """
         live = shared_length(self.tokens, prompt)
         if not moved:
@@ -123,7 +123,7 @@ class PrefixCache:
         return live
 
     def _open_moved(self, prompt: Sequence[int], live: int, longest: int) -> int:
-        """Do what `open` does with rows at other positions, if they go further than `longest`.
+        """Do what ``open`` does with rows at other positions, if they go further than ``longest``.
 
         Returns:
             How many rows there are; 0 if they do not, or if this model's cannot be moved.
@@ -170,7 +170,7 @@ class PrefixCache:
         return self._moves
 
     def keep(self, count: int) -> None:
-        """Forget the live rows from `count` on."""
+        """Forget the live rows from ``count`` on."""
         del self.tokens[count:]
         self.sound = min(self.sound, count)
 
@@ -197,7 +197,7 @@ class PrefixCache:
         self._saved.clear()
 
     def _worth_saving(self, live: int) -> bool:
-        """Whether the live rows beyond `live` have no copy and are worth one."""
+        """Whether the live rows beyond ``live`` have no copy and are worth one."""
         tokens, least = self.tokens, len(self.tokens) - WORTH_SAVING
         if least < live:
             return False

@@ -71,10 +71,10 @@ class PrefixFiles:
         """Look nothing up yet.
 
         Args:
-            folder: the model's.
-            pairs: its cache tensors.
-            source: what else the rows depend on, such as the provider and ONNX Runtime's version.
-            budget: bytes that the files of all models may take.
+            folder: The model's.
+            pairs: Its cache tensors.
+            source: What else the rows depend on, such as the provider and ONNX Runtime's version.
+            budget: Bytes that the files of all models may take.
         """
         self.budget = budget
         self._pairs = pairs
@@ -85,12 +85,12 @@ class PrefixFiles:
         """Return rows for the beginning of a prompt.
 
         Args:
-            prompt: the tokens.
-            least: how many rows there have to be.
+            prompt: The tokens.
+            least: How many rows there have to be.
 
         Returns:
-            Rows as `Decoder.save_rows` returns them and how many of them are the prompt's; None if
-            there are not that many.
+            Rows as ``Decoder.save_rows`` returns them and how many of them are the prompt's; None
+            if there are not that many.
         """
         if len(prompt) < least:
             return None
@@ -132,7 +132,7 @@ class PrefixFiles:
             logging.getLogger(__name__).info("KV cache rows are not saved: %s", error)
 
     def covers(self, tokens: Sequence[int], spare: int) -> bool:
-        """Whether a file has rows for all these tokens but the last `spare` ones."""
+        """Whether a file has rows for all these tokens but the last ``spare`` ones."""
         return any(
             shared_length(kept.tokens, tokens) >= len(tokens) - spare for kept in self._known()
         )

@@ -43,7 +43,7 @@ class PromptStyle(Protocol):
     """How requests are encoded for a model.
 
     Attributes:
-        vocab_size: how many tokens its tokenizer knows.
+        vocab_size: How many tokens its tokenizer knows.
     """
 
     vocab_size: int
@@ -52,7 +52,7 @@ class PromptStyle(Protocol):
         """Encode a request.
 
         Raises:
-            UserError: the model cannot be asked this.
+            UserError: The model cannot be asked this.
         """
         ...
 
@@ -61,7 +61,7 @@ def load_tokenizer(folder: ModelFolder) -> Tokenizer:
     """Load a folder's tokenizer.json.
 
     Raises:
-        ModelFolderError: the file is no tokenizer.
+        ModelFolderError: The file is no tokenizer.
     """
     from tokenizers import Tokenizer
 
@@ -75,7 +75,7 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
     """Compare a tokenizer with a graph's vocabulary.
 
     Raises:
-        ModelFolderError: the tokenizer is another model's.
+        ModelFolderError: The tokenizer is another model's.
     """
     if style.vocab_size > vocab + SPARE_TOKENS:
         raise ModelFolderError(
@@ -101,7 +101,7 @@ class RegionCodec(Protocol):
         """Encode a request.
 
         Raises:
-            UserError: the model cannot be asked this.
+            UserError: The model cannot be asked this.
         """
         ...
 
@@ -129,11 +129,11 @@ def read_edit(
     """Read an edit out of a conversation: region request, kept text, follow-up instructions.
 
     Assistant messages after the region request are, one behind the other, the kept start of the
-    rewrite; a line that was cut off does not count. `correction` is what the last message asks for,
-    where the guard wrote it.
+    rewrite; a line that was cut off does not count. ``correction`` is what the last message asks
+    for, where the guard wrote it.
 
     Raises:
-        PromptError: there is no region, or the last message asks nothing.
+        PromptError: There is no region, or the last message asks nothing.
     """
     region: RegionRequest | None = None
     instructions: list[str] = []
@@ -170,13 +170,13 @@ def read_edit(
 
 
 class ChatPrompt:
-    """Renders conversations with a folder's chat template; a `prompts.PromptStyle`."""
+    """Renders conversations with a folder's chat template; a ``prompts.PromptStyle``."""
 
     def __init__(self, folder: ModelFolder, tokenizer: Tokenizer) -> None:
         """Compile the template.
 
         Raises:
-            ModelFolderError: there is none, or it is no valid template.
+            ModelFolderError: There is none, or it is no valid template.
         """
         from jinja2 import TemplateError
 
@@ -205,7 +205,7 @@ class ChatPrompt:
         """Encode a conversation.
 
         Raises:
-            PromptError: the template refuses it.
+            PromptError: The template refuses it.
         """
         prompt = self._tokenizer.encode(self.render(request), add_special_tokens=False).ids
         draft: list[int] = []
@@ -226,7 +226,7 @@ class ChatPrompt:
         """Return the conversation as the template writes it, up to where the answer begins.
 
         Raises:
-            PromptError: the template refuses it.
+            PromptError: The template refuses it.
         """
         messages = [{"role": m.role, "content": m.text} for m in request.messages]
         if request.instructions:
@@ -275,7 +275,7 @@ def prompt_style(folder: ModelFolder) -> PromptStyle:
     """Return the prompt style that a folder asks for.
 
     Raises:
-        ModelFolderError: the folder lacks what the style needs.
+        ModelFolderError: The folder lacks what the style needs.
     """
     load = CODECS.get(folder.prompt)
     if load is None:

@@ -1,9 +1,9 @@
 """Lines of Python that a model writes: what they leave open, and whether another line may follow.
 
-Two scanners that know no grammar. `LineState` follows brackets, quotes and indentation over many
-lines, which is enough to say that a line cannot come next. `may_stand` and `may_come` look at one
-line in place of another, and refuse it only where it has become worse: brackets or quotes that no
-longer match, or a statement that is none any more. Neither ever proves that a text is right.
+Two scanners that know no grammar. ``LineState`` follows brackets, quotes and indentation over many
+lines, which is enough to say that a line cannot come next. ``may_stand`` and ``may_come`` look at
+one line in place of another, and refuse it only where it has become worse: brackets or quotes that
+no longer match, or a statement that is none any more. Neither ever proves that a text is right.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class LineState:
     """What is open behind a line.
 
     Attributes:
-        depth: brackets that are open.
-        quote: the triple quote that is open, or "".
-        joined: whether a backslash joins the next line.
-        indent: columns of blanks before the statement that is open or came last.
-        header: columns of blanks before a statement that needs a body now, or -1.
-        blocks: for each block that is open, its indentation and the first word of its last
+        depth: Brackets that are open.
+        quote: The triple quote that is open, or "".
+        joined: Whether a backslash joins the next line.
+        indent: Columns of blanks before the statement that is open or came last.
+        header: Columns of blanks before a statement that needs a body now, or -1.
+        blocks: For each block that is open, its indentation and the first word of its last
             statement.
     """
 
@@ -132,7 +132,7 @@ def states(lines: Iterable[str], first: LineState | None = None) -> list[LineSta
 
 def is_regular(lines: Sequence[str], found: Sequence[LineState]) -> bool:
     """Whether lines, with the states before each and behind the last, follow each other as
-    `LineState` expects it: indented by blanks only, and with nothing open behind them.
+    ``LineState`` expects it: indented by blanks only, and with nothing open behind them.
     """
     return (
         not any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
@@ -198,9 +198,9 @@ def may_stand(line: str, old: str | None, *, inside: bool) -> bool:
     """Whether a line may replace another one, or be added.
 
     Args:
-        line: the new line.
-        old: the line that it replaces, None for an added one.
-        inside: whether brackets are open that began on a line before; a part of a statement is
+        line: The new line.
+        old: The line that it replaces, None for an added one.
+        inside: Whether brackets are open that began on a line before; a part of a statement is
             judged by its brackets and quotes only.
     """
     there = (0, False) if old is None else balance(old)
@@ -220,11 +220,11 @@ def may_come(
     """Whether a line of an answer may be written, on its own and as part of its statement.
 
     Args:
-        line: the new line.
-        old: the source line that it replaces, None for a new line.
-        above: the answer's lines before it.
-        source: the lines that the answer rewrites.
-        used: how many of them the answer has passed, the replaced one included.
+        line: The new line.
+        old: The source line that it replaces, None for a new line.
+        above: The answer's lines before it.
+        source: The lines that the answer rewrites.
+        used: How many of them the answer has passed, the replaced one included.
     """
     before = source[: used - (old is not None)]
     if not may_stand(line, old, inside=inside(before)):
@@ -272,9 +272,9 @@ def fitted(line: str, above: Sequence[str], below: str | None) -> str:
     """Return a new line, further in or out where its indentation cannot be meant.
 
     Args:
-        line: a new line that may stand.
-        above: the lines of the result before it.
-        below: the next line with content of the source.
+        line: A new line that may stand.
+        above: The lines of the result before it.
+        below: The next line with content of the source.
     """
     state = states(above)[-1]
     if "\t" in line or state.inside or not line.strip():

@@ -22,7 +22,7 @@ class RepetitionWatch:
     depends on its tokens alone, however many of them came at once.
 
     Attributes:
-        found: whether the answer goes round in circles.
+        found: Whether the answer goes round in circles.
     """
 
     def __init__(self, prompt: Sequence[int]) -> None:
@@ -32,7 +32,7 @@ class RepetitionWatch:
         self._count = 0
 
     def feed(self, token: int) -> bool:
-        """Take the next token; returns `found`."""
+        """Take the next token; returns ``found``."""
         self._tail.append(token)
         self._count += 1
         if self._count % EVERY == 0 and not self.found:
@@ -49,7 +49,7 @@ class RepetitionWatch:
 
 
 def circles(tokens: Sequence[int]) -> bool:
-    """Whether tokens end with a stretch of at most `MAX_PERIOD` often enough behind each other.
+    """Whether tokens end with a stretch of at most ``MAX_PERIOD`` often enough behind each other.
 
     From the end, each length's longest border (Knuth, Morris, Pratt 1977, "Fast Pattern Matching in
     Strings") gives its shortest period.

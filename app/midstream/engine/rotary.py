@@ -34,8 +34,8 @@ class Rotation:
     """How keys are rotated.
 
     Attributes:
-        first, second: indices of the numbers of each pair, int [pairs].
-        speed: radians per position, float64 [pairs].
+        first, second: Indices of the numbers of each pair, int [pairs].
+        speed: Radians per position, float64 [pairs].
     """
 
     first: Array
@@ -43,7 +43,7 @@ class Rotation:
     speed: Array
 
     def turned(self, keys: Array, by: int) -> Array:
-        """Return keys [..., width] as they are `by` positions later (or earlier)."""
+        """Return keys [..., width] as they are ``by`` positions later (or earlier)."""
         cos, sin = (f(self.speed * by).astype(np.float32) for f in (np.cos, np.sin))
         one = keys[..., self.first].astype(np.float32)
         other = keys[..., self.second].astype(np.float32)
@@ -80,7 +80,7 @@ def read_rotation(layers: Sequence[Array]) -> Rotation | None:
     all rows have the same key before it is turned.
 
     Args:
-        layers: the keys of such a sequence from position 0 on, [heads, rows, width] per layer; 16
+        layers: The keys of such a sequence from position 0 on, [heads, rows, width] per layer; 16
             rows are enough.
 
     Returns:

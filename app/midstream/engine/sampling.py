@@ -52,7 +52,9 @@ class Sampler:
         return int(np.count_nonzero(total <= draw))
 
     def probabilities(self, logits: Array) -> Array:
-        """Return the float64 distribution [vocab] that `pick` draws from (temperature above 0)."""
+        """Return the float64 distribution [vocab] that ``pick`` draws from (temperature above
+        0).
+        """
         scaled = logits.astype(np.float64) / self._temperature
         if 0 < self._top_k < len(scaled):
             kept = np.argpartition(-scaled, self._top_k - 1)[: self._top_k]

@@ -1,11 +1,11 @@
 """How a line of Python in an edit script may continue.
 
-A small model that retypes a line drops letters and brackets: `sorted(order` for `sorted(orders`, or
-`row.get("x" for row in rows]`. Where such a slip can be seen as it is written, the
-rest of the name or the missing bracket is written first; where neither fits, the slip stays, to be
-flagged (`script_codec.ScriptChoice`). Three things are slips: a bracket that closes another one, an
-answer that ends inside brackets, and a name that nothing in the region, the request or Python
-itself explains, where it cannot be bound later in the line.
+A small model that retypes a line drops letters and brackets: ``sorted(order`` for
+``sorted(orders``, or ``row.get("x" for row in rows]``. Where such a slip can be seen as it is
+written, the rest of the name or the missing bracket is written first; where neither fits, the slip
+stays, to be flagged (``script_codec.ScriptChoice``). Three things are slips: a bracket that closes
+another one, an answer that ends inside brackets, and a name that nothing in the region, the request
+or Python itself explains, where it cannot be bound later in the line.
 
 Of right answers this forbids 2 of 1,500 of the generator, none of 1,201 of goals, and 49 of 2,351
 changes of real commits, which use names of elsewhere in their file.
@@ -64,14 +64,14 @@ class LinePrefix:
     """What the start of a line says about its next character.
 
     Attributes:
-        quoted: it ends within a string or a comment, or may hold a string of several lines.
-        comment: it ends within a comment.
-        stack: open brackets.
-        name: the identifier that it ends with.
-        before: the last character before `name` that is no space.
-        word: the last word before `name`.
-        bound: names that the line binds.
-        head: the text before `name`.
+        quoted: It ends within a string or a comment, or may hold a string of several lines.
+        comment: It ends within a comment.
+        stack: Open brackets.
+        name: The identifier that it ends with.
+        before: The last character before ``name`` that is no space.
+        word: The last word before ``name``.
+        bound: Names that the line binds.
+        head: The text before ``name``.
     """
 
     quoted: bool = False
@@ -132,15 +132,15 @@ class LineRules:
     """What lines that replace or join those of a region may hold.
 
     Attributes:
-        known: names that a line may use.
+        known: Names that a line may use.
     """
 
     def __init__(self, rows: Sequence[str], instruction: str) -> None:
         """Learn the names.
 
         Args:
-            rows: the region.
-            instruction: what is asked of it; names in it are known, plain words are not.
+            rows: The region.
+            instruction: What is asked of it; names in it are known, plain words are not.
         """
         code = (" ".join(parts) for parts in _CODE_IN_WORDS.findall(instruction))
         words = {word for word in names_in(instruction) if word.lower() not in COMMON}
@@ -154,17 +154,17 @@ class LineRules:
 
         Args:
             number: 1-based number of the row that is replaced, or behind which it is inserted.
-            inserted: which of the two.
+            inserted: Which of the two.
         """
         return (number + inserted) not in self._inner
 
     def allows(self, line: str, char: str, names: frozenset[str]) -> bool:
-        """Whether a line may go on with a character; `"\\n"` for its end.
+        """Whether a line may go on with a character; ``"\\n"`` for its end.
 
         Args:
-            line: the line so far.
-            char: what comes next.
-            names: names in lines that the script has written before.
+            line: The line so far.
+            char: What comes next.
+            names: Names in lines that the script has written before.
         """
         closes = _CLOSES.get(char)
         ends_name = bool(line) and (line[-1].isalnum() or line[-1] == "_")
@@ -182,8 +182,8 @@ class LineRules:
         """Return what mends a line that may not go on as the model wants to.
 
         Args:
-            line: the line so far.
-            names: as for `allows`.
+            line: The line so far.
+            names: As for ``allows``.
 
         Returns:
             The rest of a name of the region, if only one continues what the line ends with; the
@@ -204,9 +204,9 @@ class LineRules:
         """Whether an answer may end behind a line.
 
         Args:
-            line: the line.
-            replaces: number of the row that it replaces, 0 for none.
-            names: as for `allows`.
+            line: The line.
+            replaces: Number of the row that it replaces, 0 for none.
+            names: As for ``allows``.
         """
         if not self.allows(line, "\n", names):
             return False
@@ -241,7 +241,7 @@ def _are_targets(head: str) -> bool:
 
 
 def _binds(head: str) -> bool:
-    """Whether text ends among the targets of `for`, or the parameters of `lambda`."""
+    """Whether text ends among the targets of ``for``, or the parameters of ``lambda``."""
     words = [w for w in re.findall(r"\w+|:", head) if w in ("for", "in", "lambda", ":")]
     return bool(words) and words[-1] in ("for", "lambda")
 

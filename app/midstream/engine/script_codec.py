@@ -1,12 +1,12 @@
 """The codec of a model that reads a numbered region, then a request, and writes an edit script.
 
-The prompt is `1|first line` ... and the request in chat marks. The region comes first, so its part
-of the cache serves every request about it: it is read while the request is typed, and a redirect
-reads the new request and the script of the lines that stay. A request without words is the region
-alone.
+The prompt is ``1|first line`` ... and the request in chat marks. The region comes first, so its
+part of the cache serves every request about it: it is read while the request is typed, and a
+redirect reads the new request and the script of the lines that stay. A request without words is the
+region alone.
 
-`ScriptChoice` keeps greedy answers within the grammar of `edit_script`; `ScriptDrafter` guesses
-that a changed line begins and goes on as the old one.
+``ScriptChoice`` keeps greedy answers within the grammar of ``edit_script``; ``ScriptDrafter``
+guesses that a changed line begins and goes on as the old one.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class ScriptVocabulary:
     """A byte-level tokenizer as scripts need it.
 
     Attributes:
-        size: how many tokens it knows.
-        begin, end: the chat marks.
-        marks: the tokens of single characters that scripts are made of, by character.
+        size: How many tokens it knows.
+        begin, end: The chat marks.
+        marks: The tokens of single characters that scripts are made of, by character.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -93,9 +93,9 @@ class EncodedRegion:
     """A region in tokens.
 
     Attributes:
-        region: its lines.
-        ids: all tokens.
-        rows: for each line, its tokens behind the number.
+        region: Its lines.
+        ids: All tokens.
+        rows: For each line, its tokens behind the number.
     """
 
     def __init__(self, vocab: ScriptVocabulary, lines: tuple[str, ...]) -> None:
@@ -117,7 +117,7 @@ class EncodedRegion:
 
 
 class ScriptCodec:
-    """Encodes requests; a `prompts.RegionCodec`."""
+    """Encodes requests; a ``prompts.RegionCodec``."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._vocab = ScriptVocabulary(tokenizer)
@@ -173,7 +173,7 @@ class _Utf8:
 
 
 class ScriptDecoder:
-    """Turns the tokens of a script into the text of the region; a `plan.TextDecoder`."""
+    """Turns the tokens of a script into the text of the region; a ``plan.TextDecoder``."""
 
     def __init__(self, vocab: ScriptVocabulary, applier: ScriptApplier) -> None:
         self._end = vocab.end
@@ -198,7 +198,7 @@ class ScriptDecoder:
 
 
 class ScriptChoice:
-    """Picks the likeliest token that the grammar allows; a `plan.Choice`."""
+    """Picks the likeliest token that the grammar allows; a ``plan.Choice``."""
 
     def __init__(self, vocab: ScriptVocabulary, grammar: ScriptGrammar) -> None:
         self._vocab = vocab
@@ -240,7 +240,7 @@ class ScriptChoice:
 
 
 class ScriptDrafter:
-    """Guesses the tokens of a script; a `plan.Proposer`.
+    """Guesses the tokens of a script; a ``plan.Proposer``.
 
     Behind a line's number comes the old line, from the place up to which the new one has followed
     it. Behind a line that is put in comes another one at the same place, indented as code is. What
@@ -380,7 +380,7 @@ def _likely_row(rows: Sequence[str], asked: str) -> int | None:
 
 
 class ScriptReading:
-    """What is read off the tokens of a script to judge it; a `confidence.AnswerReading`."""
+    """What is read off the tokens of a script to judge it; a ``confidence.AnswerReading``."""
 
     def __init__(self, vocab: ScriptVocabulary) -> None:
         self._vocab = vocab
@@ -391,8 +391,8 @@ class ScriptReading:
     def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
         """Return features of the tokens' log-probabilities, which are at least one.
 
-        `opening`: of the first token; `mean` of all; `least`: the lowest; `places`: the sum over
-        line numbers and actions; `text`: the sum over what is written.
+        ``opening``: of the first token; ``mean`` of all; ``least``: the lowest; ``places``: the sum
+        over line numbers and actions; ``text``: the sum over what is written.
         """
         numbers = np.zeros(len(tokens), bool)
         behind = True

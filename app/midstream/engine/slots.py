@@ -1,10 +1,10 @@
 """Slots of the edit codec: which pieces of an instruction and of a region become single tokens, and
 which text they mean.
 
-Three kinds (see `codec`): `<iN>` identifiers and numbers that the instruction names, `<qN>` code
-and phrases that it quotes, `<vN>` anything else in the region that would need several tokens:
-identifiers, numbers, comments, lines of docstrings, pieces of strings. This module only finds them;
-the codec turns them into token ids.
+Three kinds (see ``codec``): ``<iN>`` identifiers and numbers that the instruction names, ``<qN>``
+code and phrases that it quotes, ``<vN>`` anything else in the region that would need several
+tokens: identifiers, numbers, comments, lines of docstrings, pieces of strings. This module only
+finds them; the codec turns them into token ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random import Random
 from midstream.engine.instruction_words import COMMON
 
 SlotPiece = tuple[str, str]
-"""`(text, slot)`: a slot name such as "<v3>", or "" where the text is written out."""
+"""``(text, slot)``: a slot name such as "<v3>", or "" where the text is written out."""
 
 _ATOM = r"(?:[^\W\d]\w*|\d(?:[\w.]*\w)?)"
 _KEYWORDS = frozenset({*keyword.kwlist, "self", "cls"})
@@ -52,7 +52,7 @@ _AFTER_TO_WORDS = (
 _AFTER_TO = frozenset(_AFTER_TO_WORDS.split())
 """Words after "to" that are verbs rather than new names."""
 RESERVED = 3
-"""`<iN>` slots that a long instruction leaves free for names of the region or of a redirect."""
+"""``<iN>`` slots that a long instruction leaves free for names of the region or of a redirect."""
 
 _NAME_BEFORE = frozenset(_NAME_BEFORE_WORDS.split())
 
@@ -97,16 +97,16 @@ class SlotTable:
     """The slots of one request.
 
     Attributes:
-        names: how many `<iN>` there are.
-        phrases: how many `<qN>` there are.
-        values: how many `<vN>` there are.
-        is_single: tells whether a text is one token anyway (then it gets no `<vN>`).
-        shuffle: in training, a source of randomness for slot numbers.
-        region: the region's text, once an instruction is read.
-        atoms: the names and numbers in it.
-        slot_of: the slots given so far, by what they stand for.
-        asked_for: slots of the region that a later instruction names.
-        said: the words and numbers of the instructions.
+        names: How many ``<iN>`` there are.
+        phrases: How many ``<qN>`` there are.
+        values: How many ``<vN>`` there are.
+        is_single: Tells whether a text is one token anyway (then it gets no ``<vN>``).
+        shuffle: In training, a source of randomness for slot numbers.
+        region: The region's text, once an instruction is read.
+        atoms: The names and numbers in it.
+        slot_of: The slots given so far, by what they stand for.
+        asked_for: Slots of the region that a later instruction names.
+        said: The words and numbers of the instructions.
     """
 
     names: int
@@ -188,7 +188,7 @@ class SlotTable:
         return slot
 
     def add_region(self, lines: Sequence[str]) -> None:
-        """Give `<vN>` slots to the region's long pieces, by first appearance."""
+        """Give ``<vN>`` slots to the region's long pieces, by first appearance."""
         text = "\n".join(lines)
         opaque = set(self._opaque_pieces(text))
         for piece in _compile([*self.slot_of, *opaque]).finditer(text):
@@ -263,7 +263,7 @@ def code_pieces(body: str, table: SlotTable) -> Iterator[SlotPiece]:
 
 
 def instruction_pieces(instruction: str, region: str, table: SlotTable) -> list[SlotPiece]:
-    """Cut an instruction into words and slots, registering its `<iN>` and `<qN>` in the table.
+    """Cut an instruction into words and slots, registering its ``<iN>`` and ``<qN>`` in the table.
 
     White space between words is not kept and plain words are lowered; slots stand for exact text. A
     plain word that is taken for a name (the region has it, it stands where names stand, or it is

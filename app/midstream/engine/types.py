@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation: `role` is "user", "assistant" or "system"."""
+    """One turn of a conversation: ``role`` is "user", "assistant" or "system"."""
 
     role: str
     text: str
@@ -28,20 +28,20 @@ class GenerateRequest:
     """A request to a model.
 
     Attributes:
-        messages: the conversation, oldest first.
-        instructions: a system text in front of it ("" for none).
-        max_output_tokens: model tokens to generate at most; None for as many as the context holds.
+        messages: The conversation, oldest first.
+        instructions: A system text in front of it ("" for none).
+        max_output_tokens: Model tokens to generate at most; None for as many as the context holds.
         temperature: 0 is greedy.
-        top_p: nucleus sampling; 1 keeps everything.
-        top_k: sample among the k likeliest tokens only; 0 keeps everything.
-        min_p: drop tokens less likely than this share of the likeliest one; 0 keeps everything.
-        seed: makes sampling repeatable; None draws a fresh one.
-        stop: texts that end the answer where they would begin; none of them may be empty.
+        top_p: Nucleus sampling; 1 keeps everything.
+        top_k: Sample among the k likeliest tokens only; 0 keeps everything.
+        min_p: Drop tokens less likely than this share of the likeliest one; 0 keeps everything.
+        seed: Makes sampling repeatable; None draws a fresh one.
+        stop: Texts that end the answer where they would begin; none of them may be empty.
         generate: False only reads the prompt into the cache.
-        prose: the answer is words for a person, which may follow from rows that were read behind
-            turns since dropped (`prefix_cache`); where it is False, as for edits, the text never
+        prose: The answer is words for a person, which may follow from rows that were read behind
+            turns since dropped (``prefix_cache``); where it is False, as for edits, the text never
             depends on what was cached.
-        correction: what the last message asks for, where the guard wrote it.
+        correction: What the last message asks for, where the guard wrote it.
     """
 
     messages: tuple[Message, ...]
@@ -60,7 +60,9 @@ class GenerateRequest:
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of generated text; `tokens` model tokens were spent on it (`text` may be empty)."""
+    """A piece of generated text; ``tokens`` model tokens were spent on it (``text`` may be
+    empty).
+    """
 
     text: str
     tokens: int
@@ -71,28 +73,28 @@ class Usage:
     """The cost of a generation so far.
 
     Attributes:
-        input_tokens: tokens of the prompt.
-        cached_tokens: those of them that were in the cache already.
-        output_tokens: generated tokens, the stop token included.
-        forwards: forward passes that produced output tokens (prefill not counted).
-        drafted_tokens: tokens proposed from the source text.
-        accepted_tokens: proposed tokens that the model would have written itself.
-        prefill_s: seconds until the prompt was read.
-        decode_s: seconds spent generating.
-        wafer_s: simulated seconds of the whole on a wafer; None where nothing is simulated.
-        due_s: simulated seconds until the text so far is out on a machine whose speed is imitated;
+        input_tokens: Tokens of the prompt.
+        cached_tokens: Those of them that were in the cache already.
+        output_tokens: Generated tokens, the stop token included.
+        forwards: Forward passes that produced output tokens (prefill not counted).
+        drafted_tokens: Tokens proposed from the source text.
+        accepted_tokens: Proposed tokens that the model would have written itself.
+        prefill_s: Seconds until the prompt was read.
+        decode_s: Seconds spent generating.
+        wafer_s: Simulated seconds of the whole on a wafer; None where nothing is simulated.
+        due_s: Simulated seconds until the text so far is out on a machine whose speed is imitated;
             None without pacing.
-        passed_s: measured seconds until it was passed on; later than `due_s` where this machine is
-            the slower one.
-        confidence: calibrated probability that the complete answer is right; None before its end,
+        passed_s: Measured seconds until it was passed on; later than ``due_s`` where this machine
+            is the slower one.
+        confidence: Calibrated probability that the complete answer is right; None before its end,
             and for models that are not calibrated.
-        gave_up: whether a calibrated model has said that it cannot do what was asked.
-        threshold: an answer of lower confidence is flagged; None where the model's facts say it.
-        answered_by: name of the model whose text it is, where several stand behind one name; ""
+        gave_up: Whether a calibrated model has said that it cannot do what was asked.
+        threshold: An answer of lower confidence is flagged; None where the model's facts say it.
+        answered_by: Name of the model whose text it is, where several stand behind one name; ""
             before that is decided.
-        waits_for: name of a model that is still being loaded and has to answer; "" for none.
-        trouble: why a model that was to answer cannot, where another one answered; "" for none.
-        hidden_s: seconds spent on answers of which nothing was shown.
+        waits_for: Name of a model that is still being loaded and has to answer; "" for none.
+        trouble: Why a model that was to answer cannot, where another one answered; "" for none.
+        hidden_s: Seconds spent on answers of which nothing was shown.
     """
 
     input_tokens: int = 0
@@ -133,7 +135,7 @@ _TAKEN = (
     "confidence",
     "gave_up",
 )
-"""Fields of `Usage` that a model fills in; others are about how its answer is passed on."""
+"""Fields of ``Usage`` that a model fills in; others are about how its answer is passed on."""
 
 
 class FinishReason(StrEnum):
@@ -184,7 +186,7 @@ class TextModel(Protocol):
         """Check and encode a request; the work happens while the generation is iterated.
 
         Raises:
-            UserError: the request does not fit this model; the sentence says how.
+            UserError: The request does not fit this model; the sentence says how.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The vocabulary of the edit codec: its special tokens, and text to tokens and back.
 
-`tokenizer.json` is an ordinary byte-level BPE with the special tokens of `codec` in front.
+``tokenizer.json`` is an ordinary byte-level BPE with the special tokens of ``codec`` in front.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CodecLimits:
 
 
 def special_tokens(limits: CodecLimits) -> list[str]:
-    """The special tokens in id order; `<pad>` is 0."""
+    """The special tokens in id order; ``<pad>`` is 0."""
     return [
         *(
             "<pad>",
@@ -60,7 +60,7 @@ def special_tokens(limits: CodecLimits) -> list[str]:
 
 
 class Vocabulary:
-    """A tokenizer whose special tokens are those of `special_tokens(limits)`.
+    """A tokenizer whose special tokens are those of ``special_tokens(limits)``.
 
     Attributes:
         limits: Sizes that the special tokens fix.
@@ -97,7 +97,9 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path) -> Vocabulary:
-        """Read `tokenizer.json` and the `[codec]` table of `midstream.toml` from a model folder."""
+        """Read ``tokenizer.json`` and the ``[codec]`` table of ``midstream.toml`` from a model
+        folder.
+        """
         from tokenizers import Tokenizer
 
         card: dict[str, Any] = tomllib.loads((folder / "midstream.toml").read_text("utf-8"))

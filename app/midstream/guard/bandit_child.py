@@ -1,4 +1,4 @@
-"""The child process of `second_opinion`: reads Python texts, writes what bandit finds in them.
+"""The child process of ``second_opinion``: reads Python texts, writes what bandit finds in them.
 
 One line of JSON each way per text.  A process of its own, because bandit takes a second to import
 and some twenty milliseconds a file, which must not delay a stream.

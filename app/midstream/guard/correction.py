@@ -1,6 +1,6 @@
 """The correction that a model receives when the guard stops it, worded once for all parts.
 
-The session builds a `Correction` from a finding, the request carries it to the engine, and the
+The session builds a ``Correction`` from a finding, the request carries it to the engine, and the
 training recipe makes its examples with it.  Nothing parses the wording back.
 """
 

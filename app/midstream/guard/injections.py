@@ -1,8 +1,8 @@
 """String-built SQL in Python: queries with holes, where they are built or run.
 
-Walks each function once, in the order of its statements, with what `flow` knows about its names.  A
-query with a hole in the place of a value is reported where it is built, any other only where it is
-passed to a database.
+Walks each function once, in the order of its statements, with what ``flow`` knows about its names.
+A query with a hole in the place of a value is reported where it is built, any other only where it
+is passed to a database.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Making an excerpt of Python readable: it parses, and its names mean what they mean in the file.
 
-`mend` takes a function cut from its file, Python 2, or a broken line.
+``mend`` takes a function cut from its file, Python 2, or a broken line.
 The result has as many lines as the text, so that places correspond.  Statements that cannot be read
 are removed one by one; the rest can still be scanned.
 """

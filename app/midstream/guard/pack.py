@@ -1,7 +1,7 @@
 """Our own rules for JavaScript, TypeScript, Go and shell.
 
 Patterns on single lines report what one line shows beyond doubt: a shell or an evaluator given
-something that is no literal, a certificate check switched off.  `scripts` finds SQL that is built
+something that is no literal, a certificate check switched off.  ``scripts`` finds SQL that is built
 over several lines.
 """
 

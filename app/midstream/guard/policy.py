@@ -2,7 +2,7 @@
 
 A linter's security rules are written for reviews; most would stop a stream far too often.  Here a
 rule halts only where the text itself shows the danger: a query built from parts that are not
-constants, a shell or `eval` given something that is no literal, a check switched off.
+constants, a shell or ``eval`` given something that is no literal, a check switched off.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FIELDS: Final = frozenset(
     {"args", "form", "headers", "body", "params", "values", "files", "content", "data", "json"}
     | {"text", "read", "readline", "get", "recv_bytes", "value"}
 )
-"""Attributes that hold such data, but only of one of `_CARRIERS`."""
+"""Attributes that hold such data, but only of one of ``_CARRIERS``."""
 _CARRIERS: Final = re.compile(
     r"^(?:self\.)?(?:req|resp|response|res|http_?\w*|sock|socket|conn|client|event|msg|message)$"
 )
@@ -160,7 +160,7 @@ def _fixed(node: ast.AST, tree: ast.Module | None) -> bool:
 
 
 def _evaluates(node: ast.AST, tree: ast.Module | None) -> bool:
-    """Whether `eval` or `exec` gets something unknown in the caller's own namespace.
+    """Whether ``eval`` or ``exec`` gets something unknown in the caller's own namespace.
 
     With a namespace of its own it is mostly a template engine or a test tool; then only data that
     visibly comes from outside halts.
@@ -208,8 +208,8 @@ def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bo
 
 
 _ALWAYS: Final = frozenset({"S501", "S506", "S610"})
-"""Rules that always halt: certificate checks off, `yaml.load` with an unsafe loader, pieces
-of SQL in Django's `extra` that are no literals."""
+"""Rules that always halt: certificate checks off, ``yaml.load`` with an unsafe loader, pieces
+of SQL in Django's ``extra`` that are no literals."""
 
 _TESTS: Final[Mapping[str, Callable[[ast.AST, ast.Module | None], bool]]] = {
     "S602": _shell,

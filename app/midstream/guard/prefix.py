@@ -1,10 +1,10 @@
 """Making the first lines of a Python file parse: close what is open, or say that one must wait.
 
-A stream is cut after every finished line, mostly in the middle of a block.  `PrefixLexer` follows
+A stream is cut after every finished line, mostly in the middle of a block.  ``PrefixLexer`` follows
 the text line by line and knows whether a statement is still open (inside brackets, a string, or
-after a backslash).  If none is, `closing()` gives the few lines that turn the prefix into a module:
-``pass`` after a header, a stub after a decorator, ``finally: pass`` for every open ``try`` (not
-``except``, which a linter would report).
+after a backslash).  If none is, ``closing()`` gives the few lines that turn the prefix into a
+module: ``pass`` after a header, a stub after a decorator, ``finally: pass`` for every open ``try``
+(not ``except``, which a linter would report).
 
 It is a lexer, not a checker: for text that is not Python its answers are undefined but harmless.
 """
@@ -106,7 +106,7 @@ class PrefixLexer:
             self._end_statement()
 
     def closing(self) -> list[str]:
-        """Return the lines that complete the text so far; only meaningful while not `open`."""
+        """Return the lines that complete the text so far; only meaningful while not ``open``."""
         lines: list[str] = []
         blocks = list(self._blocks)
         if self._decorator is not None:

@@ -3,7 +3,7 @@
 A query that a program builds is a sequence of known text and holes for what only the running
 program knows.  A hole in the place of a value is an injection in any case; a table or column cannot
 be a query parameter, so there it depends on how the query is run.  This module knows no programming
-language: `flow` and `scripts` produce the pieces.
+language: ``flow`` and ``scripts`` produce the pieces.
 """
 
 from __future__ import annotations

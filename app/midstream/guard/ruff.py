@@ -90,7 +90,7 @@ class RuffServer:
         """Ruff's security findings on a Python text.
 
         Raises:
-            RuffUnavailableError: ruff is missing, or neither its server nor its command works.
+            RuffUnavailableError: Ruff is missing, or neither its server nor its command works.
         """
         async with self._lock:
             loop = asyncio.get_running_loop()

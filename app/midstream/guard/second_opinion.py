@@ -1,7 +1,7 @@
 """bandit as a second opinion on a model's code, if bandit is installed.
 
 It is asked when a hunk has settled, and only marks: what must stop a model has been seen by then.
-bandit runs in a child process (`bandit_child`) that is started on first use; it is no dependency.
+bandit runs in a child process (``bandit_child``) that is started on first use; it is no dependency.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The guard on a streaming region: the cost of a finished line does not grow with the file.
 
-A `StreamScan` follows one rewrite of one region.  Each finished line is scanned once; Python goes
+A ``StreamScan`` follows one rewrite of one region.  Each finished line is scanned once; Python goes
 to ruff statement by statement, with its enclosing headers and the names that the file has bound.
 Findings that the region had before are not reported.
 """
@@ -152,7 +152,7 @@ class StreamScan:
         return found
 
     def _follow(self, lines: Sequence[str], count: int) -> None:
-        """Feed the new lines to the lexer; `_cut` is the end of the last finished statement."""
+        """Feed the new lines to the lexer; ``_cut`` is the end of the last finished statement."""
         lexer = self._lexer
         for number in range(self.seen, count):
             line = lines[number]

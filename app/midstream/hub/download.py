@@ -81,8 +81,8 @@ def download(offer: Offer, folder: Path, name: str, progress: Progress) -> None:
 
     Args:
         offer: What to download.
-        folder: Where to; see `folder_of`.
-        name: The model's name, for `partials`.
+        folder: Where to; see ``folder_of``.
+        name: The model's name, for ``partials``.
         progress: Told what has come.
 
     Raises:

@@ -51,7 +51,7 @@ class HubFile:
         source: Its path in the repository.
         path: Its path in the model folder.
         size: Bytes.
-        sha256: Its checksum, in hex; `""` for small files, which have another one.
+        sha256: Its checksum, in hex; ``""`` for small files, which have another one.
         blob: SHA-1 of the file as a git object, in hex; what small files are checked by.
     """
 
@@ -277,7 +277,7 @@ def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterabl
 
 
 def _is_part(name: str, graph: PurePosixPath) -> bool:
-    """Whether a file is a graph or its external data (see `engine.folder.graph_files`)."""
+    """Whether a file is a graph or its external data (see ``engine.folder.graph_files``)."""
     return name == graph.name or bool(
         re.match(rf"({re.escape(graph.name)}.data|{re.escape(graph.stem)}\.data)", name)
     )

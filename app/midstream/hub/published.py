@@ -23,7 +23,7 @@ class PublishedModel:
         name: What it is called here, and the folder's name.
         title: What it is good for.
         repository: Where it is, ``OWNER/NAME``.
-        variant: The graph or folder there that suits a CPU; see `offer.look_up`.
+        variant: The graph or folder there that suits a CPU; see ``offer.look_up``.
         license: The licence that its authors state.
         languages: What it was made for.
         parameters: In thousands of millions.

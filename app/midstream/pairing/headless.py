@@ -108,7 +108,7 @@ class Sink(Protocol):
         ...
 
     def waiting(self, sentence: str) -> None:
-        """Nothing has come for a while (may be told before `started`)."""
+        """Nothing has come for a while (may be told before ``started``)."""
         ...
 
     def disclosed(self, sentence: str) -> None:

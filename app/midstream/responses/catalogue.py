@@ -116,7 +116,7 @@ def check_key(endpoint: Endpoint) -> tuple[ListedModel, ...]:
 
 
 def read_list(value: object) -> tuple[ListedModel, ...] | None:
-    """The text models in an answer, by name; `None` if it is no list of models."""
+    """The text models in an answer, by name; ``None`` if it is no list of models."""
     entries: object = value
     if isinstance(value, dict):
         table = cast("dict[str, object]", value)

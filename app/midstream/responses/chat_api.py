@@ -1,7 +1,7 @@
 """Chat Completions: the API that nearly every engine and company has.
 
-Field names are those of OpenAI's reference; where others differ, `ChatQuirks` says so. Reasoning is
-read from every place where it has been seen, and is no part of the answer.
+Field names are those of OpenAI's reference; where others differ, ``ChatQuirks`` says so. Reasoning
+is read from every place where it has been seen, and is no part of the answer.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _usage(value: object) -> WireUsage | None:
 
 
 def _times(value: object) -> dict[str, str]:
-    """Times as metadata of a response, in the words of `midstream.responses.model_info`."""
+    """Times as metadata of a response, in the words of ``midstream.responses.model_info``."""
     try:
         times = msgspec.convert(value, _Times)
     except msgspec.ValidationError:

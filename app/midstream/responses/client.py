@@ -62,7 +62,7 @@ class _Chain:
 
 
 class Client:
-    """Talks to one endpoint, from one event loop; `create` may be called before `connect`."""
+    """Talks to one endpoint, from one event loop; ``create`` may be called before ``connect``."""
 
     def __init__(self, endpoint: Endpoint, *, open_timeout: float = 10.0) -> None:
         self.endpoint = endpoint
@@ -154,7 +154,7 @@ class Client:
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_ahead` may be called now."""
+        """Whether ``read_ahead`` may be called now."""
         return self._dialect.midstream and self.connected and not self._http_only
 
     async def read_ahead(self, *, messages: Sequence[Entry], instructions: str = "") -> Stream:
@@ -162,10 +162,10 @@ class Client:
 
         Nothing is generated, requests go first, and a running response continues. What the server
         was reading ahead before is given up. Only Midstream's own server does this, over an open
-        connection (`reads_ahead`).
+        connection (``reads_ahead``).
 
         Args:
-            messages: As in `create`; the last is what is being typed.
+            messages: As in ``create``; the last is what is being typed.
             instructions: System text.
 
         Returns:
@@ -214,7 +214,8 @@ class Client:
             max_output_tokens: Limit of the output.
             metadata: Up to 16 strings that come back in the response.
             effort: Reasoning effort, "none" to "max"; what it means is up to the model.
-            tools: Tools in the API's form; the input of a custom tool arrives as `Delta` like text.
+            tools: Tools in the API's form; the input of a custom tool arrives as ``Delta`` like
+                text.
             tool_choice: Which tool must be called, in the API's form.
             temperature: 0 is greedy; None leaves it to the server.
             seed: Makes sampling repeatable; only Midstream's own server takes one.
@@ -223,7 +224,7 @@ class Client:
             silent: Tools of which the same holds for their calls alone.
 
         Returns:
-            The stream; it yields `Started` first, or `Failed`.
+            The stream; it yields ``Started`` first, or ``Failed``.
 
         Raises:
             UnavailableError: No connection could be made.
@@ -265,7 +266,7 @@ class Client:
         return frame | {"instructions": instructions} if instructions else frame
 
     async def stop(self, stream: Stream, *, keep: bool) -> None:
-        """Make the server end a response (see `Stream.interrupt`, which callers use)."""
+        """Make the server end a response (see ``Stream.interrupt``, which callers use)."""
         turn = self._lane.find(stream)
         if turn is None:
             return
@@ -276,7 +277,7 @@ class Client:
             self._arm(turn, self._dialect.patience_seconds)
 
     async def steer(self, stream: Stream, text: str) -> Stream:
-        """Queue an instruction for a running response (see `Stream.steer`).
+        """Queue an instruction for a running response (see ``Stream.steer``).
 
         Raises:
             UnavailableError: The response is over or the connection is gone.
@@ -328,7 +329,7 @@ class Client:
             self._part(link)
 
     def _part(self, link: Link) -> None:
-        """Close a connection in the background; `close` waits for it."""
+        """Close a connection in the background; ``close`` waits for it."""
         task = asyncio.create_task(link.close())
         self._partings.add(task)
         task.add_done_callback(self._partings.discard)

@@ -1,7 +1,7 @@
-"""Connections to a server: the interface that the client needs (`Link`), and the WebSocket.
+"""Connections to a server: the interface that the client needs (``Link``), and the WebSocket.
 
-Nothing is retried here and no response is known here; `midstream.responses.client` does both.
-`midstream.responses.http_link` is the other kind of link.
+Nothing is retried here and no response is known here; ``midstream.responses.client`` does both.
+``midstream.responses.http_link`` is the other kind of link.
 """
 
 from __future__ import annotations

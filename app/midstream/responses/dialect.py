@@ -1,7 +1,7 @@
 """The kinds of endpoints, with one record for everything in which they differ.
 
-Only what is documented or was observed. Adding a kind means a name in `EndpointKind` and a record
-in `DIALECTS`; settings, pages, `doctor` and the client read the record.
+Only what is documented or was observed. Adding a kind means a name in ``EndpointKind`` and a record
+in ``DIALECTS``; settings, pages, ``doctor`` and the client read the record.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WireApi = Literal["responses", "chat", "messages"]
 StopRung = Literal["interrupt", "probe", "drop"]
 """How a response is stopped.
 
-"interrupt": `response.interrupt` is known to work. "probe": try it once, and drop the connection
+"interrupt": ``response.interrupt`` is known to work. "probe": try it once, and drop the connection
 if it is refused or not answered. "drop": close the connection, which stops the response on every
 server.
 """
 
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Values of `reasoning.effort`, least first; which of them a model takes is up to the model."""
+"""Values of ``reasoning.effort``, least first; which of them a model takes is up to the model."""
 
 
 ANTHROPIC_VERSION: Final = "2023-06-01"
@@ -76,7 +76,7 @@ class Dialect:
         midstream: It is a Midstream server: it takes a seed and corrections, keeps partial text,
             reads ahead, and leaves effort to the session.
         patch_tool: It streams the input of custom tools with a grammar.
-        lists_models: `GET /models/NAME` is worth asking: it may be a Midstream server.
+        lists_models: ``GET /models/NAME`` is worth asking: it may be a Midstream server.
         wafers: It runs on wafers, so that its rate can be held against the simulated one.
         hosted: A company's service: it needs a model name, and its key needs an encrypted way.
         domains: Hosts that are of this kind; one that begins with a dot covers subdomains.

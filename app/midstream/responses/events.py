@@ -1,9 +1,9 @@
 """Events of a response stream, and how they are parsed from the server's frames.
 
-Two layers: `ServerEvent` is the one loose structure every frame of the wire decodes into (only the
-fields the client uses, unknown types and fields ignored); `Started`, `Progress`, `Delta`,
-`Unheard`, `Reasoned`, `Finished` and `Failed` are what a `midstream.responses.client.Stream`
-yields.
+Two layers: ``ServerEvent`` is the one loose structure every frame of the wire decodes into (only
+the fields the client uses, unknown types and fields ignored); ``Started``, ``Progress``, ``Delta``,
+``Unheard``, ``Reasoned``, ``Finished`` and ``Failed`` are what a
+``midstream.responses.client.Stream`` yields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Started:
 
     Attributes:
         id: Response id, usable as ``previous_response_id`` later.
-        metadata: Strings of the server; see `midstream.responses.model_info`.
+        metadata: Strings of the server; see ``midstream.responses.model_info``.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Delta:
 
     Attributes:
         text: Never empty. Frames that arrived between two reads are joined.
-        tokens: Model tokens of `text`; 0 if unknown (only Midstream's own server counts them).
+        tokens: Model tokens of ``text``; 0 if unknown (only Midstream's own server counts them).
     """
 
     text: str
@@ -118,11 +118,11 @@ class Finished:
         reason: None when completed, else "interrupted", "max_output_tokens", "repetition",
             "steered", …
         usage: Counted tokens; all zero if the server sent none.
-        text: All text that was delivered as `Delta`, joined.
+        text: All text that was delivered as ``Delta``, joined.
         kept: The text that the server keeps as this response's output, which a continuation by
-            `previous_response_id` builds on; "" after an interrupt that discards.
+            ``previous_response_id`` builds on; "" after an interrupt that discards.
         metadata: Metadata of the final response.
-        output: The same as `kept`, as conversation entries: messages and tool calls.
+        output: The same as ``kept``, as conversation entries: messages and tool calls.
     """
 
     status: str
@@ -153,7 +153,7 @@ class Failed:
     """The response could not be made or was lost; the text delivered so far stays valid.
 
     Attributes:
-        code: An `ErrorCode`, or another one of the server's.
+        code: An ``ErrorCode``, or another one of the server's.
         message: One sentence for a person.
     """
 

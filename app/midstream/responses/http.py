@@ -54,14 +54,14 @@ class CutOffError(OSError):
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> bytes:
-    """GET `path` below an endpoint's address (blocking).
+    """GET ``path`` below an endpoint's address (blocking).
 
     Redirects are not followed: the key is for this endpoint alone.
 
     Raises:
         RefusedError: The status is not 200.
-        OSError: There is no answer, or it takes longer than `seconds`.
-        OverflowError: It is longer than `most_bytes`.
+        OSError: There is no answer, or it takes longer than ``seconds``.
+        OverflowError: It is longer than ``most_bytes``.
     """
     until = time.monotonic() + seconds
     body = bytearray()
@@ -94,7 +94,7 @@ class Poster:
     async def post(
         self, path: str, body: bytes, headers: Mapping[str, str]
     ) -> AsyncGenerator[bytes]:
-        """POST a body to `path` below the endpoint's address, and yield the answer's body as it
+        """POST a body to ``path`` below the endpoint's address, and yield the answer's body as it
         comes; leaving early hangs up.
 
         Raises:

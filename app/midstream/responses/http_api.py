@@ -1,6 +1,6 @@
 """What all HTTP APIs share: how a request is built, and how its answer is read.
 
-The client asks in the terms of the Responses API and acts on its events. An `HttpApi` translates
+The client asks in the terms of the Responses API and acts on its events. An ``HttpApi`` translates
 both ways, so that stopping, redirecting and counting are the same with each of them.
 """
 
@@ -47,7 +47,7 @@ class HttpApi:
     Attributes:
         title: What a person calls it.
         path: Where it is, below an endpoint's address.
-        body: Translates a `response.create`.
+        body: Translates a ``response.create``.
         reader: Makes the reader of one answer.
         headers: Its own headers.
     """

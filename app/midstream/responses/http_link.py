@@ -137,7 +137,7 @@ class HttpLink:
         return time.monotonic() - self._opened
 
     async def send(self, frame: dict[str, Any]) -> None:
-        """Queue a `response.create`; other events do not exist in HTTP and are ignored."""
+        """Queue a ``response.create``; other events do not exist in HTTP and are ignored."""
         if frame["type"] != "response.create":
             return
         self._waiting.append(frame)

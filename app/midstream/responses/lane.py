@@ -47,7 +47,7 @@ class PendingResponse:
         stream: What the consumer reads.
         frame: The client event that was sent.
         messages: The whole conversation that it stands for; None when only the server knows it.
-        full_frame: The same request without reference to an earlier response, if `frame` has one
+        full_frame: The same request without reference to an earlier response, if ``frame`` has one
             that the client put there.
         stop: Interrupt mode, as soon as the consumer stopped the stream.
         items: Ids of the response's items, with the names of the tools that they call.

@@ -1,8 +1,8 @@
 """A server's description of its model, parsed once where the metadata arrives.
 
-On the wire these are strings: `/v1/models` of a Midstream server has them as `metadata`, and the
-`metadata` of its responses has them again as `midstream.<name>`. Other servers say none of this;
-there the profile supplies what is configured.
+On the wire these are strings: ``/v1/models`` of a Midstream server has them as ``metadata``, and
+the ``metadata`` of its responses has them again as ``midstream.<name>``. Other servers say none of
+this; there the profile supplies what is configured.
 """
 
 from __future__ import annotations

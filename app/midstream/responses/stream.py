@@ -1,8 +1,8 @@
 """One response as its reader sees it: an asynchronous iterator that can be stopped at once.
 
-The connection's reader task pushes into a `Stream` and never waits for it; the consumer pulls.
-Text that arrived between two pulls is one `Delta`, so a slow consumer costs memory only for the
-text itself. Knows nothing of sockets: what a stop sends is the business of the `Control` it was
+The connection's reader task pushes into a ``Stream`` and never waits for it; the consumer pulls.
+Text that arrived between two pulls is one ``Delta``, so a slow consumer costs memory only for the
+text itself. Knows nothing of sockets: what a stop sends is the business of the ``Control`` it was
 made with.
 """
 
@@ -35,11 +35,11 @@ class Control(Protocol):
 
 
 class Stream:
-    """The events of one response: one `Started`, any number of `Progress`, `Delta`, `Unheard` and
-    `Reasoned`, one `Finished` or `Failed`.
+    """The events of one response: one ``Started``, any number of ``Progress``, ``Delta``,
+    ``Unheard`` and ``Reasoned``, one ``Finished`` or ``Failed``.
 
     Attributes:
-        id: Response id once `Started` was received from the server, else "".
+        id: Response id once ``Started`` was received from the server, else "".
         queue_ahead: Responses that the server serves before this one; 0 once it is being served.
         reasons: Whether the model has begun to reason.
         prose: Whether only text of messages is delivered; calls of tools come with the end.
@@ -144,8 +144,8 @@ class Stream:
     async def interrupt(self, *, keep: bool = False) -> None:
         """Stop this response here and now.
 
-        From this call on no `Delta` is delivered, not even one that had already arrived. Then the
-        server is told, and `Finished` with status "incomplete" and reason "interrupted" follows
+        From this call on no ``Delta`` is delivered, not even one that had already arrived. Then the
+        server is told, and ``Finished`` with status "incomplete" and reason "interrupted" follows
         when it has stopped (or could not be reached). Calling it again, or after the end, does
         nothing.
 

@@ -1,7 +1,7 @@
 """Custom tools where an API has functions only: functions with one string.
 
 A custom tool's input is free text. As a function it takes an object with that text, whose JSON
-arrives in pieces; `ArgumentReader` gives the text out as it comes.
+arrives in pieces; ``ArgumentReader`` gives the text out as it comes.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class AccessControl:
 
 
 def _is_address(host: str) -> bool:
-    """Whether a `Host` is not a name that DNS could point at this machine."""
+    """Whether a ``Host`` is not a name that DNS could point at this machine."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or bool(ipaddress.ip_address(name))

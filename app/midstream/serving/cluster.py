@@ -93,7 +93,7 @@ class Shared(ResponseShelf):
 
 
 class SharedByRay:
-    """That actor as a replica sees it: a `Shelf` and `Replicas`."""
+    """That actor as a replica sees it: a ``Shelf`` and ``Replicas``."""
 
     def __init__(self, name: str) -> None:
         """Find the actor.

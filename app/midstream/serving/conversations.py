@@ -41,7 +41,7 @@ class StoredConversation:
 
 
 class Kept(Protocol):
-    """An entry of a `ResponseCache`."""
+    """An entry of a ``ResponseCache``."""
 
     @property
     def response_id(self) -> str:

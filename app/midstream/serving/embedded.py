@@ -62,7 +62,7 @@ class EmbeddedServer:
 
     @property
     def process(self) -> Process | None:
-        """The child; None before `start` and after `close`."""
+        """The child; None before ``start`` and after ``close``."""
         return self._process
 
     @property

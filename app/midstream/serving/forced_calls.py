@@ -47,7 +47,7 @@ class ForcedCall:
         name: The tool.
         custom: Whether it is a custom tool, else a function.
         read: Makes the input of the model's whole text; None where the text is the input as it
-            comes. Raises `UserError` if it cannot.
+            comes. Raises ``UserError`` if it cannot.
     """
 
     name: str

@@ -6,13 +6,13 @@ response; there is no connection that it could belong to. When the peer leaves, 
 GET /v1/telemetry is what the server is doing, as server-sent events, for screens that show it:
 beside the Responses wire, never on it. Every event is one JSON object:
 
-- `running`: the turns that run or wait, and `ended`: the ones that ended last. Each has `turn` (the
-  first 16 hexadecimal digits of the SHA-256 of its response id: those who know the id find the
-  turn, others do not learn the id), `model`, `status`, `queue_ahead`, `queue_ms`, `prefill_ms`,
-  `decode_ms`, `forwards`, `drafted_tokens`, `accepted_tokens`, `input_tokens`, `cached_tokens`,
-  `output_tokens` and `tokens_per_second`. The names are those of the response's `metadata` and
-  `usage`.
-- `connections`, `generations` and `memory_bytes` (resident) of the server.
+- ``running``: the turns that run or wait, and ``ended``: the ones that ended last. Each has
+  ``turn`` (the first 16 hexadecimal digits of the SHA-256 of its response id: those who know the id
+  find the turn, others do not learn the id), ``model``, ``status``, ``queue_ahead``, ``queue_ms``,
+  ``prefill_ms``, ``decode_ms``, ``forwards``, ``drafted_tokens``, ``accepted_tokens``,
+  ``input_tokens``, ``cached_tokens``, ``output_tokens`` and ``tokens_per_second``. The names are
+  those of the response's ``metadata`` and ``usage``.
+- ``connections``, ``generations`` and ``memory_bytes`` (resident) of the server.
 """
 
 from __future__ import annotations

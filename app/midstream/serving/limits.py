@@ -18,7 +18,7 @@ class Limits:
         waiting_total: Generations that wait or run, of all connections together.
         waiting_creates: Requests that one connection may have waiting or running.
         waiting_bytes: Their size altogether; a single one may be larger.
-        lanes: Distinct `stream_id` values per connection.
+        lanes: Distinct ``stream_id`` values per connection.
         pending_steers: Steers that one response may have waiting.
         steer_characters: Length of one of them.
         bad_frames: Frames without a usable request before a connection is closed.

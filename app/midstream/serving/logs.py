@@ -1,7 +1,7 @@
 """The server's log: its own faults, and nothing that a peer has sent.
 
 A log must not fill up because of garbage requests, and must not contain prompts. A line for each
-request is optional (`midstream serve --log-requests`) and never quotes the prompt.
+request is optional (``midstream serve --log-requests``) and never quotes the prompt.
 """
 
 from __future__ import annotations

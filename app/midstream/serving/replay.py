@@ -136,7 +136,7 @@ def _after_kept(text: str, request: GenerateRequest) -> str:
 
 
 class ReplayGeneration:
-    """Yields a text in tokens at a pace; stops within `_NAP_SECONDS` while it waits."""
+    """Yields a text in tokens at a pace; stops within ``_NAP_SECONDS`` while it waits."""
 
     def __init__(self, text: str, rate: float, delay: float, request: GenerateRequest) -> None:
         self.usage = Usage(input_tokens=sum(count_tokens(m.text) for m in request.messages))
@@ -182,7 +182,7 @@ def count_tokens(text: str) -> int:
 
 
 class ReplayModel:
-    """A `TextModel` that answers from a script.
+    """A ``TextModel`` that answers from a script.
 
     Args:
         script: The answer, a function that makes it, or a loaded script file.

@@ -57,7 +57,7 @@ class RequestError(Exception):
         return {"type": kind, "code": self.code, "message": str(self), "param": self.param}
 
     def envelope(self, stream_id: str | None = None) -> dict[str, Any]:
-        """The WebSocket event; `status` is outside the error object, unlike in HTTP."""
+        """The WebSocket event; ``status`` is outside the error object, unlike in HTTP."""
         event: dict[str, Any] = {"type": "error", "status": self.status, "error": self.error}
         if stream_id is not None:
             event["stream_id"] = stream_id
@@ -133,14 +133,14 @@ class CreateRequest(msgspec.Struct, frozen=True):
 
     @property
     def additional_tools(self) -> tuple[dict[str, Any], ...]:
-        """The tools of `additional_tools` items, which are on offer from there on."""
+        """The tools of ``additional_tools`` items, which are on offer from there on."""
         items = self.input if isinstance(self.input, list) else []
         found = (item.get("tools") for item in items if item.get("type") == "additional_tools")
         return tuple(tool for tools in found for tool in _objects(tools))
 
     @property
     def keep(self) -> bool:
-        """Whether other connections may continue from the response (`store` defaults to true)."""
+        """Whether other connections may continue from the response (``store`` defaults to true)."""
         return self.store is None or self.store
 
 

@@ -1,4 +1,4 @@
-"""Runs the application in this process's event loop: the embedded child, `midstream serve`, tests
+"""Runs the application in this process's event loop: the embedded child, ``midstream serve``, tests
 and benchmarks.
 
 uvicorn's WebSocket is bounded here where a peer could make it work or remember without end. The

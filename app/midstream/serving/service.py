@@ -165,7 +165,7 @@ class Service:
         parent: StoredConversation | None,
         emit: Emit,
     ) -> ServedResponse:
-        """Make a response of a request and what `history` has found.
+        """Make a response of a request and what ``history`` has found.
 
         Raises:
             RequestError: No such model, or it cannot do what is asked with tools.

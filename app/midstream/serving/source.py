@@ -27,7 +27,7 @@ class ModelSource:
         provider: Execution provider of the engine.
         threads: Threads of the engine; None lets it choose.
         pace: Tokens per second at most; None for as fast as the model is.
-        pacing: Machine and model whose simulated speed is imitated; see `wafer.imitations`.
+        pacing: Machine and model whose simulated speed is imitated; see ``wafer.imitations``.
         kept_mb: Megabytes on disk for what chat models have read; 0 keeps nothing.
     """
 
@@ -41,7 +41,7 @@ class ModelSource:
 
     @classmethod
     def from_json(cls, text: str) -> ModelSource:
-        """Read what `to_json` wrote."""
+        """Read what ``to_json`` wrote."""
         return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
 
     def to_json(self) -> str:

@@ -1,6 +1,6 @@
 """Responses that outlive their request: to continue, to retrieve, or to run in the background.
 
-They are on a shelf: in memory, the ones used last (`Limits.stored_responses`), and as JSON, whose
+They are on a shelf: in memory, the ones used last (``Limits.stored_responses``), and as JSON, whose
 size is known. One server has a shelf of its own, the replicas of a cluster share one. A response in
 the background is run by a task of its own; until it has ended, the shelf has it as it began.
 """
@@ -91,7 +91,7 @@ class _Run:
 
 
 class ResponseShelf:
-    """A `Shelf` in this process."""
+    """A ``Shelf`` in this process."""
 
     def __init__(self, limits: Limits) -> None:
         self._held = ResponseCache[StoredResponse](
@@ -302,7 +302,7 @@ class ItemPage:
         """The list object for this part.
 
         Raises:
-            RequestError: There is no item `after`.
+            RequestError: There is no item ``after``.
         """
         ordered = items[::-1] if self.newest_first else items
         ids = [item["id"] for item in ordered]

@@ -435,7 +435,7 @@ class ServedResponse:
         return {METADATA_PREFIX + key: text[:_FACT_LENGTH] for key, text in said.items() if text}
 
     def telemetry(self) -> dict[str, Any]:
-        """What the turn costs so far; `midstream.serving.http` says what is in it."""
+        """What the turn costs so far; ``midstream.serving.http`` says what is in it."""
         usage = self._job.usage
         waiting = not (self._job.started or self._job.finished)
         return {

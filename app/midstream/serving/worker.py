@@ -4,7 +4,7 @@ Owners (connections) take turns, so that one with a long queue cannot starve the
 crosses to the loop in a buffer with at most one wake-up under way, so the thread never waits for a
 reader and a fast model does not flood the loop.
 
-Prompts that are only to be read ahead (`generate` is False) have a thread of their own. They give
+Prompts that are only to be read ahead (``generate`` is False) have a thread of their own. They give
 way to everything else, but an owner may have one read while its own generation runs.
 """
 
@@ -34,8 +34,8 @@ class GenerationJob:
         started: Whether the worker has taken it up.
         queued_s: Seconds it waited for that; 0 before.
         usage: What it has cost so far.
-        finished: Whether it is over; `usage`, `finish_reason` and `error` are final then.
-        error: What `TextModel.start` or the generation raised.
+        finished: Whether it is over; ``usage``, ``finish_reason`` and ``error`` are final then.
+        error: What ``TextModel.start`` or the generation raised.
     """
 
     def __init__(self, request: GenerateRequest, owner: Hashable) -> None:
@@ -62,12 +62,12 @@ class GenerationJob:
     # Event loop side.
 
     async def wait(self) -> None:
-        """Wait until there is text, or the job started, finished or was `nudge`d."""
+        """Wait until there is text, or the job started, finished or was ``nudge``d."""
         await self._changed.wait()
         self._changed.clear()
 
     async def wait_until(self, when: float) -> None:
-        """Wait until a loop time, but not longer than to the end of the job or a `nudge`."""
+        """Wait until a loop time, but not longer than to the end of the job or a ``nudge``."""
         timer = self._loop.call_at(when, self._urgent.set)
         await self._urgent.wait()
         timer.cancel()
@@ -101,7 +101,7 @@ class GenerationJob:
     # Worker side.
 
     def run(self, model: TextModel) -> None:
-        """Generate; runs in the worker thread, which calls `finish` next."""
+        """Generate; runs in the worker thread, which calls ``finish`` next."""
         if self._stop:
             return
         self.queued_s = time.perf_counter() - self._made
@@ -166,7 +166,7 @@ class ModelWorker:
     """A model and the thread that runs it.
 
     Args:
-        model: The model; the worker closes it in `close`.
+        model: The model; the worker closes it in ``close``.
     """
 
     def __init__(self, model: TextModel) -> None:

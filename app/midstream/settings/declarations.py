@@ -1,9 +1,9 @@
-"""Every setting, declared once: the fields of `Settings`.
+"""Every setting, declared once: the fields of ``Settings``.
 
 A field holds the default.  Its declaration adds the type, the section, the sentence that explains
 it and the key in the configuration file.  Reading, checking and writing the file, environment
 variables, the settings page, ``midstream config`` and ``docs/settings.md`` are all driven by
-`SETTINGS`, the table of these declarations.  To add a setting, add a field here.
+``SETTINGS``, the table of these declarations.  To add a setting, add a field here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Setting:
         section: The heading it stands under.
         help: What it does, in a sentence or two.
         key: Its dotted name in the configuration file.
-        name: The field of `Settings`.
+        name: The field of ``Settings``.
         default: Its value where nothing sets it.
         none: What an empty value means, in words.
         example: A value to show where there is none.
@@ -137,14 +137,16 @@ T = TypeVar("T")
 def setting(
     default: T, holds: ValueType, section: Section, sentence: str, key: str = "", **facts: Any
 ) -> T:
-    """Declare a field of `Settings`; the key defaults to its name, for ``facts`` see `Setting`."""
+    """Declare a field of ``Settings``; the key defaults to its name, for ``facts`` see
+    ``Setting``.
+    """
     declared = Setting(holds, section, sentence, key, default=default, **facts)
     return field(default=default, metadata={"setting": declared})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, with its default; `Setting.help` says what each does.
+    """Every setting, with its default; ``Setting.help`` says what each does.
 
     Three hold more than one value.  ``endpoints`` are the tables ``[endpoints.NAME]``, in the order
     of the file.  ``key_binds`` pairs actions with the user's keys; the screen reports those it does
@@ -404,7 +406,7 @@ TABLES: Final = tuple(dict.fromkeys(one.path[0] for one in SETTINGS if len(one.p
 
 
 def check_setting(name: str, value: object, where: str) -> object:
-    """A value as the field ``name`` of `Settings` holds it.
+    """A value as the field ``name`` of ``Settings`` holds it.
 
     Raises:
         UsageError: The setting cannot have that value; the sentence names ``where``.

@@ -2,7 +2,7 @@
 """The tables ``[endpoints.NAME]`` of the user's file: their fields, declared once, and their
 reader.
 
-The settings page and ``docs/settings.md`` are made from `ENDPOINT_FIELDS` as well.
+The settings page and ``docs/settings.md`` are made from ``ENDPOINT_FIELDS`` as well.
 """
 
 from __future__ import annotations

@@ -118,11 +118,11 @@ def resolve_settings(
 
     Args:
         root: The opened folder.
-        flags: Fields of `Settings` that the command line sets.
+        flags: Fields of ``Settings`` that the command line sets.
         environ: The environment.
 
     Raises:
-        UsageError: As `load_settings`.
+        UsageError: As ``load_settings``.
     """
     steps = _read(root, environ)[1]
     for name, value in (flags or {}).items():

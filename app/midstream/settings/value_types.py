@@ -1,8 +1,8 @@
-"""The types of settings: one `ValueType` for each kind of value.
+"""The types of settings: one ``ValueType`` for each kind of value.
 
 Settings and endpoint fields are declared with these types.  A check takes a value as it stands in a
 TOML file, and the place where it stands.  It returns the value in the program's own type, or raises
-`UsageError` with a sentence that names the place and what is allowed.
+``UsageError`` with a sentence that names the place and what is allowed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class ValueType:
         kind: How it is written.
         check: Checks and converts a value; see the module's description.
         allowed: What is allowed, in words.
-        choices: The allowed texts of a `Kind.CHOICE`; empty where they are only known at run time.
+        choices: The allowed texts of a ``Kind.CHOICE``; empty where they are only known at run
+            time.
     """
 
     kind: Kind

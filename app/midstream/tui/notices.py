@@ -136,7 +136,7 @@ class Notices:
             text: The sentence.
             outcome: Keep an ``info`` until the first key after its time: it was not caused by a
                 key, so the user may be looking elsewhere.
-            passing: Remove an ``info`` at the next `pass_over`.
+            passing: Remove an ``info`` at the next ``pass_over``.
         """
         if not self.line.is_mounted or not self._is_running():
             return

@@ -75,7 +75,7 @@ class Options:
         return generation(self.kernels)
 
     def place(self, workload: Workload) -> Plan:
-        """Place a model with these options; raises as `placement.place`."""
+        """Place a model with these options; raises as ``placement.place``."""
         return place(
             workload,
             self.wafer,

@@ -77,9 +77,9 @@ def read_regular(path: str, limit: int) -> tuple[bytes, os.stat_result]:
     """Bytes and status of a regular file; never blocks on a pipe or a device.
 
     Raises:
-        NotRegularError: a folder, device, pipe or socket, or a symlink put there meanwhile.
-        TooLargeError: more than ``limit`` bytes.
-        OSError: as the system says, ``FileNotFoundError`` included.
+        NotRegularError: A folder, device, pipe or socket, or a symlink put there meanwhile.
+        TooLargeError: More than ``limit`` bytes.
+        OSError: As the system says, ``FileNotFoundError`` included.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -211,14 +211,14 @@ def replace(swap: str, target: str, expected: str, new: str) -> None:
     """Put ``swap`` at ``target``; afterwards ``swap`` names the file that was replaced.
 
     Args:
-        swap: complete new file in the same folder.
-        target: existing file.
-        expected: digest the replaced file must have.
-        new: digest of ``swap``.
+        swap: Complete new file in the same folder.
+        target: Existing file.
+        expected: Digest the replaced file must have.
+        new: Digest of ``swap``.
 
     Raises:
-        ChangedOnDiskError: the replaced file's digest is not ``expected``, or there is none.
-        OpenForWritingError: another program may still write into the replaced file.
+        ChangedOnDiskError: The replaced file's digest is not ``expected``, or there is none.
+        OpenForWritingError: Another program may still write into the replaced file.
     """
     deadline = time.monotonic() + _BUSY_PATIENCE_S
     while True:
@@ -242,7 +242,7 @@ def create(swap: str, target: str) -> None:
     """Put ``swap`` at ``target``, where nothing may exist; ``swap`` is gone afterwards.
 
     Raises:
-        ChangedOnDiskError: something is there already.
+        ChangedOnDiskError: Something is there already.
     """
     try:
         os.link(swap, target, follow_symlinks=False)
@@ -263,8 +263,8 @@ def remove(swap: str, target: str, expected: str) -> None:
     """Take ``target`` away; afterwards ``swap`` names the file that was removed.
 
     Raises:
-        ChangedOnDiskError: its digest was not ``expected``, or there was none.
-        OpenForWritingError: another program may still write into it.
+        ChangedOnDiskError: Its digest was not ``expected``, or there was none.
+        OpenForWritingError: Another program may still write into it.
     """
     try:
         Path(target).rename(swap)

@@ -94,7 +94,7 @@ def check_root(root: Path) -> str:
     """Real path of a workspace root.
 
     Raises:
-        OutsideWorkspaceError: the root itself lies in a ``.git`` folder.
+        OutsideWorkspaceError: The root itself lies in a ``.git`` folder.
     """
     real = os.path.realpath(root)
     if any(map(is_git_name, real.split("/"))):

@@ -205,7 +205,7 @@ def _link_dependencies(root: Path, into: Path, names: Iterable[str]) -> None:
 def _python_path(root: Path, into: Path) -> Iterator[Path]:
     """Where the copy has what the environment's editable installs take from the folder.
 
-    Installers write these as paths in ``*.pth`` (the `site` module), setuptools also as a
+    Installers write these as paths in ``*.pth`` (the ``site`` module), setuptools also as a
     ``MAPPING`` in a finder; both are searched behind PYTHONPATH.
     """
     found = [root / "src"] if (root / "src").is_dir() else []

@@ -51,7 +51,7 @@ Signature = tuple[int, int, int, bool]
 STEP_MS: Final = 20
 """How often a watching thread wakes; a change is reported after one to two quiet steps."""
 IDLE_STEP_MS: Final = 50
-"""The same when nothing has changed for `IDLE_MS`; a wake-up costs some 60 µs, in two threads."""
+"""The same when nothing has changed for ``IDLE_MS``; a wake-up costs some 60 µs, in two threads."""
 IDLE_MS: Final = 5_000
 DEBOUNCE_MS: Final = 200
 CHECK_S: Final = 2.0

@@ -1,9 +1,9 @@
 """The edit formats, one module each.
 
 A module here declares one format of its name (``search_replace`` is "search-replace"): on import
-it registers a `FormatSpec`.  Sniffing, applying, streaming, prompts, settings and the command line
-read the registry, so a new format is a new module and nothing else.  Every start of the program
-imports this module, so it stays cheap: named tuples instead of dataclasses, no parser.
+it registers a ``FormatSpec``.  Sniffing, applying, streaming, prompts, settings and the command
+line read the registry, so a new format is a new module and nothing else.  Every start of the
+program imports this module, so it stays cheap: named tuples instead of dataclasses, no parser.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ class ProjectCheck:
         await self._done.wait()
 
     def around(self, finding: Finding) -> list[str]:
-        """The lines of output up to where a finding was known, at most `AROUND`."""
+        """The lines of output up to where a finding was known, at most ``AROUND``."""
         stop = finding.seen - self.dropped
         return list(self.output)[max(0, stop - AROUND) : max(0, stop)]
 
@@ -259,7 +259,7 @@ class ProjectCheck:
         """The instruction that asks a model to fix a finding.
 
         Args:
-            finding: One of `findings`.
+            finding: One of ``findings``.
             with_output: Whether to quote the output; models that only edit cannot use it.
         """
         test = f" in {finding.test}" if finding.test and with_output else ""
@@ -431,7 +431,7 @@ class ProjectCheck:
             self._status.inform(words)
 
     def _inside(self, path: str) -> str | None:
-        """The name of a file in the folder, as `Workspace.relative` spells it."""
+        """The name of a file in the folder, as ``Workspace.relative`` spells it."""
         try:
             name = self._workspace.relative(path)
             return name if (self._folder / name).is_file() else None

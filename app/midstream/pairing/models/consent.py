@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "told.json"
 BUILT_IN: Final = "the built-in model"
-"""The fact of `about_built_in`; others are the addresses of endpoints."""
+"""The fact of ``about_built_in``; others are the addresses of endpoints."""
 _MAX_FACTS: Final = 256
 
 

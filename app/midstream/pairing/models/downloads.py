@@ -1,7 +1,7 @@
 """Published models for the screen: the catalogue, and a download as a child process.
 
-The child is `midstream models get`; it asks the hub, checks what comes and tries the model. Ending
-it loses nothing: what has come is kept, and the next download goes on from there.
+The child is ``midstream models get``; it asks the hub, checks what comes and tries the model.
+Ending it loses nothing: what has come is kept, and the next download goes on from there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def download_model(name: str, told: Callable[[float], None]) -> str:
         told: Told how much of it is there, from 0 to 1.
 
     Returns:
-        What does not work about the installed model; `""` where all does.
+        What does not work about the installed model; ``""`` where all does.
 
     Raises:
         UnavailableError: The download has failed; its sentence says why and what to do.

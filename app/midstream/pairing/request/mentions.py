@@ -1,6 +1,6 @@
 """Mentions in an instruction: names in code, and files and more with ``@``.
 
-People write "rename total to amount in summarise" and "add a docstring to `Parser.feed`".
+People write "rename total to amount in summarise" and "add a docstring to ``Parser.feed``".
 :func:`find_mentions` finds the words that may be names of code and how surely each is one; whether
 a name exists is looked up elsewhere.  :func:`find_at_paths` finds ``@app.py``,
 ``@src/util.py:10-40``, ``@"my file"`` and the folder ``@src/``; :func:`find_at_words` finds
@@ -95,7 +95,7 @@ _MADE = re.compile(
     r"(?:a\s+|an\s+|the\s+)?(?:new\s+)?(?:\w+\s+)?[`\"']$",
     re.IGNORECASE,
 )
-"""Comes before a marked name that a change brings in: ``introduce `limit` ``."""
+"""Comes before a marked name that a change brings in: ``introduce ``limit`` ``."""
 _RENAME = re.compile(
     rf"\brename\s+(?:(?:the|its|this)\s+)?(?:\w+\s+)?[`\"']?(?P<old>{_NAME})(?:\(\))?[`\"']?"
     rf"\s+(?:to|as|into|->|=>)\s+[`\"']?(?P<new>{_NAME})",

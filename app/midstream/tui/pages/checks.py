@@ -49,7 +49,7 @@ class ToPlace:
 
 
 class ChecksScreen(PageScreen):
-    """The command's last run; dismissed with a `ToPlace` or nothing."""
+    """The command's last run; dismissed with a ``ToPlace`` or nothing."""
 
     PAGE = Place.CHECKS
     TITLE_WORDS = "Checks"

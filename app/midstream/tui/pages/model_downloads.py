@@ -20,7 +20,7 @@ class ModelDownloads:
     """The one download that the models page may have running.
 
     Attributes:
-        words: How far it is, `""` for none.
+        words: How far it is, ``""`` for none.
     """
 
     def __init__(self, page: PageScreen, installed: Callable[[str], Awaitable[None]]) -> None:

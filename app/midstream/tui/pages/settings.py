@@ -257,7 +257,7 @@ class SettingsScreen(PageScreen):
             label: What is asked for.
             text: What the field begins with.
             placeholder: What an empty field shows.
-            taker: Called with the text on Enter; calls `close_entry` once it accepts it.
+            taker: Called with the text on Enter; calls ``close_entry`` once it accepts it.
         """
         self._taker = taker
         self.entry.open(text, label=label, placeholder=placeholder)
@@ -486,7 +486,7 @@ class SettingsScreen(PageScreen):
         """Change the user's file and apply what can take effect at once.
 
         Args:
-            changes: See `change_file`.
+            changes: See ``change_file``.
             sentence: What to say when it is done.
             setting: The setting; another place that wins over the file is said instead.
             warning: What to say instead, as a warning.

@@ -23,7 +23,7 @@ MAX_CHANGED: Final = 12
 MARKS: Final[Mapping[str, str]] = {
     "M": "warning", "R": "warning", "A": "success", "?": "success", "D": "error", "!": "error",
 }  # fmt: skip
-"""Letters of `workspace.repo.RepoStatus.marks` and the palette role of each."""
+"""Letters of ``workspace.repo.RepoStatus.marks`` and the palette role of each."""
 _INDENT: Final = 2
 _WIDTH: Final = 30
 """Cells until the layout is known."""
@@ -124,7 +124,7 @@ class Rail(RowList):
         Args:
             opened: Open files.
             files: All files.
-            marks: What differs from the last commit, see `workspace.repo.RepoStatus.marks`.
+            marks: What differs from the last commit, see ``workspace.repo.RepoStatus.marks``.
         """
         state, marks = tuple(opened), marks or {}
         same = self._files is files and (marks is self._marks or marks == self._marks)
