@@ -12,8 +12,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +161,7 @@ def session_meta(agent: str) -> dict[str, Any] | None:
     """
     if agent != "claude":
         return None
-    here = f"{shlex.quote(sys.executable)} -m midstream hook"
+    here = processes.shell_command("midstream", "hook")
     return {"claudeCode": {"options": {"settings": {"hooks": hook_settings(agent, here)}}}}
 
 
