@@ -303,10 +303,16 @@ async def test_without_a_review_the_hook_is_silent(gated: Gated) -> None:
     assert await (await gated.edit()).answer() is None
 
 
-async def test_other_tools_and_broken_input_pass(gated: Gated) -> None:
+async def test_only_tools_that_edit_no_files_pass(gated: Gated, root: Path) -> None:
     assert await (await gated.call("Bash", command="ls")).answer() is None
-    assert await (await run_hook({"cwd": str(gated.session.root)})).answer() is None
-    assert await (await run_hook([])).answer() is None  # type: ignore[arg-type]
+    for call in (
+        gated.call("NotebookEdit", notebook_path=str(root / "run.py"), new_source="x"),
+        gated.call("replace", file_path=str(root / "run.py")),
+        run_hook({"cwd": str(root)}),
+    ):
+        answer = await (await call).before_tool()
+        assert answer["permissionDecision"] == "deny"
+        assert "cannot show" in answer["permissionDecisionReason"]
 
 
 async def test_a_stale_socket_is_passed_over(gated: Gated, root: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.status import AgentHeld, ReviewSwitched, SessionEvent
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +42,13 @@ SEEN_S: Final = 0.5
 _PENDING = (
     "The review of this edit is still open and nothing was written. Do not write the file in "
     "another way; tell the user that you wait for their decision, or try the same edit again later."
+)
+
+
+_UNKNOWN = (
+    "Midstream reviews this folder and cannot show what {tool} would write; nothing was written. "
+    "Edit the file as text, with the usual tools; a notebook is a file of JSON. The user can let "
+    "other tools pass by a narrower matcher of the hook."
 )
 
 
@@ -115,9 +123,10 @@ class EditGate:
 
     async def answer(self, event: HookEvent) -> HookAnswer | None:
         """Answer a hook, as soon as its edit is decided; ``None``: the agent does as it likes."""
-        from midstream.agents.hooks import AT_STOP, BEFORE_TOOL, deny, go_on, is_note
+        from midstream.agents.hook_client import precedes_tool
+        from midstream.agents.hooks import AT_STOP, deny, go_on, is_note
         from midstream.agents.mcp_server import REVIEW_EVENT
-        from midstream.edits.agent_input import EDIT_TOOLS, UnplacedError
+        from midstream.edits.agent_input import EDIT_TOOLS, OTHER_TOOLS, UnplacedError
 
         if event.kind == REVIEW_EVENT:
             return {"text": await self._standing(event)}
@@ -126,10 +135,15 @@ class EditGate:
             await self._files.put_backs.agent_stopped()
             text = "" if event.stopped_before else self._feedback.take()
             return go_on(text) if text else None
-        if event.kind != BEFORE_TOOL or event.tool not in EDIT_TOOLS:
+        if not precedes_tool(event.kind) or event.tool in OTHER_TOOLS:
             return None
-        if await asyncio.to_thread(is_note, event, self._files.workspace.root):
-            return None
+        if event.tool not in EDIT_TOOLS:
+            return deny(_UNKNOWN.format(tool=shown(event.tool) or "a tool without a name"))
+        try:
+            if await asyncio.to_thread(is_note, event, self._files.workspace.root):
+                return None
+        except (OSError, ValueError, RuntimeError) as error:
+            return deny(f"Refused by Midstream: the path cannot be used ({error}).")
         self._call += 1
         call = self._call
         try:
@@ -145,6 +159,8 @@ class EditGate:
         except UserError as error:
             self._status.inform(f"{event.agent} was refused an edit: {error}")
             return deny(f"Refused by Midstream: {error}")
+        except (OSError, ValueError) as error:  # a path that no system takes, and the like
+            return deny(f"Refused by Midstream: the edit cannot be carried out ({error}).")
         finally:
             self._agents.pop(call, None)
             self._status.emit(AgentHeld())
