@@ -241,8 +241,8 @@ class PairingSession:
         if introduce and endpoint is None and replay is None and is_unconfigured(settings):
             known = await asyncio.to_thread(was_told, BUILT_IN)
             session.introduction.due = not known
-        if trouble:
-            session.status.warn(trouble)
+        for sentence in filter(None, (*workspace.recovery, trouble)):
+            session.status.warn(sentence)
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
         if resumed is not None:
