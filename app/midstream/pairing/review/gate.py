@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from midstream.edits.agent_input import PlannedFile
     from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.files.decide import Decisions
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.files.put_backs import RecentWrites
     from midstream.pairing.review.external import ExternalReview
@@ -80,6 +81,7 @@ class EditGate:
     def __init__(
         self,
         files: OpenFiles,
+        decisions: Decisions,
         review: ExternalReview,
         feedback: Feedback,
         status: SessionStatus,
@@ -92,6 +94,7 @@ class EditGate:
         self.heard = False
         self.wait_s = wait_s
         self._files = files
+        self._decisions = decisions
         self._review = review
         self._feedback = feedback
         self._status = status
@@ -132,7 +135,7 @@ class EditGate:
             return {"text": await self._standing(event)}
         self.heard = True
         if event.kind == AT_STOP:
-            await self._files.put_backs.agent_stopped()
+            await self._decisions.put_backs.agent_stopped()
             text = "" if event.stopped_before else self._feedback.take()
             return go_on(text) if text else None
         if not precedes_tool(event.kind) or event.tool in OTHER_TOOLS:
@@ -165,7 +168,7 @@ class EditGate:
             self._agents.pop(call, None)
             self._status.emit(AgentHeld())
             if not any(hunk.due for hunk in self._files.hunks.of_call(call)):
-                self._files.drop_call(call)
+                self._decisions.drop_call(call)
 
     async def _standing(self, event: HookEvent) -> str:
         """How the review stands, at once or when all is decided."""
@@ -234,7 +237,7 @@ class EditGate:
             for file, proposal in opened:
                 if file.after is None:
                     self._files.disk.may_vanish(proposal.path)
-                added = self._files.propose(proposal, file.after or (), call)
+                added = self._decisions.propose(proposal, file.after or (), call)
                 held.append(_Held(file, bool(added)))
             return held
 
@@ -271,7 +274,7 @@ class EditGate:
             self._files.disk.may_vanish(path)
             proposal = self._files.get(path)
             if proposal is None:
-                proposal = self._files.adopt(path, SourceText((), ()), None)
+                proposal = self._files.follower.adopt(path, SourceText((), ()), None)
         self._files.fold(proposal, 0, 0)
         exists = self._files.disk.digests[path] is not None
         if exists is (file.before is None) or (not exists and proposal.base.lines):
@@ -308,7 +311,7 @@ class EditGate:
                         "What was kept of this edit cannot be written with this tool; nothing "
                         "was written."
                     )
-            self._files.answer_call(call)
+            self._decisions.answer_call(call)
         more = self._feedback.take()
         if not changes:
             return deny(f"{told}\n{more}".rstrip())
@@ -332,7 +335,7 @@ class EditGate:
     async def _expire(self, call: int, agent: str) -> None:
         """Give up on what an agent may write and does not."""
         await asyncio.sleep(WRITTEN_WITHIN_S)
-        if gone := self._files.drop_call(call):
+        if gone := self._decisions.drop_call(call):
             self._status.warn(
                 f"{agent} has not written {counted(len(gone), 'hunk')} that you accepted in "
                 f"{gone[0].path}."
