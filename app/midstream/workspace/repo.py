@@ -116,6 +116,7 @@ def run_git(
     arguments: Sequence[str],
     *,
     stdin: bytes = b"",
+    environment: Mapping[str, str] | None = None,
     programs: bool = False,
     timeout: float = GIT_TIMEOUT_S,
     limit: int = MAX_OUTPUT,
@@ -128,6 +129,7 @@ def run_git(
         folder: Where.
         arguments: The command and its arguments.
         stdin: Its input.
+        environment: Variables to set besides.
         programs: Whether git may run what the repository's configuration names.
         timeout: Seconds after which it is ended.
         limit: Bytes of output that are read; more are cut off.
@@ -137,6 +139,7 @@ def run_git(
     """
     env = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
     env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env |= environment or {}
     command = list(arguments)
     if not programs:
         env, command = _disarmed(folder, env, command)
