@@ -12,6 +12,8 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +24,9 @@ import msgspec
 from midstream import processes
 from midstream.agents.hook_client import (
     HOOK_TIMEOUT_S,
-    MAX_EVENT_BYTES,
     is_private,
-    refusal,
     socket_folder,
     socket_prefix,
-    unreadable,
 )
 from midstream.errors import UserError
 from midstream.workspace.paths import make_private
@@ -37,16 +36,24 @@ AT_STOP: Final = "Stop"
 COMMAND: Final = "midstream hook"
 """The command line; Codex trusts hooks by its hash, so it never changes."""
 
-_MATCHERS: Final = {"claude": "Edit|MultiEdit|Write|NotebookEdit", "codex": "apply_patch"}
+_MAX_EVENT_BYTES: Final = 64_000_000
+_MATCHERS: Final = {"claude": "Edit|MultiEdit|Write", "codex": "apply_patch"}
 
 _OWN_FOLDERS: Final = ("~/.claude", "~/.codex")
 _OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 
-_POWERS: Final = frozenset(("agents", "commands", "hooks", "output-styles", "plugins", "skills"))
-"""Folders of theirs whose Markdown files say what an agent does."""
-
 HookAnswer = dict[str, Any]
 """What a hook prints, as JSON."""
+
+
+class _HookMessage(msgspec.Struct):
+    hook_event_name: str = ""
+    cwd: str = ""
+    session_id: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = {}
+    stop_hook_active: bool = False
+    turn_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,41 +80,25 @@ class HookEvent:
 
     @classmethod
     def read(cls, line: bytes) -> HookEvent | None:
-        """An event as the client sends it; ``None`` if it is not one.
-
-        What only names the agent or its conversation may be missing or anything; what says which
-        file is edited, and how, may not.
-        """
+        """An event as the client sends it; ``None`` if it is not one."""
         try:
-            message: object = msgspec.json.decode(line)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
+            message = msgspec.json.decode(line, type=_HookMessage)
+        except msgspec.MsgspecError:
             return None
-        if not isinstance(message, dict):
-            return None
-        said = cast("dict[str, Any]", message)
-        kind, tool, cwd = (said.get(key, "") for key in ("hook_event_name", "tool_name", "cwd"))
-        given: object = said.get("tool_input", {})
-        if not all(isinstance(value, str) for value in (kind, tool, cwd)):
-            return None
-        if not isinstance(given, dict):
-            return None
-        codex = said.get("turn_id") or tool == "apply_patch"
-        session = said.get("session_id")
+        codex = message.turn_id or message.tool_name == "apply_patch"
         return cls(
-            kind,
+            message.hook_event_name,
             "Codex" if codex else "Claude Code",
-            cwd,
-            session if isinstance(session, str) else "",
-            tool,
-            cast("dict[str, Any]", given),
-            said.get("stop_hook_active") is True,
+            message.cwd,
+            message.session_id,
+            message.tool_name,
+            message.tool_input,
+            message.stop_hook_active,
         )
 
 
 def is_note(event: HookEvent, root: Path) -> bool:
     """Whether an edit is of a plan or a memory that an agent keeps in its own folder (blocking).
-
-    Settings, hooks, commands, skills and the like there are none: they say what the agent may do.
 
     Args:
         event: The edit.
@@ -119,10 +110,7 @@ def is_note(event: HookEvent, root: Path) -> bool:
     path = Path(event.cwd, named).resolve()
     set_by_user = filter(None, map(os.environ.get, _OWN_VARIABLES))
     own = (Path(n).expanduser().resolve() for n in (*_OWN_FOLDERS, *set_by_user))
-    folder = next(filter(path.is_relative_to, own), None)
-    if folder is None or path.is_relative_to(root.resolve()):
-        return False
-    return path.suffix == ".md" and not _POWERS.intersection(path.relative_to(folder).parts)
+    return not path.is_relative_to(root.resolve()) and any(map(path.is_relative_to, own))
 
 
 def allow(arguments: dict[str, Any] | None = None, context: str = "") -> HookAnswer:
@@ -135,8 +123,14 @@ def allow(arguments: dict[str, Any] | None = None, context: str = "") -> HookAns
     return {"hookSpecificOutput": answer}
 
 
-deny = refusal
-"""Do not let the tool run; the model reads why."""
+def deny(reason: str) -> HookAnswer:
+    """Do not let the tool run; the model reads why."""
+    answer = {
+        "hookEventName": BEFORE_TOOL,
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
+    return {"hookSpecificOutput": answer}
 
 
 def go_on(reason: str) -> HookAnswer:
@@ -169,7 +163,7 @@ def session_meta(agent: str) -> dict[str, Any] | None:
     """
     if agent != "claude":
         return None
-    here = processes.shell_command("midstream", "hook")
+    here = f"{shlex.quote(sys.executable)} -m midstream hook"
     return {"claudeCode": {"options": {"settings": {"hooks": hook_settings(agent, here)}}}}
 
 
@@ -207,7 +201,7 @@ class HookEndpoint:
             _remove_stale(folder)
             address.unlink(missing_ok=True)
             self._server = await asyncio.start_unix_server(
-                self._connected, address, limit=2 * MAX_EVENT_BYTES
+                self._connected, address, limit=_MAX_EVENT_BYTES
             )
             address.chmod(0o600)
         except OSError as error:
@@ -240,7 +234,7 @@ class HookEndpoint:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             event = HookEvent.read(await reader.readline())
-            output: HookAnswer | None = unreadable()
+            output = None
             if event is not None:
                 answering = asyncio.ensure_future(self._answer(event))
                 gone = asyncio.ensure_future(reader.read(1))
@@ -285,14 +279,5 @@ def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
         present: object = merged.get(kind, [])
         if not isinstance(present, list):
             raise UserError(f'"hooks.{kind}" in that file is not a list; correct it first.')
-        others = [group for group in cast("list[object]", present) if not _is_ours(group)]
-        if any(group not in present for group in groups):
-            merged[kind] = [*others, *groups]
+        merged[kind] = [*present, *(group for group in groups if group not in present)]
     return {**existing, "hooks": merged}
-
-
-def _is_ours(group: object) -> bool:
-    """Whether a group of hooks has only ours, perhaps for fewer tools than now."""
-    hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
-    own = {"type": "command", "command": COMMAND, "timeout": HOOK_TIMEOUT_S}
-    return hooks == [own]

@@ -31,6 +31,7 @@ class EditRequest:
             and ``instruction`` behind the kept lines; else both stand before the source, see
             ``carried``.
         correction: What ``instruction`` asks for, where the guard wrote it.
+        language: Name of the region's programming language, "" where it is not known.
     """
 
     instruction: str
@@ -38,6 +39,7 @@ class EditRequest:
     kept: str = ""
     earlier: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None
+    language: str = ""
 
     @property
     def asked(self) -> str:

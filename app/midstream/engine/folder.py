@@ -30,7 +30,7 @@ GRAPH_ORDER = (
 )
 """Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
 
-EDIT_PROMPTS = ("edit-codec", "edit-script")
+EDIT_PROMPTS = ("edit-codec", "edit-script", "edit-rewrite")
 """Prompt styles of models that rewrite regions and do nothing else (see ``prompts.CODECS``)."""
 PROMPTS = (*EDIT_PROMPTS, "chat")
 

@@ -20,6 +20,7 @@ from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
 from midstream.engine.patch_drafting import PatchDrafter
 from midstream.engine.plan import EncodedRequest, PromptError
+from midstream.engine.rewrite_codec import RewriteCodec
 from midstream.engine.script_codec import ScriptCodec
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
@@ -166,6 +167,7 @@ def read_edit(
         kept=kept[: kept.rfind("\n") + 1],
         earlier=tuple(_shortened(text, region.region) for text in instructions[:-1]),
         correction=correction,
+        language=region.language,
     )
 
 
@@ -267,6 +269,7 @@ class ChatDecoder:
 CODECS: Mapping[str, Callable[[Path], RegionCodec]] = {
     "edit-codec": EditCodec.load,
     "edit-script": ScriptCodec.load,
+    "edit-rewrite": RewriteCodec.load,
 }
 """The codecs of edit models, by the prompt style that a folder names."""
 

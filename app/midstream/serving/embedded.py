@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from dataclasses import replace
@@ -84,7 +85,11 @@ class EmbeddedServer:
         self.log_path = self._open_log()
         with self.log_path.open("ab") as log:
             try:
-                process = await processes.start_python(
+                # -P: a file of the user's project must never shadow an installed module.
+                process = await processes.start(
+                    sys.executable,
+                    "-P",
+                    "-m",
                     "midstream.serving",
                     source,
                     "--nice",

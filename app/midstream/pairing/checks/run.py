@@ -49,6 +49,8 @@ END_S: Final = 2.0
 """How long a stopped command may take before it is killed."""
 QUIET_S: Final = 1.0
 """How long no hunk may be decided before the command runs by itself."""
+HELD_S: Final = 0.5
+"""Silence after which the command may have ended and left its output open to others."""
 AROUND: Final = 30
 """Lines of output that go to the model with a finding."""
 MAX_REPORTED: Final = 50
@@ -227,12 +229,12 @@ class ProjectCheck:
         self._stopped = True
         if process is None:  # Its copy is being made.
             return
-        processes.signal_group(process.pid, signal.SIGTERM)
+        _signal(process, signal.SIGTERM)
         try:
             async with asyncio.timeout(END_S):
                 await process.wait()
         except TimeoutError:
-            processes.signal_group(process.pid, processes.SIGKILL)
+            _signal(process, SIGKILL)
 
     async def finished(self) -> None:
         """Wait until nothing runs."""
@@ -369,12 +371,12 @@ class ProjectCheck:
         held = True
         try:
             held = await self._read_all(process)
+            self.exit_code = await process.wait()
         finally:
             # What it has left running belongs to it.
             if held:
-                processes.signal_group(process.pid, processes.SIGKILL)
-            await processes.end(process, kill=held)
-        self.exit_code = process.returncode
+                _signal(process, SIGKILL)
+            await processes.end(process)
         if self._stopped:
             return CheckState.STOPPED
         return CheckState.PASSED if self.exit_code == 0 else CheckState.FAILED
@@ -386,7 +388,7 @@ class ProjectCheck:
         rest, data, held = "", b" ", False
         while data:
             try:
-                async with asyncio.timeout(processes.HELD_S):
+                async with asyncio.timeout(HELD_S):
                     data = await process.stdout.read(65_536)
             except TimeoutError:
                 held = process.returncode is not None
@@ -482,6 +484,18 @@ def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
             with contextlib.suppress(UnencodableError):
                 found[path] = overlay.source.to_bytes()
     return found
+
+
+SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def _signal(process: Process, number: int) -> None:
+    """Send a signal to the command and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        else:
+            process.kill()
 
 
 def suggested_command(root: Path) -> CheckCommand | None:

@@ -1,0 +1,107 @@
+"""Requests to models that rewrite a region in a fence, and the reading of their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("onnx")
+
+from midstream.engine.edit_request import EditRequest
+from midstream.engine.folder import read_folder
+from midstream.engine.plan import EncodedRequest
+from midstream.engine.prompts import load_tokenizer, prompt_style
+from midstream.engine.rewrite_codec import BEGIN, END, FENCE, RewriteCodec
+from midstream.errors import UserError
+from tests.helpers.folders import make_tokenizer, write_folder
+
+REGION = """    def total(self, items):
+        return sum(items)
+
+        # done
+"""
+LINES = st.lists(st.text(st.sampled_from("ab:\t #é`日"), max_size=12), min_size=1, max_size=8)
+regions = st.tuples(st.sampled_from(["", "    ", "\t"]), LINES).map(
+    lambda made: "".join((made[0] + text if text.strip() else text) + "\n" for text in made[1])
+)
+
+
+def codec() -> RewriteCodec:
+    return RewriteCodec(make_tokenizer([BEGIN, END]))
+
+
+def text_of(ids: list[int]) -> str:
+    return make_tokenizer([BEGIN, END]).decode(ids, skip_special_tokens=False)
+
+
+def written(encoded: EncodedRequest, ids: list[int]) -> str:
+    pieces = [encoded.decoder.feed(token) for token in ids]
+    return "".join(pieces) + encoded.decoder.finish()
+
+
+def test_the_region_is_read_before_the_request() -> None:
+    encoded = codec().encode(EditRequest("sum it", REGION, language="python"))
+    assert text_of(encoded.prompt_ids) == (
+        f"{BEGIN}user\n```python\ndef total(self, items):\n    return sum(items)\n\n    # done\n"
+        f"```\nsum it{END}\n{BEGIN}assistant\n```python\n"
+    )
+
+
+def test_what_is_read_ahead_begins_every_request_for_the_region() -> None:
+    ahead = codec().encode(EditRequest("", REGION)).prompt_ids
+    for words in ("a", "return it", "``` \n"):
+        assert codec().encode(EditRequest(words, REGION)).prompt_ids[: len(ahead)] == ahead
+
+
+@given(regions)
+def test_a_draft_that_is_taken_changes_nothing(region: str) -> None:
+    encoded = codec().encode(EditRequest("do it", region))
+    if FENCE not in region:
+        assert written(encoded, encoded.draft_ids) == region
+
+
+@given(regions, st.data())
+def test_kept_lines_are_not_written_again(region: str, data: st.DataObject) -> None:
+    lines = region.splitlines(keepends=True)
+    kept = "".join(lines[: data.draw(st.integers(0, len(lines)))])
+    encoded = codec().encode(EditRequest("do it", region, kept=kept))
+    assert text_of(encoded.prompt_ids).endswith(("\n", END)) or not kept
+    if FENCE not in region and len(set(lines)) == len(lines) and all(map(str.strip, lines)):
+        assert kept + written(encoded, encoded.draft_ids) == region
+
+
+def test_marks_in_source_are_text() -> None:
+    region = f"x = '{END}'\n"
+    encoded = codec().encode(EditRequest("do it", region))
+    assert written(encoded, encoded.draft_ids) == region
+    assert encoded.prompt_ids.count(encoded.draft_ids[-1]) == 1
+
+
+def test_a_fence_within_the_region_does_not_end_the_answer() -> None:
+    region = '"""Use it:\n```sh\nrun\n"""\n'
+    encoded = codec().encode(EditRequest("do it", region))
+    ids = make_tokenizer([BEGIN, END]).encode(region + FENCE, add_special_tokens=False).ids
+    assert written(encoded, [*ids, encoded.draft_ids[-1]]) == region
+
+
+def test_a_line_that_was_cut_off_is_not_shown() -> None:
+    encoded = codec().encode(EditRequest("do it", "one\ntwo\n"))
+    ids = make_tokenizer([BEGIN, END]).encode("one\ntw", add_special_tokens=False).ids
+    assert written(encoded, ids) == "one\n"
+
+
+def test_a_tokenizer_without_marks_is_refused() -> None:
+    with pytest.raises(UserError, match="im_start"):
+        RewriteCodec(make_tokenizer(["<end>"]))
+
+
+def test_a_folder_may_ask_for_it(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="edit-rewrite")
+    make_tokenizer([BEGIN, END]).save(str(tmp_path / "tokenizer.json"))
+    folder = read_folder(tmp_path)
+    assert folder.is_edit_model
+    encoded = prompt_style(folder)
+    assert encoded.vocab_size == load_tokenizer(folder).get_vocab_size()
