@@ -154,7 +154,7 @@ async def test_what_is_missing_in_the_settings_is_named() -> None:
     async with Refusing(post=(404, FASTAPI)).running(path="") as client:
         end = await ask(client)
         assert isinstance(end, Failed)
-        assert f"the address may lack its version: try {client.endpoint.http_url}/v1" in end.message
+        assert f"may lack its path, such as {client.endpoint.http_url}/v1." in end.message
     async with Refusing(post=(500, b"")).running(model="") as client:
         end = await ask(client)
         assert isinstance(end, Failed)
@@ -167,7 +167,7 @@ async def test_a_wrong_address_on_our_own_server_is_answered_in_its_words() -> N
         end = await ask(client)
         await client.close()
     assert isinstance(end, Failed)
-    assert end.message.startswith("There is nothing at /v9/responses; this server has /v1/resp")
+    assert '"There is nothing at /v9/responses; this server has /v1/resp' in end.message
 
 
 @asynccontextmanager

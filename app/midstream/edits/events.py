@@ -137,12 +137,14 @@ class Problem:
         line: Line of the reply, 0-based.
         hunk: The hunk it spoils, or None.
         fatal: Whether the reply cannot be read any further.
+        unfinished: Whether the reply ended before its format does, so that it was cut.
     """
 
     message: str
     line: int
     hunk: int | None = None
     fatal: bool = False
+    unfinished: bool = False
 
 
 Event = (

@@ -146,6 +146,7 @@ class LiveReply:
     Attributes:
         failures: Blocks without a place, in order.
         problems: What the parser complained about.
+        unfinished: How the reply ended before its format does, in words; ``""`` if it did not.
         prose: What the model said around its edits.
         deletions: Files that the reply deletes; the caller decides.
         moves: Files that it moves: old name, new name.
@@ -174,6 +175,7 @@ class LiveReply:
         """
         self.failures: list[Failure] = []
         self.problems: list[Problem] = []
+        self.unfinished = ""
         self.prose: list[str] = []
         self.deletions: list[str] = []
         self.moves: list[tuple[str, str]] = []
@@ -548,6 +550,8 @@ class LiveReply:
 
     def _problem(self, problem: Problem) -> None:
         block = self._block
+        if problem.unfinished:
+            self.unfinished = self.unfinished or problem.message
         if problem.hunk is None or self._op is FileOp.REGION:
             self.problems.append(problem)
             return

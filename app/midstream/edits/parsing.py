@@ -79,6 +79,11 @@ class EventParser:
         hunk = None if fatal else self._hunk
         self._events.append(Problem(message, self._number, hunk, fatal))
 
+    def _cut(self, message: str, *, fatal: bool = False) -> None:
+        """The reply has ended before its format does."""
+        hunk = None if fatal else self._hunk
+        self._events.append(Problem(message, self._number, hunk, fatal, unfinished=True))
+
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []
         return events

@@ -6,7 +6,7 @@ is read from every place where it has been seen, and is no part of the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,17 +19,12 @@ from midstream.responses.events import (
     WireError,
     WireUsage,
 )
+from midstream.responses.frames import Frame
 from midstream.responses.http_api import EventComposer, HttpApi
+from midstream.responses.liberal import Liberal, loads, text_of, word_of
 from midstream.responses.model_info import METADATA_PREFIX
+from midstream.responses.refusals import error_of
 from midstream.responses.tool_arguments import SCHEMA, ArgumentReader, as_arguments
-
-_EARLY_ENDS: Final = {
-    "length": "max_output_tokens",
-    "model_length": "max_output_tokens",
-    "content_filter": "content_filter",
-    "insufficient_system_resource": "the server is out of resources",
-}
-"""Values of ``finish_reason`` after which the answer is not complete; all others are ends."""
 
 
 def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
@@ -123,14 +118,18 @@ class _ToolCall(msgspec.Struct, frozen=True):
 
 class _Delta(msgspec.Struct, frozen=True):
     content: Any = None
+    refusal: Any = None
     reasoning: Any = None
     reasoning_content: Any = None
     tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
 
 
 class _Choice(msgspec.Struct, frozen=True):
+    index: int | None = None
     delta: _Delta | None = None
-    finish_reason: str | None = None
+    message: _Delta | None = None
+    finish_reason: Any = None
 
 
 class _Details(msgspec.Struct, frozen=True):
@@ -168,95 +167,132 @@ class _Usage(msgspec.Struct, frozen=True):
 
 class _Chunk(msgspec.Struct, frozen=True):
     id: str | None = None
+    object: Any = None
     choices: list[_Choice] | None = None
     usage: Any = None
     time_info: Any = None
     error: Any = None
 
 
-_decoder = msgspec.json.Decoder(_Chunk)
+_liberal = Liberal(_Chunk)
+
+
+class _Call:
+    """One call of a tool, as its pieces come."""
+
+    def __init__(self, number: int, call_id: str) -> None:
+        self.number = number
+        self.id = call_id
+        self.arguments = ArgumentReader()
 
 
 class _ChatReader:
     def __init__(self) -> None:
         self._composer = EventComposer()
-        self._calls: dict[int, tuple[int, ArgumentReader]] = {}
-        self._think = ThinkSplitter()
-        self._finish: str | None = None
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
         self._usage: WireUsage | None = None
         self._times: dict[str, str] = {}
 
-    def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        if data == b"[DONE]":
-            if self._finish is None and self._composer.begun:
-                self._finish = "stop"  # Some engines leave the reason out.
+    @property
+    def finished(self) -> bool:
+        return self._composer.ending.said
+
+    def take(self, frame: Frame) -> list[ServerEvent]:
+        composer = self._composer
+        if frame.closes:
             return self.end()
-        chunk = _decoder.decode(data)
-        if chunk.error:
-            return self._composer.fail(_error(chunk.error))
-        if chunk.choices is None and chunk.usage is None:
-            return []  # Not of this API, such as a gateway's notes.
-        events = self._composer.begin(chunk.id or "")
+        if frame.name == "error":
+            return composer.fail(_error(frame.data))
+        chunk = _liberal.decode(frame.data)
+        if error_of(chunk.error) or chunk.object == "error":
+            return composer.fail(_error(frame.data))
+        if chunk.choices is None and not chunk.usage:
+            # Not of this API: a gateway's notes, or an error in words of its own.
+            error = error_of(loads(frame.data))
+            return composer.fail(error) if error is not None and error.message else []
+        events = composer.begin(chunk.id or "")
         if chunk.usage:
             self._usage = _usage(chunk.usage) or self._usage
         self._times |= _times(chunk.time_info) or _times(chunk.usage)
-        for choice in (chunk.choices or ())[:1]:
+        for choice in chunk.choices or ():
+            if choice.index:
+                continue  # Another answer to the same, which nobody has asked for.
             if choice.delta is not None:
-                events += self._delta(choice.delta)
-            self._finish = choice.finish_reason or self._finish
-        if self._finish == "error":
-            events += self._composer.fail(WireError(message="The model server gave up midway."))
+                events += self._delta(choice.delta, composer.text)
+            if choice.message is not None:
+                events += self._delta(choice.message, composer.whole_text)
+            composer.ending.say(word_of(choice.finish_reason))
         return events
 
     def end(self) -> list[ServerEvent]:
-        if self._finish is None:
-            return []
-        events = self._composer.text(self._think.end())
-        for number, arguments in self._calls.values():
-            events += self._composer.call_input(number, arguments.end())
-        early = _EARLY_ENDS.get(self._finish)
-        return [*events, *self._composer.finish(early, self._usage, self._times)]
+        events: list[ServerEvent] = []
+        for call in self._calls:
+            events += self._composer.call_input(call.number, call.arguments.end())
+        return [*events, *self._composer.finish(self._usage, self._times)]
 
-    def _delta(self, delta: _Delta) -> list[ServerEvent]:
+    def _delta(
+        self, delta: _Delta, text: Callable[[object], list[ServerEvent]]
+    ) -> list[ServerEvent]:
         composer = self._composer
-        text, thought = _contents(delta.content)
+        content, thought = _contents(delta.content)
         for given in (delta.reasoning_content, delta.reasoning):
-            thought = thought or (given if isinstance(given, str) else "")
-        said, tagged = self._think.feed(text)
-        events = [*composer.reasoning(thought or tagged), *composer.text(said)]
-        for position, call in enumerate(delta.tool_calls or ()):
-            events += self._call(position if call.index is None else call.index, call)
+            thought = thought or text_of(given) or ""
+        events = [*composer.reasoning(thought), *text(content), *composer.refusal(delta.refusal)]
+        for call in delta.tool_calls or ():
+            events += self._call(call)
+        if delta.function_call is not None:
+            events += self._call(_ToolCall(0, function=delta.function_call))
         return events
 
-    def _call(self, index: int, call: _ToolCall) -> list[ServerEvent]:
+    def _call(self, piece: _ToolCall) -> list[ServerEvent]:
         events: list[ServerEvent] = []
-        given = call.function or call.custom
-        if index not in self._calls:
-            name = (given.name if given is not None else None) or ""
-            number, events = self._composer.call(call.id or f"call_{index}", name)
-            self._calls[index] = number, ArgumentReader()
-        number, arguments = self._calls[index]
-        if call.custom is not None:
-            return [*events, *self._composer.call_input(number, call.custom.input or "")]
-        written = call.function.arguments if call.function is not None else None
+        given = piece.function or piece.custom
+        name = (given.name if given is not None else None) or ""
+        call = self._open_call(piece, name)
+        if call is None:
+            number, events = self._composer.call(piece.id or f"call_{len(self._calls)}", name)
+            call = _Call(number, piece.id or "")
+            self._calls.append(call)
+            self._by_index[piece.index or 0] = call
+        if piece.custom is not None:
+            return [*events, *self._composer.call_input(call.number, piece.custom.input or "")]
+        written = piece.function.arguments if piece.function is not None else None
         if isinstance(written, dict):  # Some engines send an object, and all of it at once.
             written = msgspec.json.encode(written).decode()
-        return [*events, *self._composer.call_input(number, arguments.feed(written or ""))]
+        return [
+            *events,
+            *self._composer.call_input(call.number, call.arguments.feed(written or "")),
+        ]
+
+    def _open_call(self, piece: _ToolCall, name: str) -> _Call | None:
+        """The call that a piece belongs to; ``None`` if it begins one.
+
+        Several calls come under one index, or without any: a new id with a name, once the
+        arguments before it are complete, begins another one.
+        """
+        if piece.index is None:
+            named = next((call for call in self._calls if piece.id and call.id == piece.id), None)
+            call = named or (self._calls[-1] if self._calls else None)
+        else:
+            call = self._by_index.get(piece.index)
+        if call is None or not name or not call.arguments.complete:
+            return call
+        return call if piece.id and piece.id == call.id else None
 
 
-def _contents(content: object) -> tuple[str, str]:
-    """Text and reasoning in a ``content``, which is text, or parts of both kinds (Mistral)."""
-    if isinstance(content, str):
+def _contents(content: object) -> tuple[object, str]:
+    """What is text and what is reasoning in a ``content``, which may have parts of both kinds."""
+    if not isinstance(content, list):
         return content, ""
-    text, thought = "", ""
-    if isinstance(content, list):
-        for part in cast("list[object]", content):
-            if isinstance(part, dict):
-                fields = cast("dict[str, Any]", part)
-                if fields.get("type") == "text":
-                    text += str(fields.get("text", ""))
-                elif fields.get("type") == "thinking":
-                    thought += _contents(fields.get("thinking"))[0]
+    text: list[object] = []
+    thought = ""
+    for part in cast("list[object]", content):
+        fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
+        if fields.get("type") in ("thinking", "reasoning"):
+            thought += text_of(fields.get("thinking") or fields.get("text")) or ""
+        else:
+            text.append(cast("object", part))
     return text, thought
 
 
@@ -282,57 +318,12 @@ def _times(value: object) -> dict[str, str]:
     }
 
 
-def _error(value: object) -> WireError:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        code, message = fields.get("code") or fields.get("type"), fields.get("message")
-        return WireError(None if code is None else str(code), str(message or ""))
-    return WireError(message=str(value))
-
-
-class ThinkSplitter:
-    """Takes a leading ``<think>`` block out of an answer, which engines without a reasoning parser
-    leave in it.
-    """
-
-    _OPEN: Final = "<think>"
-    _CLOSE: Final = "</think>"
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._state = "start"
-
-    def feed(self, text: str) -> tuple[str, str]:
-        """Text of the answer and of the reasoning that is known now."""
-        if self._state == "text":
-            return text, ""
-        self._held += text
-        if self._state == "start":
-            start = self._held.lstrip()
-            if len(start) < len(self._OPEN) and self._OPEN.startswith(start):
-                return "", ""
-            if not start.startswith(self._OPEN):
-                return self._rest(), ""
-            self._state, self._held = "reasoning", start[len(self._OPEN) :]
-        thought, close, rest = self._held.partition(self._CLOSE)
-        if not close:
-            keep = len(self._CLOSE) - 1
-            thought, self._held = self._held[:-keep], self._held[-keep:]
-            return "", thought
-        if not rest.strip():
-            # The blank lines after the block are no part of the answer either.
-            self._held = close + rest
-            return "", thought
-        self._held = rest.lstrip("\n")
-        return self._rest(), thought
-
-    def end(self) -> str:
-        """Text that was held back and turned out to be the answer."""
-        return self._rest() if self._state == "start" else ""
-
-    def _rest(self) -> str:
-        rest, self._held, self._state = self._held, "", "text"
-        return rest
+def _error(data: bytes) -> WireError:
+    """The error in a frame that holds one."""
+    try:
+        return error_of(loads(data)) or WireError()
+    except ValueError:
+        return WireError(message=data.decode("utf-8", "replace"))
 
 
 CHAT_API: Final = HttpApi("Chat Completions", "/chat/completions", _body, _ChatReader)

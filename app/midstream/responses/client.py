@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from midstream.errors import UnavailableError
+from midstream.responses.concessions import refuses_tools
 from midstream.responses.connection import Link, UpgradeRefusedError, WebSocketLink
 from midstream.responses.conversation import Entry, unanswered, wire_item
 from midstream.responses.dialect import StopRung
@@ -48,6 +49,15 @@ _PROBE_SECONDS = 0.3
 _MUTE_LOSSES = 4
 """WebSockets that are lost before a server ever said anything on one, until HTTP is tried."""
 
+_MUTE_S = 10.0
+"""How long a server that never said anything over a WebSocket may take until HTTP is tried."""
+
+_SILENCE_S = 300.0
+"""How long a server may be silent during an answer; local engines read long prompts so."""
+
+_UPGRADE_S = 5.0
+"""How long a server may take to open a WebSocket where HTTP can be tried instead."""
+
 _AHEAD = "ahead"
 """The server's lane for what is read ahead."""
 
@@ -75,7 +85,11 @@ class Client:
         self._apis: ApiChoice | None = None
         self._mute_losses = 0
         self._connecting = asyncio.Lock()
-        self._lane = Lane(self._on_created, self._on_ended)
+        self._tools_refused = False
+        self._heard = 0.0
+        self._watching: asyncio.Task[None] | None = None
+        splits = not self._dialect.midstream  # Its text is the answer, whatever it holds.
+        self._lane = Lane(self._on_created, self._on_ended, splits=splits)
         self._ahead = Lane(lambda turn: None, lambda turn, response: None)
         self._unsent: list[PendingResponse] = []
         self._resending: asyncio.Task[None] | None = None
@@ -105,12 +119,17 @@ class Client:
         A server without custom tools gets functions instead, which only the HTTP link makes.
         """
         dialect = self._dialect
-        return not dialect.midstream and (dialect.patch_tool or self._http_only)
+        if dialect.midstream or self._tools_refused:
+            return False
+        return dialect.patch_tool or self._http_only
 
     @property
     def remark(self) -> str:
-        """A sentence if the endpoint lacks the API that it was asked for first, else ""."""
-        return self._apis.remark if self._apis is not None else ""
+        """What was found out about the endpoint, in sentences, or ""."""
+        said = [self._apis.remark] if self._apis is not None and self._apis.remark else []
+        if self._tools_refused:
+            said.append(f"{self.endpoint.host} takes no tools, so the model cannot look at files.")
+        return " ".join(said)
 
     @property
     def dropped(self) -> int:
@@ -199,6 +218,8 @@ class Client:
         temperature: float | None = None,
         seed: int | None = None,
         correction: CorrectionRequest | None = None,
+        optional_tools: Sequence[Mapping[str, Any]] = (),
+        optional_instructions: str = "",
         prose: bool = False,
         silent: Collection[str] = (),
     ) -> Stream:
@@ -220,6 +241,8 @@ class Client:
             temperature: 0 is greedy; None leaves it to the server.
             seed: Makes sampling repeatable; only Midstream's own server takes one.
             correction: What the last message asks for, if the guard wrote it; likewise.
+            optional_tools: Further tools, which are left out where a server takes none.
+            optional_instructions: What the instructions say about those.
             prose: Deliver only text of messages; calls of tools are in the ``output`` of the end.
             silent: Tools of which the same holds for their calls alone.
 
@@ -232,12 +255,15 @@ class Client:
         """
         if missing := unanswered(messages):
             raise ValueError(f"calls without an output: {', '.join(missing)}")
-        frame = self._asking(messages, instructions)
+        await self.connect()
+        offered = self.takes_tools and bool(optional_tools)
+        frame = self._asking(messages, instructions + optional_instructions * offered)
+        every = (*tools, *(optional_tools if offered else ()))
         options: dict[str, Any] = {
             "max_output_tokens": max_output_tokens,
             "metadata": dict(metadata) if metadata else None,
             "reasoning": None if effort is None else {"effort": effort},
-            "tools": [dict(tool) for tool in tools] or None,
+            "tools": [dict(tool) for tool in every] or None,
             "tool_choice": tool_choice,
             "temperature": temperature,
             "stream_options": dict(self._dialect.stream_options) or None,
@@ -246,7 +272,10 @@ class Client:
             options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
         frame |= {name: value for name, value in options.items() if value is not None}
         turn = PendingResponse(Stream(self, prose=prose, silent=silent), frame)
-        await self.connect()
+        if offered and not tools:
+            plain = self._asking(messages, instructions)
+            turn.plain_frame = {**frame, "instructions": None, "tools": None, **plain}
+            turn.plain_frame = {n: v for n, v in turn.plain_frame.items() if v is not None}
         if previous_response_id is not None:
             frame["previous_response_id"] = previous_response_id
         else:
@@ -297,8 +326,9 @@ class Client:
     async def _dial(self) -> Link:
         if not self._http_only:
             try:
+                patience = min(self._open_timeout, _UPGRADE_S if self._may_change else 60.0)
                 return await WebSocketLink.open(
-                    self.endpoint, self._on_event, self._on_lost, open_timeout=self._open_timeout
+                    self.endpoint, self._on_event, self._on_lost, open_timeout=patience
                 )
             except UpgradeRefusedError as error:
                 if error.final or self.endpoint.transport == "websocket":
@@ -373,7 +403,11 @@ class Client:
         failing.
         """
         turn.attempts += 1
+        if not self._lane.busy:
+            self._heard = asyncio.get_running_loop().time()
         self._lane.waiting.append(turn)
+        if not self._http_only and (self._watching is None or self._watching.done()):
+            self._watching = self._spawn(self._watch())
         try:
             await self._send(turn.frame)
         except UnavailableError:
@@ -415,6 +449,36 @@ class Client:
         for turn in self._unsent:
             self._lane.end(turn, failed)
         self._unsent.clear()
+
+    async def _watch(self) -> None:
+        """Give a WebSocket up that says nothing while an answer is waited for.
+
+        Some gateways open WebSockets and forward nothing; there HTTP is tried.
+        """
+        clock = asyncio.get_running_loop().time
+        while self._lane.busy and not self._http_only:
+            mute = self._mute_losses >= 0 and self._may_change
+            patience = _MUTE_S if mute else _SILENCE_S
+            if (left := self._heard + patience - clock()) > 0:
+                await asyncio.sleep(left)
+                continue
+            self._http_only = mute
+            self._leave()
+            sentence = f"The model server at {self.endpoint.host} was silent for {patience:.0f} s."
+            failed = Failed(ErrorCode.CONNECTION_LOST, sentence)
+            unheard = self._lane.lose(failed)
+            self._lose_ahead(failed)
+            if mute:
+                self._ask_again(unheard)
+            else:
+                for turn in unheard:
+                    self._lane.end(turn, failed)
+            return
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether HTTP may be tried in place of a WebSocket."""
+        return self.endpoint.transport == "auto" and not self._dialect.midstream
 
     # Stopping.
 
@@ -466,6 +530,7 @@ class Client:
         if link is not self._link:
             return
         self._mute_losses = -1
+        self._heard = asyncio.get_running_loop().time()
         if event.stream_id == _AHEAD:
             self._on_ahead(event)
         elif event.type == "error":
@@ -506,8 +571,6 @@ class Client:
         )
 
     def _on_error(self, event: ServerEvent) -> None:
-        if event.status is None:
-            return
         code = event.error.code if event.error is not None else None
         running, waiting = self._lane.running, self._lane.waiting
         forgotten = code == ErrorCode.PREVIOUS_RESPONSE_NOT_FOUND
@@ -520,11 +583,17 @@ class Client:
             turn = waiting.popleft()
             self._chain = None
             self._ask_again([turn])
+        elif waiting and (plain := waiting[0].plain_frame) is not None and _refuses_tools(event):
+            self._tools_refused = True
+            turn = waiting.popleft()
+            turn.frame, turn.full_frame, turn.plain_frame = plain, None, None
+            self._ask_again([turn])
         elif waiting or running is not None:
             # Requests are answered in order: a refusal is of the oldest one without an answer.
             turn = waiting[0] if waiting else running
             assert turn is not None
-            fallback = f"The model server refused the request ({event.status})."
+            status = f" ({event.status})" if event.status is not None else ""
+            fallback = f"The model server refused the request{status}."
             self._lane.end(turn, failure(event.error, "error", fallback))
 
     def _on_lost(self, link: Link, reason: str) -> None:
@@ -545,8 +614,15 @@ class Client:
         if self._mute_losses < 0 or self._http_only or not self._lane.waiting:
             return
         self._mute_losses += 1
-        automatic = self.endpoint.transport == "auto" and not self._dialect.midstream
-        self._http_only = automatic and self._mute_losses >= _MUTE_LOSSES
+        self._http_only = self._may_change and self._mute_losses >= _MUTE_LOSSES
+
+
+def _refuses_tools(event: ServerEvent) -> bool:
+    error = event.error
+    if error is None or error.code == ErrorCode.TOOLS_REFUSED:
+        return error is not None
+    # Over HTTP the link has seen to it; a WebSocket brings the server's words.
+    return event.status is not None and event.status < 500 and refuses_tools(error.message)
 
 
 def _settings(frame: dict[str, Any]) -> dict[str, Any]:

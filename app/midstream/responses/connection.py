@@ -28,7 +28,8 @@ from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import ServerEvent, decode_event
-from midstream.responses.refusals import Refusal
+from midstream.responses.frames import Frame
+from midstream.responses.refusals import Refusal, explained
 
 
 class Link(Protocol):
@@ -150,8 +151,13 @@ class WebSocketLink:
             raise UpgradeRefusedError(
                 f"The model server at {where} did not open a WebSocket: {detail}."
             ) from error
-        except (OSError, TimeoutError, InvalidHandshake, InvalidProxy, InvalidURI) as error:
-            detail = str(error) or type(error).__name__
+        except TimeoutError as error:
+            # Gateways that know no WebSockets may not even refuse them.
+            raise UpgradeRefusedError(
+                f"The model server at {where} did not answer in {open_timeout:.0f} s."
+            ) from error
+        except (OSError, InvalidHandshake, InvalidProxy, InvalidURI) as error:
+            detail = explained(str(error)) or type(error).__name__
             raise UnavailableError(
                 f"The model server at {where} cannot be reached: {detail}."
             ) from error
@@ -187,6 +193,8 @@ class WebSocketLink:
             # Bytes: the decoder wants them, and the text frame is not decoded twice.
             while True:
                 frame = await self._socket.recv(decode=False)
+                if not frame.strip() or Frame("", frame.strip()).closes:
+                    continue
                 try:
                     event = decode_event(frame)
                 except ValueError as error:

@@ -5,6 +5,8 @@ Holds facts only: no connection, no key lookup (settings do that) and no model l
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -24,6 +26,15 @@ Anthropic's Messages; "auto" tries what its kind may have.
 """
 TRANSPORTS: Final[tuple[Transport, ...]] = get_args(Transport)
 
+_API_PATHS: Final[Mapping[str, WireApi | None]] = {
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/messages": "messages",
+    "/completions": None,
+    "/models": None,
+}
+"""Ends of addresses that name one API, as documentation shows them."""
+_VERSION: Final = re.compile(r"/v\d+(?:beta\d*|alpha\d*)?$")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 
@@ -58,9 +69,15 @@ class Endpoint:
         return parts
 
     @property
+    def _named_api(self) -> str:
+        """The end of the address, if it is that of one API."""
+        path = self._split().path.rstrip("/")
+        return next((end for end in _API_PATHS if path.endswith(end)), "")
+
+    @property
     def websocket_url(self) -> str:
         parts = self._split()
-        path = parts.path.rstrip("/") + "/responses"
+        path = self.path + "/responses"
         return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, parts.query, ""))
 
     @property
@@ -68,7 +85,22 @@ class Endpoint:
         """Base address for plain HTTP requests."""
         parts = self._split()
         scheme = "https" if _SCHEMES[parts.scheme] == "wss" else "http"
-        return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), parts.query, ""))
+        return urlunsplit((scheme, parts.netloc, self.path, parts.query, ""))
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Base addresses to ask as well if there is nothing at this one.
+
+        People leave the version out, paste it twice, or add it where a server has none.
+        """
+        path = self.path
+        if (version := _VERSION.search(path)) is None:
+            paths = [f"{path}/v1"]
+        else:
+            shorter = path[: version.start()]
+            paths = [shorter]
+        parts = urlsplit(self.http_url)
+        return tuple(urlunsplit(parts._replace(path=each)) for each in paths)
 
     @property
     def dialect(self) -> Dialect:
@@ -78,14 +110,15 @@ class Endpoint:
     def apis(self) -> tuple[WireApi, ...]:
         """The APIs to speak, in the order in which they are asked for."""
         if self.transport == "auto":
-            return self.dialect.apis
+            named, known = _API_PATHS.get(self._named_api), self.dialect.apis
+            return known if named not in known else (named, *(api for api in known if api != named))
         return (self.transport if self.transport in ("chat", "messages") else "responses",)
 
     @property
     def tries_websocket(self) -> bool:
         """Whether a WebSocket is asked for first."""
         return self.transport == "websocket" or (
-            self.transport == "auto" and self.dialect.websocket
+            self.transport == "auto" and self.dialect.websocket and self.apis[0] == "responses"
         )
 
     @property
@@ -107,7 +140,7 @@ class Endpoint:
     @property
     def path(self) -> str:
         """Path of the base address, such as "/v1"; "" for none."""
-        return self._split().path.rstrip("/")
+        return self._split().path.rstrip("/").removesuffix(self._named_api).rstrip("/")
 
     @property
     def loopback(self) -> bool:

@@ -2,7 +2,7 @@
 
 Two layers: ``ServerEvent`` is the one loose structure every frame of the wire decodes into (only
 the fields the client uses, unknown types and fields ignored); ``Started``, ``Progress``, ``Delta``,
-``Unheard``, ``Reasoned``, ``Finished`` and ``Failed`` are what a
+``Unheard``, ``Reasoned``, ``Retracted``, ``Finished`` and ``Failed`` are what a
 ``midstream.responses.client.Stream`` yields.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from midstream.responses.conversation import Entry, ToolCall
+from midstream.responses.liberal import Liberal
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class ErrorCode(StrEnum):
     PREVIOUS_RESPONSE_NOT_FOUND = "previous_response_not_found"
     SERVER_ERROR = "server_error"
     STEERING_FAILED = "steering_failed"
-    TEXT_MISMATCH = "text_mismatch"
+    TOOLS_REFUSED = "tools_refused"
     UNREACHABLE = "unreachable"
 
 
@@ -166,7 +167,12 @@ class Failed:
         return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
 
 
-StreamEvent = Started | Progress | Delta | Unheard | Reasoned | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class Retracted:
+    """All text that was delivered so far was a thought of the model, and no part of its answer."""
+
+
+StreamEvent = Started | Progress | Delta | Unheard | Reasoned | Retracted | Finished | Failed
 
 
 class TokensDetails(msgspec.Struct, frozen=True):
@@ -215,6 +221,7 @@ class WirePart(msgspec.Struct, frozen=True):
 
     type: str = ""
     text: str = ""
+    refusal: str = ""
 
 
 class WireItem(msgspec.Struct, frozen=True):
@@ -306,14 +313,15 @@ class ServerEvent(msgspec.Struct, frozen=True):
     response: WireResponse | None = None
     response_id: str | None = None
     error: WireError | None = None
+    code: str | None = None
+    message: str | None = None
     status: int | None = None
     stream_id: str | None = None
     steer: WireSteer | None = None
     sequence_number: int | None = None
 
 
-_decoder = msgspec.json.Decoder(ServerEvent)
-_any_decoder = msgspec.json.Decoder(dict[str, Any])
+_liberal = Liberal(ServerEvent)
 
 TOOL_DELTA = "response.custom_tool_call_input.delta"
 TEXT_DELTAS = frozenset({"response.output_text.delta", TOOL_DELTA})
@@ -324,25 +332,22 @@ REASONING_DELTAS = frozenset(
 )
 """Events that show that the model reasons."""
 
+REFUSAL_DELTA = "response.refusal.delta"
+"""The event whose ``delta`` is what a model says that declines."""
+
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 """Events that end a response."""
 
-_STRICT = TEXT_DELTAS | TERMINALS | {"response.created", "error"}
-
 
 def decode_event(frame: str | bytes) -> ServerEvent:
-    """Read one frame of the server.
-
-    An event that the client does not act on may hold anything; only its type is kept then.
+    """Read one frame of the server, however it writes its fields.
 
     Raises:
-        ValueError: The frame is not a JSON object, or an event the client depends on has a field of
-            the wrong type.
+        ValueError: The frame is not a JSON object.
     """
-    try:
-        return _decoder.decode(frame)
-    except msgspec.ValidationError:
-        kind = _any_decoder.decode(frame).get("type")
-        if not isinstance(kind, str) or kind in _STRICT:
-            raise
-        return ServerEvent(type=kind)
+    event = _liberal.decode(frame)
+    if event.type == "error" and event.error is None:
+        # The reference has the fields of an error event at the top, and its servers have both.
+        error = WireError(event.code, event.message or "")
+        return msgspec.structs.replace(event, error=error)
+    return event

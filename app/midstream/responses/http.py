@@ -20,10 +20,10 @@ import httpx
 
 from midstream import __version__
 from midstream.responses.endpoint import Endpoint
+from midstream.responses.refusals import explained
 
 _CONNECT_SECONDS: Final = 10.0
-_IDLE_SECONDS: Final = 300.0
-"""How long an answer may be silent; local engines read long prompts without a word."""
+_MAX_REDIRECTS: Final = 3
 _ERROR_BODY_BYTES: Final = 65_536
 
 
@@ -35,6 +35,7 @@ class RefusedError(Exception):
         body: The beginning of what came with it.
         retry_after: Seconds until the server wants to be asked again, if it says so.
         may_retry: Whether asking again makes sense to the server.
+        location: Where it redirects to, if it does.
         asked: The APIs that were asked for in vain, as a person calls them.
     """
 
@@ -46,6 +47,7 @@ class RefusedError(Exception):
         self.body = body
         self.retry_after = _retry_after(headers or {})
         self.may_retry = (headers or {}).get("x-should-retry") != "false"
+        self.location = (headers or {}).get("location", "")
         self.asked: tuple[str, ...] = ()
 
 
@@ -68,7 +70,7 @@ def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> by
     try:
         with (
             httpx.Client(timeout=seconds, **_options(endpoint, "application/json")) as client,
-            client.stream("GET", _url(endpoint, path)) as answer,
+            client.stream("GET", url_below(endpoint, path)) as answer,
         ):
             if answer.status_code != 200:
                 raise RefusedError(answer.status_code)
@@ -90,12 +92,15 @@ class Poster:
         self._endpoint = endpoint
         self._client: httpx.AsyncClient | None = None
         self._kept = False
+        self._moved: dict[str, str] = {}
 
     async def post(
-        self, path: str, body: bytes, headers: Mapping[str, str]
+        self, url: str, body: bytes, headers: Mapping[str, str]
     ) -> AsyncGenerator[bytes]:
-        """POST a body to ``path`` below the endpoint's address, and yield the answer's body as it
-        comes; leaving early hangs up.
+        """POST a body, and yield the answer's body as it comes; leaving early hangs up.
+
+        How long an answer may be silent is up to the caller. A redirect to the same host is
+        followed, and remembered; the key is for this host alone.
 
         Raises:
             RefusedError: The status is not 200.
@@ -105,11 +110,18 @@ class Poster:
         try:
             if self._client is None:
                 self._client = httpx.AsyncClient(
-                    timeout=httpx.Timeout(_IDLE_SECONDS, connect=_CONNECT_SECONDS),
+                    timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
                     limits=httpx.Limits(max_keepalive_connections=1, keepalive_expiry=None),
                     **_options(self._endpoint, "text/event-stream"),
                 )
-            answer = await self._ask(self._client, path, body, headers)
+            answer = await self._ask(self._client, self._moved.get(url, url), body, headers)
+            for _ in range(_MAX_REDIRECTS):
+                if (to := _moved_to(answer)) is None:
+                    break
+                await answer.aclose()
+                answer = await self._ask(self._client, to, body, headers)
+                if answer.status_code == 200:
+                    self._moved[url] = to
             try:
                 if answer.status_code != 200:
                     said = await _beginning(answer)
@@ -131,12 +143,12 @@ class Poster:
             await client.aclose()
 
     async def _ask(
-        self, client: httpx.AsyncClient, path: str, body: bytes, headers: Mapping[str, str]
+        self, client: httpx.AsyncClient, url: str, body: bytes, headers: Mapping[str, str]
     ) -> httpx.Response:
         kept, self._kept = self._kept, False
         request = client.build_request(
             "POST",
-            _url(self._endpoint, path),
+            url,
             content=body,
             headers={"Content-Type": "application/json", **headers},
         )
@@ -149,7 +161,19 @@ class Poster:
             return await client.send(request, stream=True)
 
 
-def _url(endpoint: Endpoint, path: str) -> str:
+def _moved_to(answer: httpx.Response) -> str | None:
+    """Where an answer redirects to on the same host, encrypted if it was before."""
+    if answer.status_code not in (301, 302, 307, 308) or "location" not in answer.headers:
+        return None
+    here = answer.request.url
+    there = here.join(answer.headers["location"])
+    same = (there.scheme, there.netloc) == (here.scheme, here.netloc)
+    encrypts = (here.scheme, there.scheme) == ("http", "https") and not (here.port or there.port)
+    return str(there) if same or (encrypts and there.host == here.host) else None
+
+
+def url_below(endpoint: Endpoint, path: str) -> str:
+    """The address of ``path`` below an endpoint's address."""
     parts = urlsplit(endpoint.http_url)
     return urlunsplit(parts._replace(path=parts.path + path))
 
@@ -165,7 +189,10 @@ def _options(endpoint: Endpoint, accept: str) -> dict[str, Any]:
     return {
         "headers": headers,
         # The system's certificates, as for the WebSocket; httpx alone would take certifi's.
-        "verify": ssl.create_default_context() if endpoint.secure else False,
+        # A redirect may lead from an address in the open to one that is encrypted.
+        "verify": False
+        if endpoint.loopback and not endpoint.secure
+        else ssl.create_default_context(),
         # Proxies, SOCKS among them, come from the environment.
         "trust_env": not endpoint.loopback,
     }
@@ -200,4 +227,4 @@ def _os_error(error: Exception, endpoint: Endpoint) -> OSError:
         scheme = "https" if endpoint.secure else "http"
         host = urlsplit(proxies.get(scheme) or proxies.get("all") or "").hostname
         return OSError(f"the proxy {host} refused: {error}")
-    return OSError(str(error) or type(error).__name__)
+    return OSError(explained(str(error)) or type(error).__name__)

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from midstream.responses.endings import Ending
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
+    REFUSAL_DELTA,
     IncompleteDetails,
     ServerEvent,
     WireError,
@@ -22,21 +24,28 @@ from midstream.responses.events import (
     WireResponse,
     WireUsage,
 )
+from midstream.responses.frames import Frame
+from midstream.responses.liberal import text_of
 
 
 class AnswerReader(Protocol):
     """Reads one answer."""
 
-    def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        """The meaning of a server-sent event.
+    @property
+    def finished(self) -> bool:
+        """Whether the server has said how the answer ends; only counts may follow."""
+        ...
+
+    def take(self, frame: Frame) -> list[ServerEvent]:
+        """The meaning of a frame.
 
         Raises:
-            ValueError: It is not what this API sends.
+            ValueError: It cannot be read.
         """
         ...
 
     def end(self) -> list[ServerEvent]:
-        """The meaning of the answer's end; nothing if it came too early."""
+        """The meaning of the stream's end; nothing if there was no answer."""
         ...
 
 
@@ -60,11 +69,18 @@ class HttpApi:
 
 
 class EventComposer:
-    """Composes the events of the Responses API for an answer in another API."""
+    """Composes the events of the Responses API for an answer in another API.
+
+    Attributes:
+        begun: Whether anything of the answer has come.
+        ended: Whether its last event was composed.
+        ending: What the server says about the end.
+    """
 
     def __init__(self) -> None:
         self.begun = False
         self.ended = False
+        self.ending = Ending()
         self._id = ""
         self._items: list[tuple[WireItem, list[str]]] = []
 
@@ -76,14 +92,33 @@ class EventComposer:
         response = WireResponse(id=self._id, status="in_progress")
         return [ServerEvent(type="response.created", response=response)]
 
-    def text(self, text: str) -> list[ServerEvent]:
-        """Text of the answer."""
+    def text(self, value: object) -> list[ServerEvent]:
+        """Text of the answer, in whatever it is written."""
+        text = text_of(value)
+        if text is None:
+            self.ending.spoil("a part of its text could not be read")
         if not text:
             return []
         events: list[ServerEvent] = []
         if not self._items or self._items[-1][0].type != "message":
             events.append(self._add(WireItem(type="message")))
         return [*events, self._delta("response.output_text.delta", len(self._items) - 1, text)]
+
+    def whole_text(self, value: object) -> list[ServerEvent]:
+        """All text of the answer at once; some servers repeat at the end what they streamed."""
+        text, told = text_of(value), self._told
+        if text is None or not told:
+            return self.text(value)
+        if text.startswith(told):
+            return self.text(text[len(told) :])
+        if text.strip() and not told.strip().endswith(text.strip()):
+            self.ending.spoil("its last event contradicts its text")
+        return []
+
+    def refusal(self, value: object) -> list[ServerEvent]:
+        """Words with which the model declines."""
+        text = text_of(value)
+        return [ServerEvent(type=REFUSAL_DELTA, delta=text)] if text else []
 
     def reasoning(self, text: str) -> list[ServerEvent]:
         """Text that is no part of the answer."""
@@ -100,15 +135,13 @@ class EventComposer:
         return [self._delta(kind, number, text)] if text else []
 
     def finish(
-        self,
-        reason: str | None,
-        usage: WireUsage | None,
-        metadata: Mapping[str, str] | None = None,
+        self, usage: WireUsage | None, metadata: Mapping[str, str] | None = None
     ) -> list[ServerEvent]:
-        """The answer is over; ``reason`` says why it is not complete."""
+        """The answer is over, as its ``ending`` says."""
         if self.ended or not self.begun:
             return []
         self.ended = True
+        reason = self.ending.reason
         status = "completed" if reason is None else "incomplete"
         response = WireResponse(
             id=self._id,
@@ -128,6 +161,10 @@ class EventComposer:
         self.ended = True
         response = WireResponse(id=self._id, status="failed", error=error)
         return [*begun, ServerEvent(type="response.failed", response=response)]
+
+    @property
+    def _told(self) -> str:
+        return "".join("".join(parts) for item, parts in self._items if item.type == "message")
 
     def _add(self, item: WireItem) -> ServerEvent:
         item = msgspec.structs.replace(item, id=f"item_{len(self._items)}")

@@ -13,29 +13,32 @@ import contextlib
 import random
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 import msgspec
 
 from midstream.responses.chat_api import CHAT_API
+from midstream.responses.concessions import Concessions, refuses_tools
 from midstream.responses.connection import Link
 from midstream.responses.dialect import WireApi
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
+    TEXT_DELTAS,
     ErrorCode,
     ServerEvent,
     WireError,
     WireResponse,
 )
-from midstream.responses.http import CutOffError, Poster, RefusedError
-from midstream.responses.http_api import HttpApi
+from midstream.responses.frames import Frame, FrameReader
+from midstream.responses.http import CutOffError, Poster, RefusedError, url_below
+from midstream.responses.http_api import AnswerReader, HttpApi
+from midstream.responses.liberal import loads
 from midstream.responses.messages_api import MESSAGES_API
-from midstream.responses.refusals import Refusal
+from midstream.responses.refusals import Refusal, error_of
 from midstream.responses.responses_api import RESPONSES_API
-from midstream.responses.sse import SseParser
 from midstream.responses.tool_arguments import EndlessCallError
 
 APIS: Final[Mapping[WireApi, HttpApi]] = {
@@ -51,30 +54,48 @@ _FOR_NOW: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _MAX_PAUSE_S: Final = 30.0
 """A server that asks for a longer pause is not waited for."""
-_MAX_KEPT_BYTES: Final = 65_536
-"""Of an answer without any event, to quote from."""
+_SILENCE_S: Final = 300.0
+"""How long a server may say nothing; local engines read long prompts without a word."""
+_HEARTBEATS_S: Final = 900.0
+"""The same while it sends signs of life that are no part of an answer."""
+_STALL_S: Final = 120.0
+"""How long text may stall that has begun to come."""
+_COUNTS_S: Final = 3.0
+"""How long a server may take to close an answer after it has said how it ends."""
+_DRAIN_S: Final = 0.5
+"""The same after its last event; then the connection cannot be used again."""
 
 
 class ApiChoice:
-    """The API spoken with an endpoint: the first one that it supports, found by trying.
+    """How an endpoint is spoken to, as far as that was found out by asking; outlives its links.
+
+    Its APIs are asked for in turn, below its address and then where that may be meant.
 
     Attributes:
         chosen: Whether a request was answered.
+        concessions: What the server has refused, and requests do without.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.chosen = False
-        self._endpoint = endpoint
+        self.concessions = Concessions()
         self._names = endpoint.apis
+        elsewhere = () if endpoint.dialect.midstream else endpoint.elsewhere
+        self._places = (endpoint, *(replace(endpoint, url=url) for url in elsewhere))
         self._at = 0
 
     @property
     def name(self) -> WireApi:
-        return self._names[self._at]
+        return self._names[self._at % len(self._names)]
 
     @property
     def api(self) -> HttpApi:
         return APIS[self.name]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint, at the address that is asked."""
+        return self._places[self._at // len(self._names)]
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -83,15 +104,21 @@ class ApiChoice:
 
     @property
     def remark(self) -> str:
-        """A sentence, if the first choice was not to be had."""
-        if not (self.chosen and self._at):
-            return ""
-        missing = " or ".join(APIS[name].title for name in self._names[: self._at])
-        return f"{self._endpoint.host} has no {missing} API; its {self.api.title} API is used."
+        """What was found out, in sentences, or ``""``."""
+        said: list[str] = []
+        host, api = self.endpoint.host, self._at % len(self._names)
+        if self.chosen and api:
+            missing = " or ".join(APIS[name].title for name in self._names[:api])
+            said.append(f"{host} has no {missing} API; its {self.api.title} API is used.")
+        if self.chosen and self.endpoint is not self._places[0]:
+            said.append(f"It is at {self.endpoint.http_url}; set that as the address.")
+        if self.chosen and (left_out := self.concessions.remark):
+            said.append(f"{host} {left_out}; requests do without.")
+        return " ".join(said)
 
     def next(self) -> bool:
         """The server does not have this one; whether another one is left to ask for."""
-        if self.chosen or self._at + 1 == len(self._names):
+        if self.chosen or self._at + 1 == len(self._names) * len(self._places):
             self._at = self._at if self.chosen else 0
             return False
         self._at += 1
@@ -159,7 +186,7 @@ class HttpLink:
             try:
                 await self._ask(frame, attempt)
             except RefusedError as refused:
-                self._refuse(refused)
+                self._refuse(refused, frame)
             except (OSError, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 if attempt.state == "begun":
@@ -167,38 +194,45 @@ class HttpLink:
                     self._on_lost(self, reason)
                     return
                 if attempt.state == "asked":
-                    sentence = (
-                        f"The model server at {self._endpoint.host} gave no answer: {reason}."
-                    )
+                    sentence = f"{self._where} gave no answer: {reason.rstrip('.')}."
                     error = WireError(code=ErrorCode.UNREACHABLE, message=sentence)
                     self._on_event(self, ServerEvent(type="error", status=503, error=error))
 
+    @property
+    def _where(self) -> str:
+        endpoint = self._choice.endpoint
+        return f"The model server at {endpoint.host} ({endpoint.url})"
+
     async def _ask(self, frame: dict[str, Any], attempt: _Attempt) -> None:
-        """Send a request until it is answered: in another API if the server lacks this one, and
-        again if it refuses for now. Once anything of an answer has come, nothing is repeated.
+        """Send a request until it is answered: in another API if the server lacks this one, without
+        what it refuses, and again if it refuses for now. Once anything of an answer has come,
+        nothing is repeated.
         """
-        tries = 1
+        choice, tries = self._choice, 1
+        first: RefusedError | None = None
+        conceded = len(choice.concessions)
         while True:
             try:
-                async for event in self._events(frame):
-                    attempt.state = "ended" if event.type in TERMINALS else "begun"
-                    self._choice.chosen = True
-                    self._on_event(self, event)
-                if attempt.state != "ended":
-                    raise CutOffError("the answer ended early")
+                await self._answer(frame, attempt)
                 return
             except RefusedError as refused:
-                refusal = Refusal(self._endpoint, refused.status, refused.body)
+                refusal = self._refusal(refused)
                 if attempt.state != "asked":
                     raise
+                if _is_about_tools(refusal, frame):
+                    choice.concessions.withdraw(conceded)
+                    raise  # What a request without them asks for is not up to this link.
+                if choice.concessions.concede(refusal, self._body(frame)):
+                    continue
+                choice.concessions.withdraw(conceded)
                 if refusal.lacks_route:
-                    asked = self._choice.asked
-                    if self._choice.next():
+                    first, asked = first or refused, choice.asked
+                    if choice.next():
                         continue
-                    refused.asked = asked
-                    raise
-                pause = _pause(refused.retry_after, tries)
-                again = refused.status in _FOR_NOW and refused.may_retry
+                    first.asked = asked
+                    raise first from None
+                pause = _pause(refusal.pause, tries)
+                again = refused.status in _FOR_NOW and refused.may_retry and not refusal.is_used_up
                 if not again or pause is None or tries == _TRIES:
                     raise
             except CutOffError:
@@ -208,48 +242,163 @@ class HttpLink:
             tries += 1
             await asyncio.sleep(pause)
 
-    def _refuse(self, refused: RefusedError) -> None:
-        refusal = Refusal(
-            self._endpoint, refused.status, refused.body, refused.asked, refused.retry_after
-        )
-        self._on_event(self, ServerEvent(type="error", status=refused.status, error=refusal.error))
+    def _refusal(self, refused: RefusedError) -> Refusal:
+        asked, later = refused.asked or ("",), refused.retry_after
+        return Refusal(self._endpoint, refused.status, refused.body, asked, later, refused.location)
 
-    async def _events(self, frame: dict[str, Any]) -> AsyncGenerator[ServerEvent]:
-        api = self._choice.api
-        parser, reader = SseParser(), api.reader()
-        kept, seen, running = b"", False, ""
+    def _refuse(self, refused: RefusedError, frame: dict[str, Any]) -> None:
+        refusal = self._refusal(refused)
+        error = refusal.error
+        if _is_about_tools(refusal, frame):
+            error = msgspec.structs.replace(error, code=ErrorCode.TOOLS_REFUSED)
+        self._on_event(self, ServerEvent(type="error", status=refused.status, error=error))
+
+    def _body(self, frame: dict[str, Any]) -> dict[str, Any]:
+        endpoint = self._choice.endpoint
+        return self._choice.concessions.apply(self._choice.api.body(frame, endpoint))
+
+    async def _answer(self, frame: dict[str, Any], attempt: _Attempt) -> None:
+        """Send a request once and read what comes, no longer than anything is to be expected.
+
+        Raises:
+            RefusedError: The server has answered with something else than an answer.
+            CutOffError: The answer broke off.
+            OSError: The server is not reached, or silent.
+            ValueError: A frame cannot be read.
+        """
+        endpoint, api = self._choice.endpoint, self._choice.api
+        reading = _Reading(api.reader(), lambda event: self._deliver(event, attempt))
         chunks = self._poster.post(
-            api.path,
-            msgspec.json.encode(api.body(frame, self._endpoint)),
-            api.headers(self._endpoint),
+            url_below(endpoint, api.path),
+            msgspec.json.encode(self._body(frame)),
+            api.headers(endpoint),
         )
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
-            async with contextlib.aclosing(chunks):
+            async with asyncio.timeout(_SILENCE_S) as limit, contextlib.aclosing(chunks):
                 async for chunk in chunks:
-                    for name, data in parser.feed(chunk):
-                        seen = True
-                        for event in reader.take(name, data):
-                            if event.type == "response.created" and event.response is not None:
-                                running = event.response.id
-                            yield event
-                    if not seen:
-                        kept = (kept + chunk)[:_MAX_KEPT_BYTES]
+                    heard = reading.take(chunk)
+                    if attempt.state == "ended":
+                        patience = _DRAIN_S
+                    elif reading.reader.finished:
+                        patience = _COUNTS_S
+                    elif heard:
+                        began, patience = clock(), _STALL_S if reading.writes else _SILENCE_S
+                    else:
+                        silence = _STALL_S if reading.writes else _HEARTBEATS_S
+                        patience = min(_SILENCE_S, began + silence - clock())
+                    limit.reschedule(clock() + patience)
+            reading.end()
         except EndlessCallError as error:
             # Leaving the request has stopped the model; the connection is as good as before.
             failed = WireError(code=ErrorCode.ENDLESS_CALL, message=str(error))
-            response = WireResponse(id=running, status="failed", error=failed)
-            yield ServerEvent(type="response.failed", response=response)
-            return
+            response = WireResponse(id=reading.running, status="failed", error=failed)
+            self._deliver(ServerEvent(type="response.failed", response=response), attempt)
+        except TimeoutError:
+            # It has said that the answer is complete, and only did not close it.
+            if not reading.reader.finished:
+                raise OSError(f"it was silent for {clock() - began:.0f} s") from None
+            reading.end()
         except CutOffError:
             # Cut off after the last text is complete all the same.
-            if not (last := reader.end()):
+            if not reading.reader.finished:
                 raise
-        else:
-            last = reader.end()
-        for event in last:
-            yield event
-        if not seen and kept.lstrip().startswith(b"{"):
-            raise RefusedError(200, kept)  # An error in place of the events.
+            reading.end()
+        if attempt.state == "ended":
+            return
+        if reading.said:
+            raise RefusedError(200, reading.said)
+        raise CutOffError("the answer ended early" if reading.heard else "the answer is empty")
+
+    def _deliver(self, event: ServerEvent, attempt: _Attempt) -> None:
+        if attempt.state == "ended":
+            return
+        attempt.state = "ended" if event.type in TERMINALS else "begun"
+        self._choice.chosen = True
+        if event.type == "response.failed" and event.response is not None:
+            event = msgspec.structs.replace(event, response=self._explained(event.response))
+        self._on_event(self, event)
+
+    def _explained(self, response: WireResponse) -> WireResponse:
+        """A response that failed, with a sentence that says whose words these are."""
+        error = response.error or WireError()
+        if error.code == ErrorCode.ENDLESS_CALL:
+            return response
+        message = self._refusal(RefusedError(200, error.message.encode())).said
+        said = f': "{message}"' if message else " and did not say why"
+        error = msgspec.structs.replace(error, message=f"{self._where} gave up{said}.")
+        return msgspec.structs.replace(response, error=error)
+
+
+class _Reading:
+    """Reads one answer.
+
+    Attributes:
+        reader: Of the API.
+        heard: Whether any frame has come.
+        writes: Whether text of the answer has come.
+        said: What came in place of an answer.
+        running: Id of the response.
+    """
+
+    def __init__(self, reader: AnswerReader, deliver: Callable[[ServerEvent], None]) -> None:
+        self.reader = reader
+        self.heard = self.writes = False
+        self.said = b""
+        self.running = ""
+        self._frames = FrameReader()
+        self._deliver = deliver
+
+    def take(self, chunk: bytes) -> bool:
+        """Take what has come; whether it was more than a heartbeat."""
+        return self._read(self._frames.feed(chunk))
+
+    def end(self) -> None:
+        """There is no more to come.
+
+        Raises:
+            CutOffError: It ended within a frame.
+        """
+        self._read(self._frames.end())
+        self.said = self.said or (b"" if self.heard else self._frames.said.strip())
+        if self._frames.cut and self.heard and not self.reader.finished:
+            raise CutOffError("the answer ended early")
+        for event in self.reader.end():
+            self._tell(event)
+
+    def _read(self, frames: list[Frame]) -> bool:
+        for frame in frames:
+            if not frame.framed and not self.heard and _is_refusal(frame):
+                self.said = frame.data
+                continue
+            self.heard = True
+            for event in self.reader.take(frame):
+                self._tell(event)
+        return bool(frames)
+
+    def _tell(self, event: ServerEvent) -> None:
+        if event.type == "response.created" and event.response is not None:
+            self.running = event.response.id
+        self.writes = self.writes or event.type in TEXT_DELTAS
+        self._deliver(event)
+
+
+def _is_about_tools(refusal: Refusal, frame: Mapping[str, Any]) -> bool:
+    given = refusal.status in (400, 404, 422, 500, 501) and bool(frame.get("tools"))
+    return given and refuses_tools(refusal.said)
+
+
+def _is_refusal(frame: Frame) -> bool:
+    """Whether JSON that is in no event is an error in place of an answer."""
+    try:
+        value = loads(frame.data)
+    except ValueError:
+        return False
+    if not isinstance(value, dict):
+        return error_of(value) is not None
+    fields = cast("dict[str, Any]", value)
+    return not fields.keys() & {"choices", "content", "output"} and error_of(fields) is not None
 
 
 def _pause(retry_after: float | None, tries: int) -> float | None:

@@ -11,13 +11,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from midstream.responses.conversation import Entry
+from midstream.responses.endings import known_reason
 from midstream.responses.events import (
     REASONING_DELTAS,
+    REFUSAL_DELTA,
     TERMINALS,
     TEXT_DELTAS,
     TOOL_DELTA,
@@ -33,7 +35,13 @@ from midstream.responses.events import (
     WireResponse,
     apart,
 )
+from midstream.responses.liberal import text_of
 from midstream.responses.stream import Stream
+from midstream.responses.thoughts import ThoughtSplitter, Told, without_thoughts
+
+MAX_DECLINED: Final = 300
+"""Characters of the words with which a model declines that are quoted."""
+_CUT_STATUSES: Final = frozenset({"incomplete", "cancelled", "failed"})
 
 Messages = tuple[Entry, ...]
 """A conversation."""
@@ -49,9 +57,14 @@ class PendingResponse:
         messages: The whole conversation that it stands for; None when only the server knows it.
         full_frame: The same request without reference to an earlier response, if ``frame`` has one
             that the client put there.
+        plain_frame: The same request without tools, if it can do without.
         stop: Interrupt mode, as soon as the consumer stopped the stream.
         items: Ids of the response's items, with the names of the tools that they call.
-        last_number: Sequence number of the last text event.
+        numbering: Recognises text events that come twice.
+        thoughts: Tells thoughts from text, in the item that its text belongs to.
+        raw: Its text as it came, thoughts included.
+        declined: Words with which the model declines.
+        spoiled: Why the answer cannot be complete, whatever the server says.
         last_item: The item that its text belonged to.
         whole: The items that have ended, by id, for servers whose last event leaves them out.
         attempts: How often it was sent.
@@ -65,18 +78,62 @@ class PendingResponse:
     full_frame: dict[str, Any] | None = None
     stop: str | None = None
     items: dict[str, str] = field(default_factory=dict[str, str])
-    last_number: int = 0
+    numbering: Numbering = field(default_factory=lambda: Numbering())
+    thoughts: ThoughtSplitter | None = None
+    raw: list[str] = field(default_factory=list[str])
+    declined: str = ""
+    spoiled: str = ""
     attempts: int = 0
     successors: list[PendingResponse] = field(default_factory=list["PendingResponse"])
     deadline: asyncio.TimerHandle | None = None
     last_item: str | None = None
     whole: dict[str, WireItem] = field(default_factory=dict[str, WireItem])
+    plain_frame: dict[str, Any] | None = None
+
+    def is_text(self, tag: str) -> bool:
+        """Whether a mark of thoughts is text here: the request holds it."""
+        told = self.messages or ()
+        said = (each[1] for each in told if isinstance(each, tuple))
+        return any(tag.lower() in text.lower() for text in said)
+
+
+class Numbering:
+    """Recognises events that come twice by their sequence numbers, where a server counts.
+
+    Some servers give every event the same number, or begin anew; theirs mean nothing.
+    """
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._event: tuple[str | None, object] | None = None
+        self._skipped = False
+        self.void = False
+
+    def repeats(self, event: ServerEvent) -> bool:
+        """Whether this is the event before it once more."""
+        number, this, before = event.sequence_number, (event.item_id, event.delta), self._event
+        if number is None or self.void:
+            return False
+        last, self._last, self._event = self._last, number, this
+        if last is None or number > last:
+            return False
+        if number == last and this == before:
+            self._skipped = True
+            return True
+        self.void = True
+        return False
+
+    @property
+    def lost(self) -> bool:
+        """Whether an event was skipped by numbers that turned out to mean nothing."""
+        return self.void and self._skipped
 
 
 class Lane:
     """The turns of one connection.
 
     Args:
+        splits: Whether thoughts may stand in the text.
         on_created: Called when a turn has its response id.
         on_ended: Called once when a turn is over, after its stream was told, with the final
             response if the server sent one.
@@ -91,7 +148,10 @@ class Lane:
         self,
         on_created: Callable[[PendingResponse], None],
         on_ended: Callable[[PendingResponse, WireResponse | None], None],
+        *,
+        splits: bool = True,
     ) -> None:
+        self._splits = splits
         self.waiting: deque[PendingResponse] = deque()
         self.running: PendingResponse | None = None
         self.dropped = 0
@@ -108,6 +168,9 @@ class Lane:
             if self.running is not None:
                 characters = len(event.delta) if isinstance(event.delta, str) else 0
                 self.running.stream.push_reasoning(characters)
+        elif kind == REFUSAL_DELTA:
+            if self.running is not None:
+                self.running.declined += text_of(event.delta) or ""
         elif kind == "response.output_item.added":
             if self.running is not None and event.item is not None and event.item.id:
                 self.running.items[event.item.id] = event.item.name or ""
@@ -126,9 +189,14 @@ class Lane:
                 self.running.stream.push_progress(Progress.read(metadata))
         elif kind in TERMINALS:
             if event.response is not None:
-                self._terminal(event.response)
+                self._terminal(kind, event.response)
         elif kind == "response.steer.failed":
             self._steer_failed(event)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a response is waited for or running."""
+        return self.running is not None or bool(self.waiting)
 
     def find(self, stream: Stream) -> PendingResponse | None:
         return next((turn for turn in self._all() if turn.stream is stream), None)
@@ -169,23 +237,45 @@ class Lane:
         return turns
 
     def _text(self, event: ServerEvent) -> None:
-        turn, number = self.running, event.sequence_number
+        turn = self.running
         if turn is None or turn.stop is not None or event.item_id not in turn.items:
             self.dropped += 1
             return
-        if number is not None:
-            if 0 < turn.last_number >= number:
-                self.dropped += 1  # the same event once more
-                return
-            turn.last_number = number
-        if event.type == TOOL_DELTA and not turn.stream.delivers(turn.items[event.item_id]):
-            turn.stream.push_unheard(len(event.delta) if isinstance(event.delta, str) else 0)
+        if turn.numbering.repeats(event):
+            self.dropped += 1
             return
-        if isinstance(event.delta, str):
-            if turn.last_item not in (None, event.item_id):
+        text = text_of(event.delta)
+        if text is None:
+            turn.spoiled = turn.spoiled or "a part of its text could not be read"
+            return
+        if event.type == TOOL_DELTA and not turn.stream.delivers(turn.items[event.item_id]):
+            turn.stream.push_unheard(len(text))
+            return
+        if event.item_id != turn.last_item:
+            self._settle(turn)
+            turn.thoughts = ThoughtSplitter(turn.is_text) if self._splits else None
+            if turn.last_item is not None:
+                turn.raw.append(apart("".join(turn.raw)))
                 turn.stream.push_text(apart(turn.stream.arrived), 0)
             turn.last_item = event.item_id
-            turn.stream.push_text(event.delta, event.tokens)
+        turn.raw.append(text)
+        if turn.thoughts is None or event.type == TOOL_DELTA:
+            turn.stream.push_text(text, event.tokens)
+        else:
+            self._tell(turn, turn.thoughts.feed(text))
+
+    def _tell(self, turn: PendingResponse, told: Told) -> None:
+        if told.retracts:
+            turn.stream.push_retraction()
+        if told.thought:
+            turn.stream.push_reasoning(told.thought)
+        turn.stream.push_text(told.answer, 0)
+
+    def _settle(self, turn: PendingResponse) -> None:
+        """Tell what was held back of the text so far."""
+        if turn.thoughts is not None:
+            self._tell(turn, turn.thoughts.end())
+            turn.thoughts = None
 
     def _created(self, response: WireResponse) -> None:
         turn = self._successor_of(response.previous_response_id)
@@ -206,7 +296,7 @@ class Lane:
             other.stream.push_end(Finished("completed", "merged", TokenUsage(), ""))
         return first
 
-    def _terminal(self, response: WireResponse) -> None:
+    def _terminal(self, kind: str, response: WireResponse) -> None:
         turn = self.running
         if turn is None or turn.stream.id != response.id:
             return
@@ -214,18 +304,22 @@ class Lane:
             response = msgspec.structs.replace(response, output=list(turn.whole.values()))
         if turn.successors:
             self._steered[response.id] = turn.successors
-        if response.status == "failed":
+        error = response.error
+        failed = error is not None and bool(error.message)
+        if kind == "response.failed" or response.status == "failed" or failed:
             fallback = "The model server failed without saying why."
-            self.end(turn, failure(response.error, ErrorCode.SERVER_ERROR, fallback), response)
+            self.end(turn, failure(error, ErrorCode.SERVER_ERROR, fallback), response)
             return
-        if turn.stop is None and not self._complete(turn, response):
-            sentence = "The model server's text is inconsistent; try again."
-            self.end(turn, Failed(ErrorCode.TEXT_MISMATCH, sentence), response)
-            return
-        details = response.incomplete_details
+        reason = self._reason(turn, kind, response)
+        whole = response.told(turn.stream.delivers)
+        if turn.stop is None and not self._complete(turn, whole):
+            reason = reason or "its last event contradicts its text"
+        self._settle(turn)
+        if self._splits:
+            response = _thoughtless(response, turn)
         terminal = Finished(
-            status=response.status or "completed",
-            reason=details.reason if details is not None else None,
+            status="completed" if reason is None else "incomplete",
+            reason=reason,
             usage=response.usage.counted() if response.usage is not None else TokenUsage(),
             text="",
             kept=response.text,
@@ -234,17 +328,38 @@ class Lane:
         )
         self.end(turn, terminal, response)
 
-    def _complete(self, turn: PendingResponse, response: WireResponse) -> bool:
+    def _reason(self, turn: PendingResponse, kind: str, response: WireResponse) -> str | None:
+        """Why a response that has ended is cut; ``None`` if it is complete."""
+        parts = (part for item in response.output or () for part in item.content or ())
+        if declined := turn.declined or "".join(part.refusal for part in parts):
+            return f'the model declined: "{" ".join(declined.split())[:MAX_DECLINED]}"'
+        if turn.numbering.lost:
+            return "its events are numbered so that one of them was lost"
+        details = response.incomplete_details
+        if word := (details.reason or "") if details is not None else "":
+            return turn.spoiled or known_reason(word)
+        if kind == "response.completed" and response.status in (None, "", "completed"):
+            return turn.spoiled or None
+        # Whatever the event says: a status that is none of success counts.
+        complete = kind == "response.completed" and response.status not in _CUT_STATUSES
+        return turn.spoiled or (None if complete else "no reason given")
+
+    def _complete(self, turn: PendingResponse, whole: str) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""
-        whole = response.told(turn.stream.delivers)
-        arrived = turn.stream.arrived
+        arrived = "".join(turn.raw)
         if not whole or whole == arrived:
             return True
         if whole.startswith(arrived):
-            turn.stream.push_text(whole[len(arrived) :], 0)
+            rest = whole[len(arrived) :]
+            if turn.thoughts is None and self._splits and not arrived:
+                turn.thoughts = ThoughtSplitter(turn.is_text)
+            if turn.thoughts is None:
+                turn.stream.push_text(rest, 0)
+            else:
+                self._tell(turn, turn.thoughts.feed(rest))
             return True
-        # Some servers trim the final text.
-        return whole.strip() == arrived.strip()
+        # Some servers trim the final text, or repeat only the end of it (vLLM).
+        return arrived.strip().endswith(whole.strip())
 
     def _steer_failed(self, event: ServerEvent) -> None:
         target = event.steer.previous_response_id if event.steer is not None else None
@@ -259,6 +374,22 @@ class Lane:
             self.end(refused, failure(event.error, ErrorCode.STEERING_FAILED, fallback))
         if not self._steered.get(target, True):
             del self._steered[target]
+
+
+def _thoughtless(response: WireResponse, turn: PendingResponse) -> WireResponse:
+    """The response without the thoughts in its messages."""
+    items: list[WireItem] = []
+    for item in response.output or ():
+        parts = item.content or []
+        if item.type != "custom_tool_call" and parts:
+            texts = (without_thoughts(part.text, turn.is_text) for part in parts)
+            parts = [
+                msgspec.structs.replace(part, text=text)
+                for part, text in zip(parts, texts, strict=True)
+            ]
+            item = msgspec.structs.replace(item, content=parts)
+        items.append(item)
+    return msgspec.structs.replace(response, output=items or response.output)
 
 
 def failure(error: WireError | None, code: str, message: str) -> Failed:

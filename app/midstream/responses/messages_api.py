@@ -19,19 +19,14 @@ from midstream.responses.events import (
     WireError,
     WireUsage,
 )
+from midstream.responses.frames import Frame
 from midstream.responses.http_api import EventComposer, HttpApi
+from midstream.responses.liberal import Liberal, loads, text_of, word_of
+from midstream.responses.refusals import error_of
 from midstream.responses.tool_arguments import FIELD, SCHEMA, ArgumentReader
 
 _MAX_TOKENS: Final = 32_000
 """Sent where the caller names no limit, which this API demands; every current model allows it."""
-
-_EARLY_ENDS: Final = {
-    "max_tokens": "max_output_tokens",
-    "model_context_window_exceeded": "max_output_tokens",
-    "refusal": "content_filter",
-    "pause_turn": "the server paused",
-}
-"""Values of ``stop_reason`` after which the answer is not complete; all others are ends."""
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
@@ -106,83 +101,88 @@ class _Usage(msgspec.Struct, frozen=True):
     cache_creation_input_tokens: int | None = None
 
 
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: Any = None
+    thinking: Any = None
+    id: str = ""
+    name: str = ""
+    input: Any = None
+
+
 class _Message(msgspec.Struct, frozen=True):
     id: str = ""
     usage: _Usage | None = None
-
-
-class _Block(msgspec.Struct, frozen=True):
-    type: str = ""
-    text: str = ""
-    id: str = ""
-    name: str = ""
+    content: list[_Block] | None = None
+    stop_reason: Any = None
 
 
 class _Delta(msgspec.Struct, frozen=True):
     type: str = ""
-    text: str = ""
-    thinking: str = ""
+    text: Any = None
+    thinking: Any = None
     partial_json: str = ""
-    stop_reason: str | None = None
+    stop_reason: Any = None
 
 
-class _Error(msgspec.Struct, frozen=True):
-    type: str | None = None
-    message: str = ""
+class _Event(_Message, frozen=True):
+    """An event, or a whole message in place of events."""
 
-
-class _Event(msgspec.Struct, frozen=True):
     type: str = ""
-    index: int = 0
+    index: int | None = None
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _Delta | None = None
-    usage: _Usage | None = None
-    error: _Error | None = None
+    error: Any = None
 
 
-_decoder = msgspec.json.Decoder(_Event)
+_liberal = Liberal(_Event)
 
 
 class _MessagesReader:
     def __init__(self) -> None:
         self._composer = EventComposer()
         self._calls: dict[int, tuple[int, ArgumentReader]] = {}
-        self._stop: str | None = None
+        self._index = 0
         self._usage = _Usage()
 
-    def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        if data == b"[DONE]":
+    @property
+    def finished(self) -> bool:
+        return self._composer.ending.said
+
+    def take(self, frame: Frame) -> list[ServerEvent]:
+        composer = self._composer
+        if frame.closes:
             return []  # Gateways end every stream with it.
-        event, composer = _decoder.decode(data), self._composer
+        event = _liberal.decode(frame.data) if frame.data else _Event()
         self._count(event.usage)
-        match event.type or name:
+        if event.index is not None:
+            self._index = event.index
+        match event.type or frame.name:
             case "message_start":
-                message = event.message or _Message()
-                self._count(message.usage)
-                return composer.begin(message.id)
+                return self._message(event.message or _Message())
+            case "message":
+                return [*self._message(event), *self.end()]
             case "content_block_start" if event.content_block is not None:
-                return [*composer.begin(""), *self._block(event.index, event.content_block)]
+                return [*composer.begin(""), *self._block(event.content_block)]
             case "content_block_delta" if event.delta is not None:
-                return [*composer.begin(""), *self._delta(event.index, event.delta)]
-            case "content_block_stop" if event.index in self._calls:
-                number, arguments = self._calls[event.index]
+                return [*composer.begin(""), *self._delta(event.delta)]
+            case "content_block_stop" if self._index in self._calls:
+                number, arguments = self._calls[self._index]
                 return composer.call_input(number, arguments.end())
             case "message_delta" if event.delta is not None:
-                self._stop = event.delta.stop_reason or self._stop
+                composer.ending.say(word_of(event.delta.stop_reason))
             case "message_stop":
-                self._stop = self._stop or "end_turn"
                 return self.end()
-            case "error":
-                error = event.error or _Error()
-                return composer.fail(WireError(error.type, error.message))
-            case _:
-                pass  # "ping", and what is to come.
+            case kind:
+                error = error_of(event.error)
+                if error is not None or kind == "error":
+                    error = error or error_of(loads(frame.data or b"null")) or WireError()
+                    return composer.fail(error)
+                # "ping", and what is to come.
         return []
 
     def end(self) -> list[ServerEvent]:
-        if self._stop is None:
-            return []
         used = self._usage
         cached = used.cache_read_input_tokens or 0
         written = used.cache_creation_input_tokens or 0
@@ -191,7 +191,7 @@ class _MessagesReader:
             used.output_tokens or 0,
             TokensDetails(cached_tokens=cached),
         )
-        return self._composer.finish(_EARLY_ENDS.get(self._stop), usage)
+        return self._composer.finish(usage)
 
     def _count(self, usage: _Usage | None) -> None:
         """Counts are totals so far; an event may leave some of them out."""
@@ -199,18 +199,33 @@ class _MessagesReader:
             given = {name: n for name, n in msgspec.structs.asdict(usage).items() if n is not None}
             self._usage = msgspec.structs.replace(self._usage, **given)
 
-    def _block(self, index: int, block: _Block) -> list[ServerEvent]:
-        if block.type == "tool_use":
-            number, events = self._composer.call(block.id, block.name)
-            self._calls[index] = number, ArgumentReader()
-            return events
-        return self._composer.text(block.text)
+    def _message(self, message: _Message) -> list[ServerEvent]:
+        """The beginning of an answer, which may hold all of it."""
+        self._count(message.usage)
+        events = self._composer.begin(message.id)
+        for self._index, block in enumerate(message.content or ()):
+            events += self._block(block)
+        self._composer.ending.say(word_of(message.stop_reason))
+        return events
 
-    def _delta(self, index: int, delta: _Delta) -> list[ServerEvent]:
-        if delta.type == "input_json_delta" and index in self._calls:
-            number, arguments = self._calls[index]
-            return self._composer.call_input(number, arguments.feed(delta.partial_json))
-        return [*self._composer.reasoning(delta.thinking), *self._composer.text(delta.text)]
+    def _block(self, block: _Block) -> list[ServerEvent]:
+        composer = self._composer
+        if block.type == "tool_use":
+            number, events = composer.call(block.id, block.name)
+            arguments = ArgumentReader()
+            self._calls[self._index] = number, arguments
+            if block.input:  # Else it follows in pieces.
+                given = msgspec.json.encode(block.input).decode()
+                events += composer.call_input(number, arguments.feed(given))
+            return events
+        return [*composer.reasoning(text_of(block.thinking) or ""), *composer.text(block.text)]
+
+    def _delta(self, delta: _Delta) -> list[ServerEvent]:
+        composer = self._composer
+        if delta.type == "input_json_delta" and self._index in self._calls:
+            number, arguments = self._calls[self._index]
+            return composer.call_input(number, arguments.feed(delta.partial_json))
+        return [*composer.reasoning(text_of(delta.thinking) or ""), *composer.text(delta.text)]
 
 
 MESSAGES_API: Final = HttpApi("Messages", "/messages", _body, _MessagesReader, _headers)

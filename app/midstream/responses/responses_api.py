@@ -7,22 +7,28 @@ from typing import Any, Final
 
 import msgspec
 
+from midstream.responses.endings import UNSAID
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
     TEXT_DELTAS,
     TOOL_DELTA,
+    IncompleteDetails,
     ServerEvent,
+    WireError,
     WireItem,
     WireResponse,
     decode_event,
 )
+from midstream.responses.frames import Frame
 from midstream.responses.http_api import HttpApi
+from midstream.responses.liberal import Liberal
 from midstream.responses.tool_arguments import SCHEMA, ArgumentReader, as_arguments
 
 _OWN_ID = "resp_local"
 _OWN_ITEM = "item_local"
 _ARGUMENTS = "response.function_call_arguments.delta"
+_response = Liberal(WireResponse)
 
 
 def _body(frame: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
@@ -63,7 +69,7 @@ class _ResponsesReader:
     """The events of one answer, whatever the server leaves out.
 
     Engines differ: some name the event only in the ``event`` field, some send text before any
-    ``response.created`` or without item ids, some end with ``[DONE]`` alone. There is one response
+    ``response.created`` or without item ids, some send one whole response. There is one response
     per request, so what is missing can be told.
     """
 
@@ -71,49 +77,45 @@ class _ResponsesReader:
         self._id = ""
         self._item = ""
         self._arguments = ArgumentReader()
-        self._ended = False
+        self._begun = False
+        self.finished = False
 
-    def take(self, name: str, data: bytes) -> list[ServerEvent]:
-        if data == b"[DONE]":
-            if self._ended or not self._id:
-                return []
-            self._ended = True
-            response = WireResponse(id=self._id, status="completed", output=[])
-            return [ServerEvent(type="response.completed", response=response)]
-        event = decode_event(data)
-        if not event.type and name:
-            event = msgspec.structs.replace(event, type=name)
+    def take(self, frame: Frame) -> list[ServerEvent]:
+        if frame.closes:
+            return self.end()
+        event = decode_event(frame.data or b"{}")
+        kind = event.type or frame.name
+        if not kind and not frame.framed:
+            return self._whole(frame.data)
+        if kind == "error" or (not kind and event.error is not None):
+            error = event.error or WireError(event.code, event.message or "")
+            return self._fail(error)
+        event = msgspec.structs.replace(event, type=kind)
         if event.item is not None:
             event = msgspec.structs.replace(event, item=_as_custom(event.item))
-        if event.response is not None and event.response.output:
-            items = [_as_custom(item) for item in event.response.output]
-            response = msgspec.structs.replace(event.response, output=items)
-            event = msgspec.structs.replace(event, response=response)
-        events: list[ServerEvent] = []
-        response = event.response
-        if not self._id and event.type.startswith("response."):
-            self._id = (response.id if response is not None else "") or _OWN_ID
-            if event.type != "response.created":
-                response = WireResponse(id=self._id, status="in_progress")
-                events.append(ServerEvent(type="response.created", response=response))
-        if event.type in TERMINALS:
-            self._ended = True
-        if event.response is not None and event.response.id != self._id:
-            response = msgspec.structs.replace(event.response, id=self._id)
-            event = msgspec.structs.replace(event, response=response)
+        if event.response is not None:
+            event = msgspec.structs.replace(event, response=self._own(event.response))
+        events = self._begin() if kind.startswith("response.") else []
+        if kind == "response.created":
+            return events
+        if kind in TERMINALS:
+            self.finished = True
+            if event.response is None:
+                response = WireResponse(id=self._id, status=kind.removeprefix("response."))
+                event = msgspec.structs.replace(event, response=response)
         if event.item is not None and not event.item.id:
             item = msgspec.structs.replace(event.item, id=_OWN_ITEM)
             event = msgspec.structs.replace(event, item=item)
-        if event.type == "response.output_item.added" and event.item is not None:
+        if kind == "response.output_item.added" and event.item is not None:
             self._item = event.item.id or ""
             self._arguments = ArgumentReader()
-        elif event.type == _ARGUMENTS and self._item and isinstance(event.delta, str):
+        elif kind == _ARGUMENTS and self._item and isinstance(event.delta, str):
             text = self._arguments.feed(event.delta)
             if text:
                 event = msgspec.structs.replace(
                     event, type=TOOL_DELTA, delta=text, item_id=self._item
                 )
-        elif event.type in TEXT_DELTAS:
+        elif kind in TEXT_DELTAS:
             if not self._item:
                 self._item = event.item_id or _OWN_ITEM
                 item = WireItem(id=self._item)
@@ -122,7 +124,42 @@ class _ResponsesReader:
         return [*events, event]
 
     def end(self) -> list[ServerEvent]:
-        return []  # Without an event that says so, it has not ended.
+        if self.finished or not self._id:
+            return []
+        self.finished = True
+        details = IncompleteDetails(UNSAID)
+        response = WireResponse(id=self._id, status="incomplete", incomplete_details=details)
+        return [ServerEvent(type="response.incomplete", response=response)]
+
+    def _own(self, response: WireResponse) -> WireResponse:
+        self._id = self._id or response.id or _OWN_ID
+        items = None if response.output is None else [_as_custom(i) for i in response.output]
+        return msgspec.structs.replace(response, id=self._id, output=items)
+
+    def _begin(self) -> list[ServerEvent]:
+        if self._begun:
+            return []
+        self._begun = True
+        self._id = self._id or _OWN_ID
+        response = WireResponse(id=self._id, status="in_progress")
+        return [ServerEvent(type="response.created", response=response)]
+
+    def _whole(self, data: bytes) -> list[ServerEvent]:
+        """A response in place of a stream of events."""
+        response = self._own(_response.decode(data))
+        self.finished = True
+        kind = f"response.{response.status}"
+        if kind not in TERMINALS:
+            kind = "response.incomplete"
+        return [*self._begin(), ServerEvent(type=kind, response=response)]
+
+    def _fail(self, error: WireError) -> list[ServerEvent]:
+        events = self._begin()
+        if self.finished:
+            return []
+        self.finished = True
+        response = WireResponse(id=self._id, status="failed", error=error)
+        return [*events, ServerEvent(type="response.failed", response=response)]
 
 
 RESPONSES_API: Final = HttpApi("Responses", "/responses", _body, _ResponsesReader)

@@ -19,6 +19,7 @@ from midstream.responses.events import (
     Finished,
     Progress,
     Reasoned,
+    Retracted,
     Started,
     StreamEvent,
     TokenUsage,
@@ -36,7 +37,7 @@ class Control(Protocol):
 
 class Stream:
     """The events of one response: one ``Started``, any number of ``Progress``, ``Delta``,
-    ``Unheard`` and ``Reasoned``, one ``Finished`` or ``Failed``.
+    ``Unheard``, ``Reasoned`` and ``Retracted``, one ``Finished`` or ``Failed``.
 
     Attributes:
         id: Response id once ``Started`` was received from the server, else "".
@@ -61,6 +62,7 @@ class Stream:
         self._seen_progress = self._progress
         self._parts: list[str] = []
         self._tokens = 0
+        self._retracted = False
         self._unheard = 0
         self._reasoned = self._seen_reasoned = 0
         self._delivered: list[str] = []
@@ -111,6 +113,9 @@ class Stream:
         if self._progress != self._seen_progress:
             self._seen_progress = self._progress
             return self._progress
+        if self._retracted:
+            self._retracted = False
+            return Retracted()
         if self._parts:
             delta = Delta("".join(self._parts), self._tokens)
             self._parts.clear()
@@ -158,6 +163,7 @@ class Stream:
         self._interrupted = True
         self._parts.clear()
         self._tokens = self._unheard = 0
+        self._retracted = False
         if self._terminal is None:
             await self._control.stop(self, keep=keep)
 
@@ -189,6 +195,16 @@ class Stream:
             return
         self._parts.append(text)
         self._tokens += tokens
+        self._wake.set()
+
+    def push_retraction(self) -> None:
+        """The text so far was no part of the answer."""
+        if self._interrupted or self._terminal is not None:
+            return
+        self._retracted = self._retracted or bool(self._delivered)
+        self._delivered.clear()
+        self._parts.clear()
+        self._tokens = 0
         self._wake.set()
 
     def push_unheard(self, characters: int) -> None:

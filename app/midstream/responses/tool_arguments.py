@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from midstream.responses.liberal import is_whole_json
+
 FIELD: Final = "input"
 """Name of the one string."""
 
@@ -69,6 +71,11 @@ class ArgumentReader:
         found = json.loads(f'"{piece.group()}"', strict=False)
         self._said = self._said or bool(found)
         return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether what has come is a whole object."""
+        return self._json.rstrip().endswith("}") and is_whole_json(self._json.encode())
 
     def end(self) -> str:
         """The rest: all of it, if the object was not written as expected."""

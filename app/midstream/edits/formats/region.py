@@ -97,11 +97,11 @@ class RegionParser(LineParser):
             if self._maybe_closing:
                 self._maybe_closing.clear()  # it was the closing fence after all
             else:
-                self._problem("the reply ended inside its code fence")
+                self._cut("the reply ended inside its code fence")
         elif self._mode is _RegionMode.TAG:
             if self._tail:
                 self._content(self._tail)
-            self._problem(f"the reply ended before {self._closing}")
+            self._cut(f"the reply ended before {self._closing}")
         if self._opened and self._mode is not _RegionMode.DONE:
             self._close()
 

@@ -99,12 +99,12 @@ class SearchReplaceParser(LineParser):
             self._announce()
         self._events += map(Prose, self._recent)
         if self._mode is _BlockMode.SEARCH:
-            self._problem("the reply ends inside a SEARCH block: expected '======='")
+            self._cut("the reply ends inside a SEARCH block: expected '======='")
         elif self._mode is _BlockMode.REPLACE:
             if self._dashes:
                 self._events.append(HunkClosed(self.next_hunk - 1))
             else:
-                self._problem("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
+                self._cut("the reply ends inside a REPLACE block: expected '>>>>>>> REPLACE'")
         elif not self.next_hunk and not self._operated:
             self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:

@@ -91,7 +91,7 @@ class JsonEditParser(EventParser):
     def finish(self) -> list[Event]:
         """The reply has ended; return the remaining events."""
         if self._stack:
-            self._problem("the JSON ends before it is complete", fatal=True)
+            self._cut("the JSON ends before it is complete", fatal=True)
         elif not self._edits:
             self._problem("the reply has no edit in its JSON", fatal=True)
         elif self._held:

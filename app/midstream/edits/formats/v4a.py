@@ -92,7 +92,7 @@ class V4AParser(LineParser):
             self._end_patch()
         if self._mode is not _PatchMode.PROSE:
             if self._explicit:
-                self._problem(f"the patch ends without a line '{_END}'", fatal=True)
+                self._cut(f"the patch ends without a line '{_END}'", fatal=True)
             else:
                 self._end_patch()
         elif not self._begun:

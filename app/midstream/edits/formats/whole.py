@@ -86,7 +86,7 @@ class WholeFileParser(LineParser):
 
     def _end(self) -> None:
         if (self._fence or self._tag) and not self._commands:
-            self._problem("the reply ends inside the fence of a file")
+            self._cut("the reply ends inside the fence of a file")
         elif self._bare and not self.next_hunk and self._held:
             self._begin("", mentioned=False)
             self._new("".join(self._held))

@@ -437,14 +437,14 @@ class Chat:
         self._looking.begin(self._room)
 
         async def ask(told: list[Message]) -> Sequence[Message]:
-            offered = self._offers and client.takes_tools and self._looking.offered
+            offered = self._offers and self._looking.offered
             stream = await client.create(
                 messages=told,
-                instructions=(PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS)
-                + (TOOL_INSTRUCTIONS if offered else ""),
+                instructions=PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS,
                 effort=self._effort.passed_on(),
                 temperature=TEMPERATURE if self._server.own else None,
-                tools=DECLARATIONS if offered else (),
+                optional_tools=DECLARATIONS if offered else (),
+                optional_instructions=TOOL_INSTRUCTIONS,
                 prose=True,
             )
             reply.stream = stream
@@ -473,6 +473,7 @@ class Chat:
             Failed,
             Finished,
             Reasoned,
+            Retracted,
             Started,
             Unheard,
         )
@@ -494,6 +495,9 @@ class Chat:
                     circling = circles.turns(event.text) if circles is not None else ""
                     if why := circling or _too_long(written):
                         await self._cut(reply, stream, why)
+                case Retracted() if reply.live:
+                    speech.role = "thought"
+                    speech = Speech("agent", "")
                 case Unheard() if reply.live:
                     written += event.characters
                     if why := _too_long(written):

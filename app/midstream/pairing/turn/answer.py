@@ -125,6 +125,7 @@ class Answer:
         self.output: tuple[Entry, ...] = ()
         self._text: list[str] = []
         self._carried = 0
+        self._observer = observer
         observer.answer = self
         self.reply = mode.reply(files.lookup, observer)
         if (segment := mode.segment) is not None:
@@ -195,6 +196,26 @@ class Answer:
         """The answer goes on from a conversation that holds what was written so far."""
         self.conversation = replace(self.conversation, messages=messages)
         self._carried = len(self.text)
+
+    def restart(self) -> bool:
+        """Take back what it has written, which was no answer, and begin anew.
+
+        Returns:
+            Whether that was possible; a change that is decided stays.
+        """
+        reply = self.reply
+        if reply.deletions or reply.moves:
+            return False
+        rewrites = [(rewrite.proposal, rewrite.segment) for rewrite in self.rewrites]
+        if not all(reply.writer.withdraw(*rewrite) for rewrite in rewrites):
+            return False
+        mode = self.mode.restarted(reply)
+        if mode is None:
+            return False
+        self.mode = mode
+        self.reply = mode.reply(self.files.lookup, self._observer)
+        self._text = [self.text[: self._carried]]
+        return True
 
     def add_text(self, text: str) -> None:
         """Note text that is taken."""

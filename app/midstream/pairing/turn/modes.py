@@ -134,6 +134,14 @@ class EditMode(Protocol):
         """Whether no text has come for any place."""
         ...
 
+    def restarted(self, reply: LiveReply) -> EditMode | None:
+        """The mode of an answer whose rewrites were taken back, and which begins anew.
+
+        Returns:
+            ``None`` if it continues a rewrite that had begun before it.
+        """
+        ...
+
     def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
         """End the rewrite that was open before any text came, if it still is.
 
@@ -302,6 +310,12 @@ class RegionMode:
             # Without a word of code after a redirect, only an edit model means "nothing more".
             return not self.segment.new_text or not (self.bare or reply.segments)
         return not written and not reply.failures
+
+    def restarted(self, reply: LiveReply) -> EditMode | None:
+        if self.kept_before:
+            return None
+        place = self.segment.start, self.segment.stop
+        return replace(self, segment=reply.writer.begin(self.proposal, *place, 0, tight=False))
 
     def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
         if self.is_open and complete:
@@ -491,6 +505,9 @@ class BlockMode:
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         return not written and not reply.failures
+
+    def restarted(self, reply: LiveReply) -> EditMode | None:
+        return self
 
     def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
         """Nothing was open before any text came."""

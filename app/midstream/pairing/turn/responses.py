@@ -19,6 +19,7 @@ from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS
 from midstream.pairing.request.context import CHARACTERS_PER_TOKEN, estimate, limit_of
 from midstream.pairing.status import SessionState, TurnStatus
 from midstream.responses.conversation import Entry, ToolCall
+from midstream.responses.endings import FILTER, LENGTH
 
 if TYPE_CHECKING:
     from midstream.pairing.guard import Guard
@@ -32,10 +33,12 @@ AT_ONCE: Final = 2_048
 """Characters that are taken in one go; a backlog must not hold up keys."""
 WAITING_S: Final = 2.0
 """Seconds after which a request without an answer is mentioned."""
+_LOST: Final = "\ufffd"
+"""Stands where bytes were no characters."""
 _EARLY_ENDS: Final = {
-    "max_output_tokens": "the answer reached its length limit",
+    LENGTH: "the answer reached its length limit",
     "repetition": "it kept repeating itself",
-    "content_filter": "the endpoint's content filter stopped it",
+    FILTER: "the endpoint's content filter stopped it",
 }
 """The wire's reasons for an early end, in words."""
 
@@ -110,7 +113,7 @@ class ResponseReader:
         looking: Looking,
     ) -> bool:
         """The same for a model that may look at files first."""
-        client = await self._server.ready()
+        await self._server.ready()
         if not answer.history:
             looking.begin(self._room_beside(answer))
         offline = False
@@ -123,7 +126,7 @@ class ResponseReader:
                     await self._show(answer, "\n")
                     answer.carry(messages)
             # What the user did not ask for asks the user for nothing.
-            offered = client.takes_tools and looking.offered and not answer.turn.background
+            offered = looking.offered and not answer.turn.background
             offline = await self._ask(answer, effort, waiting, offered=offered)
             return answer.calls
 
@@ -172,9 +175,11 @@ class ResponseReader:
         answer.calls = ()
         stream = await client.create(
             messages=answer.conversation.messages,
-            instructions=answer.conversation.system + (TOOL_INSTRUCTIONS if offered else ""),
+            instructions=answer.conversation.system,
             correction=answer.conversation.correction,
-            tools=(*answer.mode.tools, *(DECLARATIONS if offered else ())),
+            tools=answer.mode.tools,
+            optional_tools=DECLARATIONS if offered else (),
+            optional_instructions=TOOL_INSTRUCTIONS,
             silent=TOOL_NAMES if offered else (),
             effort=effort,
             temperature=temperature,
@@ -213,6 +218,10 @@ class ResponseReader:
                         self._log.arrived(answer, event)
                         await self._show(answer, event.text)
                     written += len(event.text)
+                case events.Retracted():
+                    if answer.live and not answer.restart():
+                        self._cut(answer, "was stopped (what it wrote was a thought)")
+                        await stream.interrupt()
                 case events.Unheard():
                     waiting.cancel()
                     written += event.characters
@@ -268,6 +277,8 @@ class ResponseReader:
                     self._log.status.meter.taken()
                 case events.Progress():
                     self._log.told(answer, event)
+                case events.Retracted():
+                    text.clear()
                 case events.Unheard():
                     pass  # No tools are offered here.
                 case events.Reasoned():
@@ -331,6 +342,9 @@ class ResponseReader:
         await self._take(answer, answer.reply.last_steps())
         if not answer.live:
             return  # Stopped while a file was opened.
+        if why := answer.reply.unfinished or _damage(answer):
+            self._cut(answer, f"stopped early ({why})")
+            return
         answer.reply.end()
         if not answer.is_empty:
             self._log.complete(answer)
@@ -344,9 +358,12 @@ class ResponseReader:
 
     def _ended_early(self, answer: Answer, finished: Finished) -> bool:
         """Cut an answer that the server ended early; whether it did."""
-        if finished.status == "completed" or (answer.mode.segment and answer.is_empty):
+        if finished.status == "completed":
             return False
         reason = _EARLY_ENDS.get(finished.reason or "", finished.reason or "no reason given")
+        reasons = answer.stream is not None and answer.stream.reasons
+        if finished.reason == LENGTH and reasons and not answer.text:
+            reason = "its reasoning used up all of the tokens that it may write"
         self._cut(answer, f"stopped early ({reason})")
         return True
 
@@ -362,13 +379,21 @@ class ResponseReader:
         rest = answer.mode.rest(answer.turn)
         error = f"The model {how} {came}; {rest} stays as it was."
         self._log.cut(answer, TurnStatus.FAILED, error)
+        self._flag(answer)
         self._log.status.warn(error)
+
+    @staticmethod
+    def _flag(answer: Answer) -> None:
+        """Nothing of an answer that was cut is written without a person who looks at it."""
+        answer.turn.unsure = answer.turn.error
+        answer.turn.doubted = tuple(answer.hunk_ids)
 
     def _failed(self, answer: Answer, failed: Failed) -> None:
         turn, status = answer.turn, self._log.status
         if failed.offline:
             turn.again = "connects again" if self._server.server is None else "starts it again"
         self._log.cut(answer, TurnStatus.FAILED, failed.message)
+        self._flag(answer)
         if turn.again:
             status.fail(
                 f"{failed.message.rstrip('.')}; what has arrived can still be decided, and the "
@@ -376,6 +401,17 @@ class ResponseReader:
             )
         else:
             status.fail(failed.message)
+
+
+def _damage(answer: Answer) -> str:
+    """What was lost of an answer on its way, in words, or ``""``."""
+    if _LOST not in answer.text:
+        return ""
+    for rewrite in answer.rewrites:
+        before = any(_LOST in line for line in rewrite.proposal.base.lines)
+        if _LOST in rewrite.segment.new_text and not before:
+            return "some of its characters were damaged on the way"
+    return ""
 
 
 def _is_to_go_on(answer: Answer, finished: Finished) -> bool:

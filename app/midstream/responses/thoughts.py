@@ -1,0 +1,304 @@
+"""Tells the thoughts of a model from its answer, where the server leaves them in the text.
+
+Engines with a reasoning parser send thoughts in fields of their own; all others send what the model
+wrote, in many dresses: between tags, in the channels of the harmony format, and often without the
+opening tag, which the chat template has put into the prompt. Only the closing tag then shows that
+all before it was a thought, so what was taken for the answer is taken back (``Told.retracts``).
+
+Tags that the request itself holds are text: someone edits a file about them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+_TAGS: Final = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<thoughts>": "</thoughts>",
+    "<reasoning>": "</reasoning>",
+    "<reflection>": "</reflection>",
+    "<seed:think>": "</seed:think>",
+    "[think]": "[/think]",
+    "◁think▷": "◁/think▷",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|start_thinking|>": "<|end_thinking|>",
+}
+"""Openings and their closings, in lower case; models write them in any case."""
+
+_CLOSING: Final = re.compile("|".join(map(re.escape, _TAGS.values())), re.IGNORECASE)
+_OPENING: Final = re.compile("|".join(map(re.escape, _TAGS)), re.IGNORECASE)
+_HEADER: Final = re.compile(
+    r"(?:<\|start\|>[^<]{0,40})?<\|channel\|>\s*(?P<name>\w*)[^<]{0,80}"
+    r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
+)
+"""The header of a message in the harmony format; all channels but "final" are thoughts."""
+_MESSAGE_END: Final = re.compile(r"<\|(?:end|return|call|channel|start)\|>")
+_HARMONY: Final = ("<|start|>", "<|channel|>", "analysis")
+"""How an answer in that format begins."""
+_BARE_OPENING: Final = re.compile(r"analysis(?=[A-Z])")
+_BARE_CLOSING: Final = "assistantfinal"
+"""What is left of harmony's headers where an engine drops control tokens."""
+_WRAPPINGS: Final = (
+    *("<answer>", "<response>", "<|begin_of_solution|>", "<|start_response|>", "<|start_text|>"),
+)
+"""What some models put in front of the answer, after a thought."""
+_END_TOKENS: Final = (
+    *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>"),
+    *("<|end_of_text|>", "<|eos|>", "<|end_of_solution|>", "<|end_response|>", "<|end_text|>"),
+    *("<end_of_turn>", "</s>", "<｜end▁of▁sentence｜>", "</answer>", "</response>"),
+)
+"""Control tokens after an answer, in lower case, which some engines leave in it."""
+_ENDS: Final = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _END_TOKENS))})\s*)+\Z", re.IGNORECASE)
+_MARKS: Final = (*_TAGS, *_TAGS.values(), *_END_TOKENS, "<|start|>", "<|channel|>")
+_MAX_MARK: Final = max(map(len, _MARKS))
+_MAX_HEADER: Final = 300
+_QUOTES: Final = frozenset("\"'`\\")
+_STARTS: Final = "<[◁"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a piece of text turned out to be.
+
+    Attributes:
+        answer: Text of the answer, after what is taken back.
+        thought: Characters that are a thought.
+        retracts: All that was told as the answer before was a thought.
+    """
+
+    answer: str = ""
+    thought: int = 0
+    retracts: bool = False
+
+
+class _State(Enum):
+    START = "start"
+    TAGGED = "tagged"
+    CHANNEL = "channel"
+    BETWEEN = "between"
+    ANSWER = "answer"
+
+
+class ThoughtSplitter:
+    """Reads the text of one message as it streams.
+
+    Args:
+        is_text: Whether a tag counts as text, because the request holds it.
+    """
+
+    def __init__(self, is_text: Callable[[str], bool] = lambda tag: False) -> None:
+        self._is_text = is_text
+        self._state = _State.START
+        self._held = ""
+        self._close = ""
+        self._weak = False
+        self._thought = False
+        self._final = False
+        self._last = "\n"
+        self._back = _State.START
+        self._out = ""
+        self._characters = 0
+        self._retracts = False
+
+    def feed(self, text: str) -> Told:
+        """Take the next piece of text."""
+        self._held += text
+        while self._step():
+            pass
+        return self._told()
+
+    def end(self) -> Told:
+        """There is no more text; what was held back."""
+        held, self._held = self._held, ""
+        match self._state:
+            case _State.TAGGED if not self._weak:
+                self._characters += len(held)
+            case _State.CHANNEL if not self._final:
+                self._characters += len(held)
+            case _State.BETWEEN:
+                pass
+            case _:
+                self._held = held
+                if (tag := self._closing(ended=True)) is not None:
+                    self._take_back(tag)
+                ends = _ENDS.search(self._held)
+                if ends is not None and not self._is_text(ends.group().strip()):
+                    self._held = self._held[: ends.start()]
+                self._out += self._held
+                self._held = ""
+        return self._told()
+
+    def _told(self) -> Told:
+        told = Told(self._out, self._characters, self._retracts)
+        self._out, self._characters, self._retracts = "", 0, False
+        return told
+
+    def _step(self) -> bool:
+        """Take what can be taken of the text; whether there may be more."""
+        match self._state:
+            case _State.START:
+                return self._start()
+            case _State.TAGGED:
+                return self._tagged()
+            case _State.CHANNEL:
+                return self._channel()
+            case _State.BETWEEN:
+                return self._between()
+            case _State.ANSWER:
+                return self._answer()
+
+    def _start(self) -> bool:
+        start = self._held.lstrip()
+        if not start:
+            return False
+        low = start.lower()
+        if tag := next((tag for tag in _TAGS if low.startswith(tag)), ""):
+            return self._open(start, tag, _TAGS[tag])
+        if header := _HEADER.match(start):
+            return self._open_channel(start, header)
+        if _BARE_OPENING.match(start):
+            return self._open(start, "", _BARE_CLOSING, weak=True)
+        if self._thought and (mark := next((m for m in _WRAPPINGS if low.startswith(m)), "")):
+            self._held = start[len(mark) :]
+            return True
+        marks = (*_TAGS, *_WRAPPINGS[: len(_WRAPPINGS) * self._thought], *_HARMONY)
+        if any(mark.startswith(low) for mark in marks) or (
+            low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
+        ):
+            return False
+        self._state = _State.ANSWER
+        if self._thought:
+            # The blank lines after a thought are no part of the answer either.
+            self._held = self._held.lstrip("\n")
+        return True
+
+    def _open(self, start: str, tag: str, close: str, *, weak: bool = False) -> bool:
+        self._state, self._held = _State.TAGGED, start[len(tag) :]
+        self._close, self._weak, self._back = close, weak, _State.START
+        return True
+
+    def _tagged(self) -> bool:
+        at = self._held.lower().find(self._close)
+        if at >= 0:
+            self._characters += at
+            self._held = self._held[at + len(self._close) :]
+            self._state, self._thought = self._back, True
+            return True
+        if not self._weak:  # Else it may be the answer after all.
+            keep = len(self._close) - 1
+            taken = max(0, len(self._held) - keep)
+            self._characters += taken
+            self._held = self._held[taken:]
+        return False
+
+    def _open_channel(self, start: str, header: re.Match[str]) -> bool:
+        self._held = start[header.end() :]
+        self._state, self._final = _State.CHANNEL, header["name"].lower() == "final"
+        return True
+
+    def _channel(self) -> bool:
+        end = _MESSAGE_END.search(self._held)
+        at = end.start() if end is not None else self._kept()
+        text, self._held = self._held[:at], self._held[at:]
+        if self._final:
+            self._out += text
+        else:
+            self._characters += len(text)
+        if end is None:
+            return False
+        self._thought, self._state = True, _State.BETWEEN
+        return True
+
+    def _between(self) -> bool:
+        """Look for the next message of the harmony format."""
+        if header := _HEADER.search(self._held):
+            return self._open_channel(self._held, header)
+        self._held = self._held[-_MAX_HEADER:]
+        return False
+
+    def _kept(self) -> int:
+        """Where a mark may begin at the end of what is held, or its end."""
+        low = self._held.lower()
+        for at in range(max(0, len(low) - _MAX_MARK), len(low)):
+            if low[at] in _STARTS and any(mark.startswith(low[at:]) for mark in _MARKS):
+                return at
+        return len(low)
+
+    def _answer(self) -> bool:
+        closed, opened = self._closing(ended=False), self._opening()
+        if opened is not None and (closed is None or opened.start() < closed.start()):
+            self._say(opened.start())
+            self._open(self._held, opened.group(), _TAGS[opened.group().lower()])
+            self._back = _State.ANSWER
+            return True
+        if closed is not None:
+            self._take_back(closed)
+            return True
+        self._say(self._safe())
+        return False
+
+    def _say(self, count: int) -> None:
+        text, self._held = self._held[:count], self._held[count:]
+        if text:
+            self._out += text
+            self._last = text[-1]
+
+    def _safe(self) -> int:
+        """How much of what is held cannot be part of a mark."""
+        held = self._held
+        if (ends := _ENDS.search(held, max(0, len(held) - 4 * _MAX_MARK))) is not None:
+            return ends.start()
+        low = held.lower()
+        at = max(low.rfind("<|start|>"), low.rfind("<|channel|>"))
+        if at >= 0 and len(held) - at < _MAX_HEADER:
+            return at
+        return self._kept()
+
+    def _opening(self) -> re.Match[str] | None:
+        """A thought that begins on a line of its own, after text of the answer."""
+        for tag in _OPENING.finditer(self._held):
+            before = self._held[tag.start() - 1] if tag.start() else self._last
+            after = self._held[tag.end() : tag.end() + 1]
+            if before == "\n" and after == "\n" and not self._is_text(tag.group()):
+                return tag
+        return None
+
+    def _closing(self, *, ended: bool) -> re.Match[str] | None:
+        """The end of a thought that was never opened."""
+        for header in _HEADER.finditer(self._held):
+            if header["name"].lower() == "final" and not self._is_text("<|channel|>"):
+                return header
+        for tag in _CLOSING.finditer(self._held):
+            before = self._held[tag.start() - 1] if tag.start() else self._last
+            after = self._held[tag.end() : tag.end() + 1]
+            if not after and not ended:
+                continue
+            quoted = before in _QUOTES or (bool(after) and after in "\"'`\\),;|")
+            if not quoted and not self._is_text(tag.group()):
+                return tag
+        return None
+
+    def _take_back(self, tag: re.Match[str]) -> None:
+        self._characters += len(self._out) + tag.start()
+        self._out, self._retracts, self._thought = "", True, True
+        self._held = self._held[tag.end() :]
+        self._last = "\n"
+        if tag.re is _HEADER:
+            self._state, self._final = _State.CHANNEL, True
+        else:
+            self._state = _State.START
+
+
+def without_thoughts(text: str, is_text: Callable[[str], bool] = lambda tag: False) -> str:
+    """The answer in a whole text."""
+    splitter = ThoughtSplitter(is_text)
+    told = [splitter.feed(text), splitter.end()]
+    if told[1].retracts:
+        return told[1].answer
+    return told[0].answer + told[1].answer
