@@ -1,34 +1,49 @@
-"""The contents of a folder's files before a review began.
+"""The one owner of what was there before a review began: content, nothing, or cannot tell.
 
-A clean file need not be copied: its text is in the last commit.  Changed and untracked files are
-kept in memory, and so is every file of a folder without commits.  Symbolic links of such a folder
-count from the first change on.  Everything blocks.
+A clean file need not be copied: its text is in the last commit.  Everything else is kept in memory
+as it was found: changed files, files that git does not know, and every file of a folder without
+commits.  Where neither git nor memory has an answer (a filter fails, the repository is gone, git
+ignored the file, a merge conflict), :meth:`Baseline.read` says so instead of guessing "nothing",
+because what was nothing is deleted when it is put back.  Everything blocks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import time
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.workspace.content import Entry
+from midstream.workspace.errors import (
+    MissingFileError,
+    OtherRepositoryError,
+    UnknownFormerError,
+    WorkspaceError,
+)
+from midstream.workspace.listing import files_of_folder
+from midstream.workspace.paths import folders_of, shown
 from midstream.workspace.repo import (
     GitFailedError,
-    RecordedModes,
+    RecordedFiles,
     RepositoryPlace,
     find_repository,
-    recorded_modes,
+    ignored_paths,
+    recorded_files,
     run_git,
+    sparse_files,
     work_tree_changes,
 )
 
 if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
+_SUBMODULE: Final = "160000"
+
 MAX_BYTES: Final = 64_000_000
-"""How many bytes are kept; what does not fit is taken as it is when it first changes."""
+"""How many bytes are kept; what did not fit counts from its first change on."""
 MAX_RECORDED: Final = 8_000_000
 """How many bytes a journal keeps of it."""
 MAX_FILE_BYTES: Final = 16 << 20
@@ -61,6 +76,7 @@ class Baseline:
     Attributes:
         head: The commit that clean files are taken from, ``""`` without one.
         changed: Files that differ from the baseline already.
+        unknown: Files that git does not know and that count as they are.
         complete: Whether everything that had to be kept fitted.
     """
 
@@ -71,38 +87,81 @@ class Baseline:
 
         Args:
             workspace: The folder.
-            since_commit: Whether changes that are not staged yet count as made after the baseline.
+            since_commit: Whether changes of files that git knows, as far as they are not staged
+                yet, count as made after the baseline.
             record: One that was taken earlier and is to go on, if it still can.
         """
         self._workspace = workspace
         self._root = workspace.root
         self._place = find_repository(self._root)
         self._log = _HeadLog(self._place)
-        self.head, tracked, new = work_tree_changes(self._root, self._place)
         self._moved = -MOMENT_S
         self.changed: frozenset[str] = frozenset()
+        self.unknown: frozenset[str] = frozenset()
         self.complete = True
         self._kept: dict[str, Entry | None] = {}
-        self._of_commit: RecordedModes | None = None
-        self._left_out: set[str] = set()
+        self._untold: dict[str, str] = {}
+        """Why nobody can tell what files held, or the folders that they are in."""
+        self._of_commit: RecordedFiles | None = None
+        self._sparse: frozenset[str] | None = None
         self._size = 0
+        try:
+            self.head, tracked, new = work_tree_changes(self._root, self._place)
+        except GitFailedError:
+            self.head, tracked, new = "", frozenset[str](), frozenset[str]()
+        self._note_ignored()
         if record is not None and self._go_on(record, new):
             return
         if not self.head:
-            self._keep(workspace.files())
+            self._keep(self._all_files())
             return
+        self.unknown = new
         if not since_commit:
             self._keep((*tracked, *new))
             return
-        self.changed = tracked | new
-        self._kept.update(dict.fromkeys(new))
-        staged = recorded_modes(self._root) if tracked else RecordedModes()
-        for rel in tracked:
-            self._kept[rel] = self._recorded(f":./{rel}", rel, staged)
+        self._keep(new)
+        self._take_index(tracked)
+
+    def _take_index(self, tracked: frozenset[str]) -> None:
+        """Count what the index has of changed files as what they were."""
+        if not tracked:
+            return
+        try:
+            staged = recorded_files(self._root)
+        except GitFailedError as error:
+            self._untold.update(dict.fromkeys(tracked, f"git cannot read the index: {error}"))
+            return
+        # Of a file in conflict the index has several versions: it counts as it is.
+        self._keep(staged.unmerged & tracked)
+        self.changed = tracked - staged.unmerged
+        for rel in self.changed:
+            if rel not in staged.modes:
+                self._kept[rel] = None
+                continue
+            try:
+                self._kept[rel] = staged.entry(rel, self._checked_out(f":./{rel}"))
+            except GitFailedError as error:
+                self._untold[rel] = f"git cannot give its old text: {error}"
+
+    def _note_ignored(self) -> None:
+        """Note what git ignores now: what it held is kept nowhere."""
+        why = "git ignored it when the review began"
+        with contextlib.suppress(GitFailedError):
+            if self._place is not None:
+                self._untold.update(dict.fromkeys(ignored_paths(self._root), why))
+
+    def _all_files(self) -> list[str]:
+        """The files of a folder without commits; notes which folders are left out."""
+        if self._place is not None:
+            return self._workspace.files()
+        files, left_out = files_of_folder(self._root)
+        why = "it is in a folder of generated or ignored files"
+        self._untold.update(dict.fromkeys(left_out, why))
+        return files
 
     def _go_on(self, record: BaselineRecord, new: frozenset[str]) -> bool:
         """Take up an earlier baseline; False if its commit is gone."""
-        present = frozenset(self._workspace.files())
+        present = frozenset(self._all_files())
         if record.head:
             command = ["diff", "--name-only", "--no-renames", "--relative", "-z", record.head]
             try:
@@ -128,33 +187,83 @@ class Baseline:
 
         Args:
             rel: Path below the root, as the workspace names it.
+
+        Raises:
+            UnknownFormerError: Nobody can tell; what is there now counts from here on.
+            OtherRepositoryError: It belongs to a repository inside this folder.
         """
-        unknown = rel in self._left_out or (
-            not self.head and rel not in self._kept and (self._root / rel).is_symlink()
-        )
-        if unknown:  # Nobody knows what it held: it counts from now on.
-            self._left_out.discard(rel)
-            self._kept[rel] = self._peek(rel)
+        if (inner := self._workspace.inner_repository(rel)) is not None:
+            raise _other_repository(inner)
         if rel in self._kept:
             return self._kept[rel]
-        return self._recorded(f"{self.head}:./{rel}", rel, self._modes()) if self.head else None
+        for name in _with_folders(rel):
+            if name in self._untold:
+                raise self._cannot_tell(rel, self._untold[name])
+        if not self.head:
+            return None
+        try:
+            recorded = self._recorded()
+        except GitFailedError as error:
+            raise self._cannot_tell(rel, f"git cannot read the last commit: {error}") from error
+        for name in _with_folders(rel):
+            if recorded.modes.get(name) == _SUBMODULE:
+                raise _other_repository(name)
+        if rel not in recorded.modes:
+            return None
+        try:
+            return recorded.entry(rel, self._checked_out(f"{self.head}:./{rel}"))
+        except GitFailedError as error:
+            raise self._cannot_tell(rel, f"git cannot give its old text: {error}") from error
+
+    def displaced(self, paths: Collection[str]) -> frozenset[str]:
+        """Files that there were, and that may be gone because of what has changed.
+
+        Args:
+            paths: Names that changed, appeared or went: a folder that is gone, or became a file or
+                a link, takes its files along; a folder may have taken the place of a file.
+        """
+        modes: Mapping[str, str] = {}
+        if self.head:
+            with contextlib.suppress(GitFailedError):
+                modes = self._recorded().modes
+        above = {folder for path in paths for folder in _with_folders(path)}
+        found = {name for name in above.difference(paths) if name in modes or name in self._kept}
+        if odd := {path for path in paths if not self._is_plain(path)}:
+            for name in (*modes, *self._kept):
+                if not odd.isdisjoint(folders_of(name)):
+                    found.add(name)
+        if found and self._sparse is None:
+            self._sparse = sparse_files(self._root) if self.head else frozenset()
+        return frozenset(found - (self._sparse or frozenset()))
 
     def executable(self, rel: str) -> bool:
         """Whether a file was executable, or git knows it so; tells also of one that is deleted."""
         kept = self._kept.get(rel)
         if kept is not None and kept.executable is not None:
             return kept.executable
-        return bool(self.head) and rel in self._modes().programs
+        with contextlib.suppress(GitFailedError):
+            return bool(self.head) and self._recorded().executable(rel)
+        return False
 
-    def _recorded(self, name: str, rel: str, modes: RecordedModes) -> Entry | None:
-        """A file as a commit or the index has it under a name."""
-        data = _blob(self._root, name)
-        return None if data is None else modes.entry(rel, data)
+    def _cannot_tell(self, rel: str, why: str) -> UnknownFormerError:
+        """The error about a file; what it holds now is its baseline from here on."""
+        with contextlib.suppress(UnknownFormerError):
+            if (entry := self._peek(rel)) is not None:
+                self._kept[rel] = entry
+        return UnknownFormerError(
+            f"What {shown(rel)} held before is not known ({shown(why)}), so this change cannot be "
+            "put back",
+            "later changes of it are reviewed",
+        )
 
-    def _modes(self) -> RecordedModes:
-        """The modes that the commit has."""
+    def _checked_out(self, name: str) -> bytes:
+        """A file of a commit or the index as git would check it out; raises GitFailedError."""
+        return run_git(self._root, ["cat-file", "--filters", name])
+
+    def _recorded(self) -> RecordedFiles:
+        """The files of the commit; raises GitFailedError."""
         if self._of_commit is None:
-            self._of_commit = recorded_modes(self._root, self.head)
+            self._of_commit = recorded_files(self._root, self.head)
         return self._of_commit
 
     def git_writes(self) -> bool:
@@ -183,10 +292,13 @@ class Baseline:
             self._moved = time.monotonic()
         if time.monotonic() - self._moved > MOMENT_S:
             return frozenset()
-        head, tracked, new = work_tree_changes(self._root, self._place)
+        try:
+            head, tracked, new = work_tree_changes(self._root, self._place)
+        except GitFailedError:
+            return frozenset()
         if moved:
             self.head = head
-            self._of_commit = None
+            self._of_commit = self._sparse = None
         clean = frozenset(paths) - tracked - new
         for rel in clean:
             self._kept.pop(rel, None)
@@ -196,19 +308,35 @@ class Baseline:
         for rel in sorted(paths, key=self._bytes):  # Many texts rather than one picture.
             room = min(MAX_FILE_BYTES, MAX_BYTES - self._size)
             if self._bytes(rel) > room:
-                self._left_out.add(rel)
+                self._untold[rel] = "too much to keep"
                 self.complete = False
                 continue
-            entry = self._kept[rel] = self._peek(rel)
+            try:
+                entry = self._kept[rel] = self._peek(rel)
+            except UnknownFormerError as error:
+                self._untold[rel] = error.problem
+                continue
             self._size += 0 if entry is None else len(entry.data)
 
     def _peek(self, rel: str) -> Entry | None:
-        from midstream.workspace.errors import WorkspaceError
+        """What a name stands for now, ``None`` if there is nothing.
 
+        Raises:
+            UnknownFormerError: It cannot be read.
+        """
         try:
             return self._workspace.peek_entry(rel)
-        except WorkspaceError:
+        except MissingFileError:
             return None
+        except WorkspaceError as error:
+            raise UnknownFormerError(str(error)) from error
+
+    def _is_plain(self, rel: str) -> bool:
+        """Whether a name stands for a file, so that nothing can be below it."""
+        try:
+            return stat.S_ISREG((self._root / rel).lstat().st_mode)
+        except OSError:
+            return False
 
     def _bytes(self, rel: str) -> int:
         try:
@@ -251,9 +379,13 @@ class _HeadLog:
         return complete.splitlines()
 
 
-def _blob(root: Path, name: str) -> bytes | None:
-    """A file of a commit or the index as git would check it out."""
-    try:
-        return run_git(root, ["cat-file", "--filters", name])
-    except GitFailedError:
-        return None
+def _with_folders(rel: str) -> list[str]:
+    """A path, and the folders that it is in."""
+    return [*folders_of(rel), rel]
+
+
+def _other_repository(folder: str) -> OtherRepositoryError:
+    return OtherRepositoryError(
+        f"{shown(folder)} is a repository of its own, so its files are not part of this review",
+        "review them with `midstream review` in that folder",
+    )

@@ -90,6 +90,23 @@ def resolve_entry(root: str, path: str | os.PathLike[str]) -> str:
     return entry
 
 
+def inner_repository(root: str, rel: str) -> str | None:
+    """The outermost folder below ``root`` on the way to ``rel`` that is a repository of its own.
+
+    That is a submodule, a nested clone or a linked work tree: git does not look into it.
+
+    Args:
+        root: Real path of the workspace root.
+        rel: Path below the root; counts itself.
+    """
+    parts = rel.split("/")
+    for depth in range(1, len(parts) + 1):
+        folder = "/".join(parts[:depth])
+        if os.path.lexists(f"{root.rstrip('/')}/{folder}/.git"):
+            return folder
+    return None
+
+
 def check_root(root: Path) -> str:
     """Real path of a workspace root.
 

@@ -79,6 +79,18 @@ class StateFolderError(WorkspaceError):
     exit_code = 3
 
 
+class UnknownFormerError(WorkspaceError):
+    """Nobody can tell what a name stood for before a review: nothing is decided about it."""
+
+    code = "unknown-former"
+
+
+class OtherRepositoryError(WorkspaceError):
+    """The path belongs to a repository of its own inside the workspace, such as a submodule."""
+
+    code = "other-repository"
+
+
 class MissingCheckpointError(WorkspaceError):
     """There is no such checkpoint."""
 

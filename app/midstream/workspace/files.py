@@ -12,6 +12,7 @@ lists.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import stat
@@ -129,6 +130,43 @@ class Workspace:
     def look(self, rel: str) -> Entry:
         """What a name stands for, a symlink for itself; followed and raises as :meth:`read`."""
         return self._follow(self.entry_name(rel))
+
+    def current(self, name: str) -> Entry | None:
+        """What a name that this workspace gave out stands for now; followed and raises as ``read``.
+
+        Returns:
+            ``None`` if no file has the name: it is gone, a folder took its place, or a folder above
+            it became a link, behind which other files are.
+        """
+        if not self.stands(name):
+            return None
+        try:
+            return self._follow(name)
+        except MissingFileError:
+            return None
+
+    def stands(self, name: str) -> bool:
+        """Whether a file or link has the name now; the rest as ``current``."""
+        return self.is_free(name) and os.path.lexists(self._real(name))
+
+    def is_free(self, name: str) -> bool:
+        """Whether a file can have this name: no folder has it, and none of its own is a link."""
+        try:
+            place = Path(self._real(name))
+            return self.entry_name(name) == name and (place.is_symlink() or not place.is_dir())
+        except OutsideWorkspaceError:
+            return False
+
+    def inner_repository(self, name: str) -> str | None:
+        """The folder on the way to a name that is a repository of its own, if there is one."""
+        return boundary.inner_repository(self._root, name)
+
+    def make_room(self, name: str) -> None:
+        """Remove an empty folder, and the empty ones in it, where a file is to be."""
+        with contextlib.suppress(OSError):
+            if not Path(self._real(name)).is_symlink():
+                for folder, _, _ in os.walk(self._real(name), topdown=False):
+                    Path(folder).rmdir()
 
     def _follow(self, name: str) -> Entry:
         with self.ledger.lock:

@@ -136,6 +136,33 @@ def _from_walk(root: Path) -> set[str]:
     return found
 
 
+def files_of_folder(root: Path) -> tuple[list[str], list[str]]:
+    """Everything below a folder without git, links included, and what is left out of that.
+
+    Returns:
+        Files, and the generated or ignored files and folders that were not looked into.
+    """
+    rules = IgnoreRules(root, None)
+    found: list[str] = []
+    left_out: list[str] = []
+    for folder, folders, names in os.walk(root):
+        prefix = "" if folder == str(root) else f"{os.path.relpath(folder, root)}/"
+        inside: list[str] = []
+        for name in folders:
+            if Path(folder, name).is_symlink():
+                names.append(name)
+            elif name in GENERATED_FOLDERS or rules.ignores(f"{prefix}{name}", folder=True):
+                left_out.append(f"{prefix}{name}")
+            else:
+                inside.append(name)
+        folders[:] = inside
+        for name in names:
+            path = f"{prefix}{name}"
+            if not is_temporary(name):
+                (left_out if rules.ignores(path) else found).append(path)
+    return found, left_out
+
+
 class IgnoreRules:
     """The rules for paths below ``root``; ignore files are read once, see :meth:`forget`."""
 

@@ -58,3 +58,9 @@ def shown(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return safe if len(safe) <= 200 else f"{safe[:98]}…{safe[-98:]}"
+
+
+def folders_of(rel: str) -> list[str]:
+    """The folders that a path below a root is in, outermost first."""
+    parts = rel.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]

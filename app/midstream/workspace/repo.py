@@ -214,16 +214,15 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
 
     Returns:
         The changes; nothing where there is no repository.
+
+    Raises:
+        GitFailedError: There is one, and git cannot tell.
     """
     place = place or find_repository(root)
-    nothing = WorkTreeChanges("", frozenset(), frozenset())
     if place is None:
-        return nothing
+        return WorkTreeChanges("", frozenset(), frozenset())
     options = ["--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--", "."]
-    try:
-        answer = run_git(root, [*_STATUS, *options])
-    except GitFailedError:
-        return nothing
+    answer = run_git(root, [*_STATUS, *options])
     head = ""
     tracked: list[str] = []
     new: list[str] = []
@@ -248,51 +247,81 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
     )
 
 
-class RecordedModes(NamedTuple):
-    """What git records about files besides their content.
+class RecordedFiles(NamedTuple):
+    """The files that git has recorded, in the index or a commit.
 
     Attributes:
-        programs: Files that may be run.
-        links: Symbolic links.
+        modes: The mode of each, by path; ``"160000"`` is a repository of its own (a submodule).
         trusted: Whether git takes from the disk which files may be run (``core.fileMode``).
+        links: Whether symbolic links are made as such (``core.symlinks``).
+        unmerged: Files that are in conflict, of which the index has several versions.
     """
 
-    programs: frozenset[str] = frozenset()
-    links: frozenset[str] = frozenset()
+    modes: Mapping[str, str]
     trusted: bool = True
+    links: bool = True
+    unmerged: frozenset[str] = frozenset()
 
     def entry(self, rel: str, data: bytes) -> Entry:
         """A file that git has recorded with this content."""
-        if rel in self.links:
+        if self.links and self.modes.get(rel) == "120000":
             return Entry(LinkTarget(data), False)
-        return Entry(data, rel in self.programs if self.trusted else None)
+        return Entry(data, self.executable(rel) if self.trusted else None)
+
+    def executable(self, rel: str) -> bool:
+        """Whether it is recorded as a program."""
+        return self.modes.get(rel) == "100755"
 
 
-def recorded_modes(root: Path, tree: str = "") -> RecordedModes:
-    """Modes of the files below a folder, by path from there; none if git fails.
+def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
+    """The recorded files below a folder, by path from there.
 
     Args:
         root: The folder.
         tree: A commit; the index if ``""``.
+
+    Raises:
+        GitFailedError: Git cannot tell.
     """
     listing = ["ls-tree", "-r", "-z", tree] if tree else ["ls-files", "--stage", "-z"]
-    try:
-        answer = run_git(root, listing)
-    except GitFailedError:
-        return RecordedModes()
+    answer = run_git(root, listing)
     settings = ""
     with contextlib.suppress(GitFailedError):  # Neither is set.
         pattern = r"^core\.(filemode|symlinks)$"
         settings = os.fsdecode(run_git(root, ["config", "--type=bool", "--get-regexp", pattern]))
-    special: dict[str, set[str]] = {"100755": set(), "120000": set()}
+    modes: dict[str, str] = {}
+    unmerged: set[str] = set()
     for line in os.fsdecode(answer).split("\0"):
-        if (paths := special.get(line[:6])) is not None:
-            paths.add(line.partition("\t")[2])
-    return RecordedModes(
-        frozenset(special["100755"]),
-        frozenset(() if "core.symlinks false" in settings else special["120000"]),
+        facts, _, path = line.partition("\t")
+        if path:
+            modes[path] = facts[:6]
+            if not tree and not facts.endswith(" 0"):
+                unmerged.add(path)
+    return RecordedFiles(
+        modes,
         "core.filemode false" not in settings,
+        "core.symlinks false" not in settings,
+        frozenset(unmerged),
     )
+
+
+def sparse_files(root: Path) -> frozenset[str]:
+    """Files that git knows and does not check out here (a sparse checkout); none if git fails."""
+    with contextlib.suppress(GitFailedError):
+        answer = os.fsdecode(run_git(root, ["ls-files", "-t", "-z"]))
+        return frozenset(line[2:] for line in answer.split("\0") if line.startswith("S "))
+    return frozenset()
+
+
+def ignored_paths(root: Path) -> frozenset[str]:
+    """Files and folders below a folder that git ignores; of an ignored folder only itself.
+
+    Raises:
+        GitFailedError: Git cannot tell.
+    """
+    listing = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
+    answer = os.fsdecode(run_git(root, listing))
+    return frozenset(path.rstrip("/") for path in answer.split("\0") if path)
 
 
 def files_diff(root: Path, paths: Sequence[str]) -> str:

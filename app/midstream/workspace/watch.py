@@ -24,16 +24,22 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from midstream.workspace import atomic
 from midstream.workspace.atomic import filesystem_of, is_shared
-from midstream.workspace.boundary import is_git_name, resolve_inside
+from midstream.workspace.boundary import inner_repository, is_git_name, resolve_inside
 from midstream.workspace.content import content_digest
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.files import MAX_FILE_BYTES, Workspace
 from midstream.workspace.listing import GENERATED_FOLDERS, IGNORE_FILE, IgnoreRules
-from midstream.workspace.repo import RepositoryPlace, find_repository
+from midstream.workspace.paths import folders_of, shown
+from midstream.workspace.repo import (
+    GitFailedError,
+    RepositoryPlace,
+    find_repository,
+    recorded_files,
+)
 
 REPO_CHANGED = ".git"
 """In a set of changes: HEAD, the index or the branch has changed; no file has this name."""
@@ -43,7 +49,6 @@ DELETED = 3
 
 SETTLE_S = 0.05
 _SETTLE_ROUNDS = 4
-_NEW_FOLDER_FILES = 2000
 
 Signature = tuple[int, int, int, bool]
 """Modified when, size, inode, whether it may be run."""
@@ -54,6 +59,10 @@ IDLE_STEP_MS: Final = 50
 """The same when nothing has changed for ``IDLE_MS``; a wake-up costs some 60 µs, in two threads."""
 IDLE_MS: Final = 5_000
 DEBOUNCE_MS: Final = 200
+RETRY_S: Final = 0.1
+"""How soon watches that ended by themselves are made again."""
+LOST_S: Final = 3.0
+"""Files that changed within this time before are looked for where events were lost."""
 CHECK_S: Final = 2.0
 """Interval of the poll of open files that backs up events."""
 POLL_S: Final = 0.4
@@ -64,8 +73,16 @@ _HOPES = 10
 
 Events = set[tuple[int, str]]
 
-_Message = Events | list[str] | None
-"""Raw events, or new folders whose watch stands now, or the end."""
+
+class _Lost(NamedTuple):
+    """Events were lost: why, and when."""
+
+    why: str
+    at: float
+
+
+_Message = Events | list[str] | _Lost | None
+"""Raw events, or new folders whose watch stands now, or that events were lost, or the end."""
 
 
 class Watcher:
@@ -74,11 +91,19 @@ class Watcher:
     Args:
         workspace: The files.
         on_mode: Called in the event loop when :attr:`mode` has changed.
+        on_trouble: Called in the event loop with a sentence about what cannot be followed, while
+            the rest goes on.
     """
 
-    def __init__(self, workspace: Workspace, on_mode: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        on_mode: Callable[[], None] = lambda: None,
+        on_trouble: Callable[[str], None] = lambda trouble: None,
+    ) -> None:
         self._workspace = workspace
         self._on_mode = on_mode
+        self._on_trouble = on_trouble
         self._mode = "off: not started"
 
     @property
@@ -115,8 +140,12 @@ class Watcher:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._on_mode)
 
+        def tell(trouble: str) -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._on_trouble, trouble)
+
         self._mode = "off: starting"
-        thread = _WatchThread(self._workspace, deliver, set_mode)
+        thread = _WatchThread(self._workspace, deliver, set_mode, tell)
         thread.start()
         try:
             while not ended or news:
@@ -140,19 +169,26 @@ class _Source(threading.Thread):
         *,
         recursive: bool,
         take: Callable[[Events], None],
-        started: Callable[[str], None],
+        started: Callable[[str], object],
+        failed: Callable[[str], None],
     ) -> None:
         super().__init__(name="watch", daemon=True)
         self._paths = paths
         self._recursive = recursive
         self._take = take
         self._report = started
+        self._failed = failed
         self._stop_event = threading.Event()
 
     def stop(self) -> None:
         self._stop_event.set()
 
     def run(self) -> None:
+        while self._watch_on():
+            pass  # A name that is not UTF-8 ends the watches (watchfiles 1.1): make them again.
+
+    def _watch_on(self) -> bool:
+        """Watch until it is stopped; True if the watches ended by themselves."""
         # The public generators of watchfiles do not say when (or why not) watches are in place.
         try:
             from watchfiles._rust_notify import RustNotify
@@ -161,22 +197,26 @@ class _Source(threading.Thread):
         except FileNotFoundError:
             # A folder went between listing and watching; its deletion is an event of the root.
             self._report("")
-            return
+            return False
         except Exception as error:
             self._report(_reason(error))
-            return
+            return False
         self._report("")
         with notify:
             step, patience = IDLE_STEP_MS, 0  # 0 waits for ever.
             while True:
-                events = notify.watch(DEBOUNCE_MS, step, patience, self._stop_event)
+                try:
+                    events = notify.watch(DEBOUNCE_MS, step, patience, self._stop_event)
+                except Exception as error:
+                    self._failed(str(error))
+                    return not self._stop_event.wait(RETRY_S)
                 if isinstance(events, set):
                     self._take(events)
                     step, patience = STEP_MS, IDLE_MS
                 elif events == "timeout":
                     step, patience = IDLE_STEP_MS, 0
                 else:
-                    return
+                    return False
 
 
 class _WatchThread(threading.Thread):
@@ -187,12 +227,15 @@ class _WatchThread(threading.Thread):
         workspace: Workspace,
         deliver: Callable[..., None],
         set_mode: Callable[[str], None],
+        tell: Callable[[str], None],
     ) -> None:
         super().__init__(name="thread", daemon=True)
         self._workspace = workspace
         self._root = str(workspace.root)
         self._deliver = deliver
         self._set_mode = set_mode
+        self._tell = tell
+        self._told: set[str] = set()
         self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
         self._sources: dict[str, _Source] = {}
         self._starting = 0
@@ -235,7 +278,7 @@ class _WatchThread(threading.Thread):
                 message = self._inbox.get(timeout=max(0.0, checked + pause - time.monotonic()))
             except queue.Empty:
                 checked = time.monotonic()
-                inspector.check()
+                self._survive(inspector.check)
             if not Path(self._root).is_dir():
                 self._set_mode("off: the folder is gone")
                 self._deliver(frozenset(self._workspace.ledger.followed()), True)
@@ -244,8 +287,12 @@ class _WatchThread(threading.Thread):
                 return
             if isinstance(message, list):
                 for folder in message:
-                    inspector.new_folder(folder)
-                inspector.check()
+                    self._survive(inspector.new_folder, folder)
+                self._survive(inspector.check)
+                continue
+            if isinstance(message, _Lost):
+                time.sleep(RETRY_S)  # The watches stand again; what they missed is looked for.
+                self._survive(inspector.search, message.at - LOST_S)
                 continue
             events = message
             if place is None and any(is_git_name(Path(path).name) for _, path in events):
@@ -258,13 +305,27 @@ class _WatchThread(threading.Thread):
                     inspector = Inspector(self._workspace, place, self._deliver)
                     self._watch("near", [self._root, *_git_folders(place)], recursive=False)
                     self._deliver(frozenset({REPO_CHANGED}))
-            inspector.handle(events)
+            if not self._survive(inspector.handle, events):
+                for event in events:  # All but the one that it cannot take.
+                    self._survive(inspector.handle, {event})
             if any(path.rpartition("/")[0] == self._root for _, path in events):
                 now = inspector.top_folders()
                 if now != folders:
                     new = [folder for folder in now if folder not in folders]
                     self._watch("below", now, recursive=True, new=new)
                     folders = now
+
+    def _survive(self, step: Callable[..., None], *arguments: object) -> bool:
+        """Take a step; if it fails, say so, and go on with the rest.  Whether it succeeded."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            trouble = f"Some changes by other programs cannot be followed: {shown(str(error))}."
+            if trouble not in self._told:
+                self._told.add(trouble)
+                self._tell(trouble)
+            return False
+        return True
 
     def _watch(
         self, name: str, paths: list[str], *, recursive: bool, new: Sequence[str] = ()
@@ -282,6 +343,7 @@ class _WatchThread(threading.Thread):
             recursive=recursive,
             take=self._inbox.put,
             started=lambda failure: self._source_started(failure, old, new),
+            failed=lambda trouble: self._inbox.put(_Lost(trouble, time.time())),
         )
         self._sources[name] = source
         source.start()
@@ -354,6 +416,10 @@ class Inspector:
         self.rules = IgnoreRules(workspace.root, place)
         self._signatures: dict[str, Signature | None] = {}
         self._repo_signature = self._look_at_repo()
+        self._tracked: frozenset[str] = frozenset()
+        """What git knows, and the folders of that: no ignore rule applies to it."""
+        self._submodules: frozenset[str] = frozenset()
+        self._ask_git()
 
     def handle(self, events: Iterable[tuple[int, str]]) -> None:
         """Inspect the paths of raw events ``(type, absolute path)`` and deliver the news."""
@@ -371,13 +437,16 @@ class Inspector:
                 continue
             if rel.rpartition("/")[2] == IGNORE_FILE:
                 self.rules.forget()
+            if (inner := self._inner_repository(rel)) is not None:
+                news.add(inner)  # Not reviewed, which is to be said.
+                continue
             if rel in followed:
                 look.add(rel)
                 signature = _signature(Path(path))
                 if signature and self._ledger.saved_before_reading(rel, signature[0]):
                     heard.add(rel)
                 continue
-            if not Path(path).is_file():
+            if not _is_file(Path(path)):
                 # A folder that moved or went takes the files below with it.
                 look.update(name for name in followed if name.startswith(f"{rel}/"))
             news.update(self._unfollowed(rel, kinds))
@@ -400,8 +469,7 @@ class Inspector:
                     for entry in entries
                     if entry.is_dir(follow_symlinks=False)
                     and not is_git_name(entry.name)
-                    and entry.name not in GENERATED_FOLDERS
-                    and not self.rules.ignores(entry.name, folder=True)
+                    and not self._ignores(entry.name, folder=True)
                 )
         except OSError:
             return []
@@ -410,6 +478,18 @@ class Inspector:
         """Deliver the files of a folder that appeared, since they may be older than its watch."""
         rel = os.path.relpath(path, self._root)
         self._tell(set(self._files_below(rel)))
+
+    def search(self, since: float) -> None:
+        """Deliver the files that changed since a time, as the files' clock has it, or are gone."""
+        found = set(self._files_below("."))
+        recent = {
+            path
+            for path in found
+            if (changed := _changed_at(Path(self._root, path))) is None or changed >= since
+        }
+        gone = {path for path in self._tracked if _changed_at(Path(self._root, path)) is None}
+        self.check()
+        self._tell(recent | gone)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -432,48 +512,73 @@ class Inspector:
             return None
         return name if inside == "." else f"{inside}/{name}"
 
+    def _ignores(self, rel: str, *, folder: bool = False) -> bool:
+        """Whether nothing is reviewed there: it is ignored or generated, and git knows none of it.
+
+        A file that git knows is never ignored, whatever the rules say.
+        """
+        if rel in self._tracked:
+            return False
+        generated = folder and rel.rpartition("/")[2] in GENERATED_FOLDERS
+        return generated or self.rules.ignores(rel, folder=folder)
+
+    def _inner_repository(self, rel: str) -> str | None:
+        """The folder on the way to a path that is a repository of its own."""
+        for folder in (*folders_of(rel), rel):
+            if folder in self._submodules:
+                return folder
+        return inner_repository(self._root, rel)
+
     def _unfollowed(self, rel: str, kinds: set[int]) -> Iterator[str]:
         """News about a path that is not followed: its status is enough."""
         if _is_litter(rel.rpartition("/")[2]):
             return
         path = Path(self._root, rel)
-        if path.is_dir():
-            if path.is_symlink() or self.rules.ignores(rel, folder=True):
-                return
-            if rel not in self._signatures:
+        if path.is_dir() and not path.is_symlink():
+            if not self._ignores(rel, folder=True) and rel not in self._signatures:
                 self._signatures[rel] = None
+                yield rel  # It may have taken the place of a file.
                 yield from self._files_below(rel)
             return
-        if self.rules.ignores(rel):
+        if self._ignores(rel):
             return
         signature = _signature(path)
         if signature is None:
+            for name in [name for name in self._signatures if name.startswith(f"{rel}/")]:
+                del self._signatures[name]
             # A path that came and went in one batch was a temporary file.
-            if self._signatures.pop(rel, None) is not None or kinds == {DELETED}:
+            known = rel in self._signatures or rel in self._tracked
+            self._signatures.pop(rel, None)
+            if known or kinds == {DELETED}:
                 yield rel
         elif self._signatures.get(rel) != signature:
             self._signatures[rel] = signature
             yield rel
 
     def _files_below(self, rel: str) -> Iterator[str]:
-        count = 0
         for folder, folders, names in os.walk(Path(self._root, rel)):
             inside = os.path.relpath(folder, self._root)
+            inside = "" if inside == "." else inside
+            prefix = f"{inside}/" if inside else ""
+            if inside and (inner := self._inner_repository(inside)) is not None:
+                folders.clear()
+                yield inner
+                continue
+            names += [name for name in folders if Path(folder, name).is_symlink()]
             folders[:] = [
                 name
                 for name in folders
-                if name not in GENERATED_FOLDERS
+                if name not in names
                 and not is_git_name(name)
-                and not self.rules.ignores(f"{inside}/{name}", folder=True)
+                and not self._ignores(f"{prefix}{name}", folder=True)
             ]
+            self._signatures.update(dict.fromkeys(f"{prefix}{name}" for name in folders))
             for name in names:
-                path = f"{inside}/{name}"
-                if not (_is_litter(name) or atomic.is_temporary(name) or self.rules.ignores(path)):
+                path = f"{prefix}{name}"
+                own = is_git_name(name) or atomic.is_temporary(name)
+                if not (own or _is_litter(name) or self._ignores(path)):
                     self._signatures[path] = _signature(Path(self._root, path))
                     yield path
-            count += len(names)
-            if count > _NEW_FOLDER_FILES:
-                return
 
     def _settle(self, look: set[str], sizes: dict[str, int], heard: Collection[str] = ()) -> None:
         """Inspect followed files, again a few times where one seems unfinished.
@@ -523,7 +628,18 @@ class Inspector:
         if signature == self._repo_signature:
             return set()
         self._repo_signature = signature
+        self._ask_git()
         return {REPO_CHANGED}
+
+    def _ask_git(self) -> None:
+        """Learn again which files git knows; if it fails, what was known holds."""
+        if self._place is None:
+            return
+        with contextlib.suppress(GitFailedError):
+            modes = recorded_files(self._workspace.root).modes
+            folders = {folder for path in modes for folder in folders_of(path)}
+            self._tracked = frozenset(folders.union(modes))
+            self._submodules = frozenset(p for p, mode in modes.items() if mode == "160000")
 
     def _look_at_repo(self) -> tuple[Signature | None, ...]:
         """Changes with every commit, checkout and staging, but not with our own checkpoints."""
@@ -552,6 +668,18 @@ def _signature(path: Path) -> Signature | None:
     except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino, atomic.may_run(status)
+
+
+def _changed_at(path: Path) -> float | None:
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a name stands for a file, and not for a link to one."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _is_litter(name: str) -> bool:

@@ -114,6 +114,8 @@ async def test_a_dirty_tree_is_reviewed_against_the_index(
     git(root, "add", "run.py")
     (root / "run.py").write_text(AFTER)
     (root / "new.py").write_text("y = 2\n")
+    git(root, "add", "-N", "new.py")
+    (root / "users.py").write_text("z = 3\n")
     (root / "other.py").unlink()
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False
@@ -126,7 +128,7 @@ async def test_a_dirty_tree_is_reviewed_against_the_index(
         await session.commit.stage("run.py")
         assert "work(220)" in git(root, "diff", "--cached", "run.py")
         assert await session.files.reject(hunks["new.py"].id)
-        assert not (root / "new.py").exists()
+        assert (root / "new.py").read_text() == ""
         assert await session.files.undo()
         assert (root / "new.py").read_text() == "y = 2\n"
         assert await session.files.reject(hunks["other.py"].id)

@@ -227,9 +227,23 @@ class FilesOnDisk:
             for path in batch.keys() - made:
                 if self._change_mode(path, before[path], digests[path]):
                     changed.append(path)
-            if data:
-                expected = {path: content_part(before[path]) for path in data}
-                self._workspace.write_all(data, expected, label, modes=modes)
+            expected = {path: content_part(before[path]) for path in data}
+            first = dict.fromkeys(_in_the_way(data))
+            if first:
+                self._workspace.write_all(first, expected, label)
+                for path in data.keys() - first.keys():
+                    self._workspace.make_room(path)
+            try:
+                self._write_rest(
+                    {path: data[path] for path in data.keys() - first.keys()},
+                    expected,
+                    label,
+                    modes,
+                )
+            except UserError:
+                if first:
+                    self._workspace.undo_write()
+                raise
         except UserError:
             for path in changed:
                 self._make_program(path, is_program(before[path]))
@@ -238,6 +252,23 @@ class FilesOnDisk:
             program = is_program(digests[path]) or self.was_executable(path)
             if digests[path] is not None and path not in modes and program:
                 self._make_program(path, True)
+
+    def _write_rest(
+        self,
+        data: Mapping[str, bytes | None],
+        expected: Mapping[str, str | None],
+        label: str,
+        modes: dict[str, int],
+    ) -> None:
+        """Write files whose names are free (blocking)."""
+        for path in data:
+            if not self._workspace.is_free(path):
+                raise UserError(
+                    f"{path} cannot be written: something else has taken its place",
+                    "decide about that first",
+                )
+        if data:
+            self._workspace.write_all(data, expected, label, modes=modes)
 
     def _change_mode(self, path: str, before: str | None, wanted: str | None) -> bool:
         """Let a file that is there be run, or not any more (blocking); whether that was needed.
@@ -264,3 +295,13 @@ class FilesOnDisk:
     def _written(self, digests: dict[str, str | None]) -> None:
         self.digests.update(digests)
         self._journal.add(WroteEntry(digests))
+
+
+def _in_the_way(data: Mapping[str, bytes | None]) -> list[str]:
+    """Files to delete where folders of others are to be, or that are in the place of others."""
+    from midstream.workspace.paths import folders_of
+
+    gone = {path for path, new in data.items() if new is None}
+    made = data.keys() - gone
+    above = {folder for path in made for folder in folders_of(path)}
+    return [path for path in gone if path in above or not made.isdisjoint(folders_of(path))]

@@ -11,7 +11,6 @@ A hunk action is one method of :class:`OpenFiles` that takes a step of the hunk 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -207,9 +206,13 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Raises:
             UserError: The file is missing, unreadable, too large, or not text.
         """
+        from midstream.workspace.errors import MissingFileError
+
         path = proposal.path
         review = self.reviewing and not reviewed
-        entry = await asyncio.to_thread(self.workspace.look, path)
+        entry = await asyncio.to_thread(self.workspace.current, path)
+        if entry is None:
+            raise MissingFileError(f"{path} is gone", "restore it, or work on another file")
         before = self.disk.digests[path]
         added = await self._advance_to(proposal, entry, review=review)
         if added:
@@ -250,24 +253,20 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """Make hunks of what another program has done to a file; they wait for decisions.
 
         Args:
-            rel: The file; it is opened if it differs from what it was.
+            rel: The file, by its one name; it is opened if it differs from what it was.
 
         Returns:
             The new hunks.
 
         Raises:
-            UserError: The file cannot be read, is too large, or outside the root.
+            UserError: The file cannot be read, is too large, or belongs to another repository; or
+                nobody can tell what it held before.
         """
-        from midstream.workspace.errors import MissingFileError
-
         async with self.lock:
-            path = await asyncio.to_thread(self.workspace.entry_name, rel)
-            entry = None
-            with contextlib.suppress(MissingFileError):
-                entry = await asyncio.to_thread(self.workspace.look, path)
-            proposal = self.get(path)
+            entry = await asyncio.to_thread(self.workspace.current, rel)
+            proposal = self.get(rel)
             if proposal is None:
-                return await self._review_new(path, entry)
+                return await self._review_new(rel, entry)
             return await self._review(proposal, entry)
 
     async def _review_new(self, path: str, entry: Entry | None) -> tuple[Hunk, ...]:

@@ -196,9 +196,12 @@ def _whole(workspace: Workspace, path: str, room: int) -> str | None:
 def _changes(workspace: Workspace, left_out: list[LeftOut]) -> str:
     """The uncommitted changes of all files, and the names of new ones."""
     from midstream.guard.secrets import holds_secrets
-    from midstream.workspace.repo import files_diff, work_tree_changes
+    from midstream.workspace.repo import GitFailedError, files_diff, work_tree_changes
 
-    changed = work_tree_changes(workspace.root)
+    try:
+        changed = work_tree_changes(workspace.root)
+    except GitFailedError as error:
+        raise UserError(f"Git cannot say what has changed: {error}") from None
     paths = sorted(changed.tracked)
     told = [path for path in paths if not holds_secrets(path)]
     left_out += [LeftOut(path, "it may hold credentials") for path in paths if holds_secrets(path)]

@@ -75,6 +75,8 @@ class ExternalReview:
         self._writes = writes
         self._baseline: Baseline | None = None
         self._burst_until = 0.0
+        self._said: set[str] = set()
+        """Why changes are not reviewed, each of which is said once."""
         status.subscribe(self._hear)
 
     @property
@@ -102,6 +104,14 @@ class ExternalReview:
             self._status.warn(
                 "This review is too large for a journal: a resumed session will not see what was "
                 "written while Midstream was not running."
+            )
+        if unknown := baseline.unknown:
+            one = len(unknown) == 1
+            what = min(unknown) if one else f"{counted(len(unknown), 'file')}, as {min(unknown)},"
+            self._status.inform(
+                f"Git does not know {what} yet: {'it counts' if one else 'they count'} as "
+                f"{'it is' if one else 'they are'}, and what changes from now on is reviewed "
+                "(git add -N has all of it reviewed)."
             )
         if not baseline.complete:
             self._status.warn(
@@ -142,8 +152,18 @@ class ExternalReview:
             await self._files.changed(paths)
             return
         await self._git_to_end(baseline)
+        paths = await asyncio.to_thread(self._with_gone, baseline, frozenset(paths))
         if await self._take_up(await self._without_moves(baseline, paths), MAX_FILES):
             self._writes.wrote()
+
+    def _with_gone(self, baseline: Baseline, paths: frozenset[str]) -> frozenset[str]:
+        """The paths, and files that went with a folder, or whose name a folder has (blocking)."""
+        from midstream.workspace.paths import folders_of
+
+        stands = self._files.workspace.stands
+        gone = {name for name in baseline.displaced(paths) if not stands(name)}
+        gone |= {name for name in self._files if not paths.isdisjoint(folders_of(name))}
+        return paths | gone
 
     @staticmethod
     async def _git_to_end(baseline: Baseline) -> None:
@@ -184,14 +204,21 @@ class ExternalReview:
 
     async def _review(self, paths: Iterable[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
+        from midstream.workspace.paths import shown
+
         if self._baseline is None:
             return 0
         added: list[Hunk] = []
         for path in paths:
             try:
+                path.encode()
+            except UnicodeEncodeError:
+                self._not_reviewed(f"the name of {shown(path)} is not UTF-8.")
+                continue
+            try:
                 added += await self._files.review(path)
             except UserError as error:
-                self._status.inform(f"Not reviewed: {error}", passing=True)
+                self._not_reviewed(str(error))
         if not added:
             return 0
         places = dict.fromkeys(hunk.path for hunk in added)
@@ -202,6 +229,11 @@ class ExternalReview:
             passing=True,
         )
         return len(added)
+
+    def _not_reviewed(self, why: str) -> None:
+        if why not in self._said:
+            self._said.add(why)
+            self._status.warn(f"Not reviewed: {why}")
 
     def _hear(self, event: SessionEvent) -> None:
         if isinstance(event, ExternalHunksAdded):
@@ -267,11 +299,16 @@ class ExternalChanges:
         from midstream.workspace.watch import REPO_CHANGED, Watcher
 
         watcher = self._watcher = Watcher(
-            self._files.workspace, lambda: self._status.emit(WatchingChanged())
+            self._files.workspace, lambda: self._status.emit(WatchingChanged()), self._status.warn
         )
         async for paths in watcher.changes():
             files = paths - {REPO_CHANGED}
-            await self._review.changed(files)
+            try:
+                await self._review.changed(files)
+            except Exception as error:  # Whatever it was, later changes are to be followed.
+                self._status.warn(
+                    f"A change of {counted(len(files), 'file')} was not followed: {error!r}."
+                )
             if files:
                 self._status.emit(FilesTouched(files))
             self._read_repo_soon()
