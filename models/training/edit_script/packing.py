@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from script_format import numbered
 from tokenizers import Tokenizer
 from torch import Tensor
+
+from models.training.edit_script.script_format import numbered
 
 LONGEST_SCRIPT = 160
 """Scripts of more tokens are left out."""
