@@ -44,13 +44,18 @@ def test_installing_shows_the_change_and_keeps_the_rest(home: Path) -> None:
     assert settings["model"] == "opus"
     assert settings["ä"] == [1, 2]
     assert settings["hooks"]["Stop"][0] == {"hooks": []}
-    assert settings["hooks"]["PreToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
+    (group,) = settings["hooks"]["PreToolUse"]
+    assert group["matcher"] == "Edit|MultiEdit|Write|NotebookEdit"
     assert '    "model"' in path.read_text()
     assert path.with_name("settings.json.before-midstream").read_text() == OWN
     before = path.read_text()
     again = hook("--install", "claude")
     assert (again.returncode, path.read_text()) == (0, before)
     assert "already" in again.stdout
+    # What an earlier version has installed, for fewer tools, gives way.
+    path.write_text(before.replace("|NotebookEdit", ""))
+    assert hook("--install", "claude", given="y\n").returncode == 0
+    assert path.read_text() == before
 
 
 def test_codex_is_installed_in_its_own_file(home: Path) -> None:

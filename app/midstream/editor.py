@@ -6,10 +6,11 @@ import contextlib
 import os
 import shlex
 import signal
-import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
 from pathlib import Path
+
+from midstream import processes
 
 
 def editor_command() -> list[str] | None:
@@ -49,8 +50,8 @@ def edit_text(command: Sequence[str], text: str, name: str) -> str | None:
         file = Path(folder) / name
         file.write_text(text, encoding="utf-8")
         try:
-            done = subprocess.run([*command, str(file)], check=False)
+            code = processes.hand_over([*command, str(file)])
             edited = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return None
-        return edited if done.returncode == 0 else None
+        return edited if code == 0 else None

@@ -1,13 +1,39 @@
-"""Processes: whether one is running, its memory, and ending one cleanly."""
+"""Processes: how each one is started, what it uses, and how it ends.
+
+This is the only place that starts programs, so that none of them comes from the folder that is
+open:
+
+- A program is named by its absolute path.  Relative entries of ``PATH`` are left out, since the
+  folder that is open is often the working folder.
+- Python of our own gets ``-P``, without which ``python -m`` imports from the working folder first,
+  and no entry of ``PYTHONPATH`` that leads there.
+- Nothing waits for a pipe that a process has left to others: a daemon may hold it for ever.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
+
+HELD_S: Final = 0.5
+"""How long a pipe may stay open and silent after the end of the process that it was given to."""
+SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+_MAX_OUTPUT: Final = 256 << 20
+_MAX_ERRORS: Final = 1 << 20
+_STEP_S: Final = 0.05
 
 
 def resident_bytes(pid: int | str = "self") -> int:
@@ -27,6 +53,222 @@ def runs(pid: int) -> bool:
     except (OSError, OverflowError):
         return False
     return True
+
+
+# Which program
+
+
+def find_program(name: str, folder: Path | None = None) -> str | None:
+    """The absolute path of a program; ``None`` if there is none.
+
+    Args:
+        name: Its name, looked up on the ``PATH`` without the entries that are relative; or a path,
+            which the user has named.
+        folder: What a path is relative to; the working folder by default.
+    """
+    if os.sep in name:
+        return shutil.which(os.path.abspath(Path(folder or os.curdir, name)))  # noqa: PTH100
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, places)))
+
+
+def program(name: str, folder: Path | None = None) -> str:
+    """As :func:`find_program`.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    found = find_program(name, folder)
+    if found is None:
+        raise FileNotFoundError(2, os.strerror(2), name)
+    return found
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of our own; :func:`python_environment` goes with it."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def python_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """An environment in which Python of our own imports nothing from the working folder.
+
+    Args:
+        environ: What it is made from; this process's by default.
+    """
+    environment = dict(os.environ if environ is None else environ)
+    if "PYTHONPATH" in environment:
+        environment["PYTHONPATH"] = _safe_python_path(environment["PYTHONPATH"])
+    return environment
+
+
+def shell_command(module: str, *arguments: str) -> str:
+    """The command of :func:`python` for a shell, for those who start it in another folder."""
+    command = shlex.join(python(module, *arguments))
+    if "PYTHONPATH" not in os.environ:
+        return command
+    return f"PYTHONPATH={shlex.quote(_safe_python_path(os.environ['PYTHONPATH']))} {command}"
+
+
+def _safe_python_path(text: str) -> str:
+    """The entries of ``PYTHONPATH`` that do not lead to the working folder; our own one stays."""
+    here = os.path.realpath(os.curdir)
+    ours = os.path.realpath(Path(__file__).parents[1])
+    kept: list[str] = []
+    for entry in text.split(os.pathsep):
+        place = os.path.realpath(entry)
+        inside = place == here or place.startswith(f"{here.rstrip(os.sep)}{os.sep}")
+        if place == ours or (Path(entry).is_absolute() and not inside):
+            kept.append(place if place == ours else entry)
+    return os.pathsep.join(kept)
+
+
+# Blocking
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A process that has ended.
+
+    Attributes:
+        code: Its exit code, negative for a signal.
+        output: What it wrote to its output, as far as that was read.
+        errors: What it wrote to its error stream, at most its last part.
+        cut: Whether it was ended because it wrote more than it may.
+    """
+
+    code: int
+    output: bytes
+    errors: bytes
+    cut: bool = False
+
+
+def run(
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float,
+    limit: int = _MAX_OUTPUT,
+) -> Finished:
+    """Run a program in a session of its own and collect its output (blocking).
+
+    It cannot ask on the terminal.  What it leaves running is not waited for.
+
+    Args:
+        command: The program, as :func:`program` finds it, and its arguments.
+        cwd: Its working folder; this process's by default.
+        environ: Its whole environment; this process's by default.
+        stdin: Its input.
+        timeout: Seconds after which it is ended, with all that it has started.
+        limit: Bytes of output after which it is ended.
+
+    Raises:
+        OSError: It cannot be started.
+        TimeoutError: It took longer.
+    """
+    process = subprocess.Popen(
+        [program(command[0], cwd), *command[1:]],
+        cwd=cwd,
+        env=None if environ is None else dict(environ),
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        with _closed(process.stdin), _closed(process.stdout), _closed(process.stderr):
+            output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit)
+        if cut:
+            signal_group(process.pid, SIGKILL)
+        return Finished(process.wait(), output, errors, cut)
+    finally:
+        if process.poll() is None:
+            signal_group(process.pid, SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def _closed(pipe: IO[bytes] | None) -> Generator[None]:
+    try:
+        yield
+    finally:
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _talk(
+    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int
+) -> tuple[bytes, bytes, bool]:
+    """Write the input and read both outputs, until they end or nobody is left to write them."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output, errors = bytearray(), bytearray()
+    rest = memoryview(stdin)
+    ended = heard = 0.0
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(process.stdout, selectors.EVENT_READ, output)
+        waiting.register(process.stderr, selectors.EVENT_READ, errors)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            waiting.register(process.stdin, selectors.EVENT_WRITE)
+        while waiting.get_map():
+            now = time.monotonic()
+            if now > deadline:
+                raise TimeoutError
+            if process.poll() is not None:
+                ended = ended or now
+                if now - max(ended, heard) > HELD_S or now - ended > 4 * HELD_S:
+                    break  # Others hold the pipes.
+            for key, _ in waiting.select(min(_STEP_S, max(0.0, deadline - now))):
+                if key.data is None:
+                    try:
+                        rest = rest[os.write(key.fd, rest[: 1 << 16]) :]
+                    except BlockingIOError:
+                        continue
+                    except BrokenPipeError:
+                        rest = rest[len(rest) :]
+                    if not rest:
+                        waiting.unregister(key.fileobj)
+                        process.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
+                    continue
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    waiting.unregister(key.fileobj)
+                    continue
+                key.data.extend(data)
+                heard = now
+                if len(output) > limit:
+                    return bytes(output[:limit]), bytes(errors), True
+                del errors[:-_MAX_ERRORS]
+    if process.poll() is None:  # It has closed its outputs and goes on.
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+    return bytes(output), bytes(errors), False
+
+
+def hand_over(command: Sequence[str]) -> int:
+    """Run a program of the user's, such as an editor, that gets the terminal (blocking).
+
+    Returns:
+        Its exit code.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    return subprocess.run([program(command[0]), *command[1:]], check=False).returncode
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to a process that leads a session, and to all that it has started there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+# In an event loop
 
 
 async def uninterrupted(work: Callable[[], Awaitable[object]]) -> None:
@@ -52,10 +294,15 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
 
     asyncio leaves its pipes open where the start is cancelled.
 
+    Args:
+        command: The program, as :func:`program` finds it, and its arguments.
+        options: Those of ``asyncio.create_subprocess_exec``.
+
     Raises:
         OSError: It cannot be started.
     """
-    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, **options))
+    found = program(command[0], options.get("cwd"))
+    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(found, *command[1:], **options))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -69,8 +316,80 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
         raise
 
 
+async def start_python(
+    module: str,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> asyncio.subprocess.Process:
+    """Start a module of our own as :func:`start` does.
+
+    Args:
+        module: The module.
+        arguments: Its arguments.
+        env: Its environment, which is made safe; this process's by default.
+        options: Further ones of ``asyncio.create_subprocess_exec``.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    return await start(*python(module, *arguments), env=python_environment(env), **options)
+
+
+async def collect(
+    *command: str,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    limit: int = _MAX_OUTPUT,
+) -> Finished:
+    """As :func:`run`, without a time limit; a cancellation ends it with all that it has started.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    process = await start(
+        *command,
+        cwd=cwd,
+        env=None if environ is None else dict(environ),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    output, errors = bytearray(), bytearray()
+    whole = False
+
+    async def read_output(stream: asyncio.StreamReader) -> None:
+        while len(output) <= limit and (data := await stream.read(1 << 16)):
+            output.extend(data)
+
+    async def read_errors(stream: asyncio.StreamReader) -> None:
+        while data := await stream.read(1 << 16):
+            errors.extend(data)
+            del errors[:-_MAX_ERRORS]
+
+    assert process.stdout is not None
+    assert process.stderr is not None
+    reading = asyncio.gather(read_output(process.stdout), read_errors(process.stderr))
+    try:
+        while not reading.done() and len(output) <= limit:
+            over = process.returncode is not None
+            await asyncio.wait({reading}, timeout=HELD_S)
+            if over:
+                break
+        whole = len(output) <= limit
+    finally:
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reading
+        if not whole:
+            signal_group(process.pid, SIGKILL)
+        await end(process, kill=not whole)
+    return Finished(process.returncode or 0, bytes(output[:limit]), bytes(errors), not whole)
+
+
 async def end(process: asyncio.subprocess.Process, *, kill: bool = True) -> None:
-    """Wait for the end of a process that has no children of its own, and close its pipes.
+    """Wait for the end of a process, and close its pipes, also those that others hold.
 
     A cancellation waits for this (see ``uninterrupted``).
 
@@ -83,4 +402,20 @@ async def end(process: asyncio.subprocess.Process, *, kill: bool = True) -> None
             process.kill()
     if process.stdin is not None:
         process.stdin.close()
-    await uninterrupted(process.communicate)  # wait() leaves the pipes open
+    await uninterrupted(lambda: _ended(process))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    # wait() leaves the pipes open, and before Python 3.13 it waits for their end.
+    talk = asyncio.ensure_future(process.communicate())
+    try:
+        while not talk.done():
+            over = process.returncode is not None
+            await asyncio.wait({talk}, timeout=HELD_S)
+            if over and not talk.done():
+                # asyncio has no other way to let go of a pipe.
+                process._transport.close()  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportAttributeAccessIssue]
+                await asyncio.wait({talk})
+    finally:
+        talk.cancel()
+        await asyncio.wait({talk})

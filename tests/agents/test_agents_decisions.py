@@ -124,7 +124,7 @@ class Turn:
         """The hunk of the tax's second line, after it was parted from the first."""
         (tax,) = (h for h in self.session.hunks.undecided("shop.py") if OLD_TAX in h.old)
         line = tax.old.index(OLD_TAX)
-        _, rest = await self.session.files.split(tax.id, [(line, line)])
+        _, rest = await self.session.decisions.split(tax.id, [(line, line)])
         return self.session.hunks.get(rest)
 
 
@@ -145,7 +145,7 @@ async def test_all_is_kept(turn: Turn, agent: str) -> None:
     written = turn.texts()
     assert written["shop.py"] != SHOP
     for hunk in turn.session.hunks.undecided():
-        assert await turn.session.files.accept(hunk.id)
+        assert await turn.session.decisions.accept(hunk.id)
     assert await turn.end() == "Go on"
     assert turn.texts() == written
 
@@ -158,9 +158,9 @@ async def test_some_is_kept(turn: Turn, agent: str) -> None:
     new_tax = unwanted[0].new[0]
     for hunk in turn.session.hunks.undecided():
         if hunk in unwanted:
-            assert await turn.session.files.reject(hunk.id, f"not in {hunk.path}")
+            assert await turn.session.decisions.reject(hunk.id, f"not in {hunk.path}")
         else:
-            assert await turn.session.files.accept(hunk.id)
+            assert await turn.session.decisions.accept(hunk.id)
     assert turn.texts() == written, "nothing is taken away in mid-turn"
     told = await turn.end()
     assert turn.texts() == {"shop.py": written["shop.py"].replace(new_tax, OLD_TAX)}
@@ -176,7 +176,7 @@ async def test_some_is_kept(turn: Turn, agent: str) -> None:
 async def test_nothing_is_kept_of_what_was_allowed(turn: Turn, agent: str) -> None:
     await turn.play(agent, allow=True)
     hunks = turn.session.hunks.undecided()
-    assert await turn.session.files.reject_all() == len(hunks)
+    assert await turn.session.decisions.reject_all() == len(hunks)
     told = await turn.end()
     assert turn.texts() == {"shop.py": SHOP}
     assert told.count("\n- ") == len(hunks)

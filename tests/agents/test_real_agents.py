@@ -213,7 +213,7 @@ async def test_an_allowed_edit_is_a_hunk(play: Player) -> None:
         assert hunk.external
         notices = [notice.text for notice in on.session.status.notices]
         assert any(text.startswith(conversation.title) for text in notices), notices
-        await on.session.files.reject(hunk.id)
+        await on.session.decisions.reject(hunk.id)
         await until(lambda: on.bill.read_text() == OLD)
 
     await play(scene)
@@ -230,8 +230,8 @@ async def test_some_of_an_allowed_edit_is_kept(play: Player) -> None:
         assert conversation.allow()
         await until(lambda: len(session.hunks.undecided()) == 2)
         tax, names = session.hunks.undecided()
-        await session.files.accept(tax.id)
-        await session.files.reject(names.id, "keep them sorted")
+        await session.decisions.accept(tax.id)
+        await session.decisions.reject(names.id, "keep them sorted")
         await on.ended()
         await until(lambda: on.bill.read_text() == NEW)
         session.agent.send("And now?")

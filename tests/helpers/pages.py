@@ -47,7 +47,7 @@ async def answered(stage: Stage, text: str = "rename total to found") -> None:
 async def accepted(stage: Stage, count: int = 1) -> None:
     """Accept hunks, from the first one on."""
     for hunk in stage.session.hunks.undecided("pkg/things.py")[:count]:
-        assert await stage.session.files.accept(hunk.id)
+        assert await stage.session.decisions.accept(hunk.id)
     await stage.pilot.pause()
 
 

@@ -35,8 +35,8 @@ async def accept_all_and_undo(session: PairingSession, root: Path) -> None:
     assert on_disk(root) == FILES
     steps = 0
     for path in list(session.files):
-        steps += await session.files.accept_rest(path) > 0
+        steps += await session.decisions.accept_rest(path) > 0
     assert on_disk(root) == AFTER
     for _ in range(steps):
-        assert await session.files.undo()
+        assert await session.decisions.undo()
     assert on_disk(root) == FILES

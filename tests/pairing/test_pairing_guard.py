@@ -99,7 +99,7 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
     assert session.turns.last.status is TurnStatus.DONE
     assert (root / "m.py").read_text() == BEFORE, "the disk is untouched until an accept"
     assert not [h for h in session.hunks.for_path("m.py") if h.state is HunkState.QUARANTINED]
-    assert await session.files.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
+    assert await session.decisions.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
     text = (root / "m.py").read_text()
     assert text == BEFORE.replace(
         BEFORE[BEFORE.index("def find") : BEFORE.index("\n\ndef run")],
@@ -116,7 +116,7 @@ async def test_settled_hunks_before_it_stay_with_their_decisions(
     give(model, *start, *first, end=False)
     await session.turns.instruct("use the database", path="m.py", cursor=4)
     [hunk_id] = await Witness(session).decidable(1)
-    assert await session.files.accept(hunk_id)
+    assert await session.decisions.accept(hunk_id)
     give(model, "    eval(name)\n", end=False)
     await stopped_at(session, model, 2)
     assert session.hunks.get(hunk_id).state is HunkState.ACCEPTED
@@ -142,14 +142,14 @@ async def test_after_two_corrections_the_person_decides(
     assert len(held) == 1
     assert held[0].note.startswith("S608: ")
     assert "quarantined" in session.status.notices[-1].text
-    assert not await session.files.accept(held[0].id)
-    await session.files.accept_rest("m.py")
+    assert not await session.decisions.accept(held[0].id)
+    await session.decisions.accept_rest("m.py")
     assert "select" not in (root / "m.py").read_text()
     assert [f.rule for f in session.guard.findings(held[0])] == ["S608"]
     with pytest.raises(UsageError, match="reason"):
         session.guard.release(held[0].id, "  ")
     session.guard.release(held[0].id, "the name is checked above")
-    assert await session.files.accept(held[0].id)
+    assert await session.decisions.accept(held[0].id)
     assert BAD_SQL in (root / "m.py").read_text()
     # what was released once does not halt again
     give(
@@ -159,7 +159,7 @@ async def test_after_two_corrections_the_person_decides(
         .replace("    rows = db.all()\n", BAD_SQL),
         *TAIL,
     )
-    await session.files.undo()
+    await session.decisions.undo()
     await session.turns.instruct("again", path="m.py", cursor=4)
     await session.turns.finished()
     assert len(model.requests) == 4
@@ -173,7 +173,7 @@ async def test_the_last_line_of_an_answer_is_judged_before_it_can_be_accepted(
     await session.turns.instruct("let it run the name", path="m.py", cursor=10)
     await session.turns.finished()
     assert len(model.requests) == 2
-    assert await session.files.accept_rest("m.py") == 1
+    assert await session.decisions.accept_rest("m.py") == 1
     assert (root / "m.py").read_text().endswith("    return subprocess.run([name])\n")
 
 
@@ -222,7 +222,7 @@ async def test_warnings_mark_the_hunk_and_levels_can_be_set(
         marked = [h for h in session.hunks if session.guard.findings(h)]
         assert len(marked) == 1
         assert BAD_SQL.rstrip("\n") in marked[0].new
-        assert await session.files.accept(marked[0].id)
+        assert await session.decisions.accept(marked[0].id)
 
 
 async def test_switched_off_it_does_nothing_and_says_so(
@@ -340,7 +340,7 @@ async def test_a_served_script_end_to_end(
         assert session.turns.last.status is TurnStatus.DONE
         states = [h.state for h in session.hunks if rule in h.note]
         assert HunkState.SETTLED not in states
-        assert await session.files.accept_rest("m.py")
+        assert await session.decisions.accept_rest("m.py")
         text = (root / "m.py").read_text()
         assert good in text
         assert bad not in text
@@ -393,7 +393,7 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
     witness = Witness(session)
     [first] = await witness.decidable(1)
     await asyncio.wait_for(asked.wait(), PATIENCE_S)
-    accepting = asyncio.create_task(session.files.accept_rest("m.py"))
+    accepting = asyncio.create_task(session.decisions.accept_rest("m.py"))
     await asyncio.sleep(0)
     give(model, "    found = sorted(rows)\n", "    found.sort()\n", end=False)
     [_, second] = await witness.decidable(2)

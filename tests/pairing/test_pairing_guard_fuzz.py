@@ -71,7 +71,7 @@ async def test_random_answers(
         assert len(model.requests) <= 7
         text = "".join(line + "\n" for h in session.hunks.undecided() for line in h.new)
         assert not any(bad in text for bad in BAD)
-        await session.files.accept_rest("m.py")
+        await session.decisions.accept_rest("m.py")
         written = (tmp_path / "m.py").read_text()
         assert not any(bad in written for bad in BAD)
         held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]

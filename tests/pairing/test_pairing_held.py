@@ -63,16 +63,16 @@ async def test_a_held_hunk_can_be_rejected_but_not_accepted_after_that(
 ) -> None:
     async with await opened(root, endpoint) as session:
         hunk = await held(session, model)
-        assert not await session.files.accept(hunk.id)
-        assert await session.files.reject(hunk.id, "no SQL here")
+        assert not await session.decisions.accept(hunk.id)
+        assert await session.decisions.reject(hunk.id, "no SQL here")
         assert (hunk.state, hunk.note) == (HunkState.REJECTED, "no SQL here")
-        assert not await session.files.accept(hunk.id)
+        assert not await session.decisions.accept(hunk.id)
         assert (root / "m.py").read_text() == BEFORE
-        await session.files.undo()
+        await session.decisions.undo()
         assert hunk.state is HunkState.QUARANTINED
         assert hunk.note.startswith("S608")
         session.guard.release(hunk.id, "checked")
-        assert await session.files.accept(hunk.id)
+        assert await session.decisions.accept(hunk.id)
         assert BAD in (root / "m.py").read_text()
 
 
@@ -84,7 +84,7 @@ async def test_a_held_hunk_stays_held_after_resume(
     async with await opened(root, endpoint, journal_of(root)) as session:
         hunk = session.hunks.get(number)
         assert hunk.state is HunkState.QUARANTINED
-        assert not await session.files.accept(number)
+        assert not await session.decisions.accept(number)
         assert "S608" in session.guard.reason(hunk)
 
 
@@ -96,7 +96,7 @@ async def test_one_that_is_dangerous_no_more_is_let_go(
     off = (("S608", "off"),)
     async with await opened(root, endpoint, journal_of(root), guard_levels=off) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
-        assert await session.files.accept(number)
+        assert await session.decisions.accept(number)
 
 
 async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
@@ -141,7 +141,7 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
             model.give(f'<region>\n    rows = db.open("{KEY}")\n')
         await session.turns.finished()
         [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
-        await session.files.reject(hunk.id, "no")
+        await session.decisions.reject(hunk.id, "no")
         model.give(f"<region>\n{BEFORE}</region>")
         model.end()
         await session.turns.instruct("again", path="m.py", cursor=0)

@@ -45,9 +45,9 @@ async def test_one_change_from_instruction_to_disk(
     ]
     assert witness.count(FileOpened) == 1
     assert witness.count(HunkSettled) == 2
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
-    assert await session.files.reject(2, "no")
+    assert await session.decisions.reject(2, "no")
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    second = work(2)\n")))
     assert turn.tokens == len(lines)
     assert turn.ttft_s is not None
@@ -64,8 +64,8 @@ async def test_accept_and_reject_while_the_rest_still_streams(
     await session.turns.instruct("change", path="run.py", cursor=3)
     first, second = await witness.decidable(2)
     assert session.status.state is SessionState.STREAMING
-    assert await session.files.accept(first)
-    assert await session.files.reject(second)
+    assert await session.decisions.accept(first)
+    assert await session.decisions.reject(second)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
     assert session.turns.last is not None
     assert session.turns.last.running
@@ -77,7 +77,7 @@ async def test_accept_and_reject_while_the_rest_still_streams(
         HunkState.REJECTED,
         HunkState.SETTLED,
     ]
-    assert await session.files.accept(3)
+    assert await session.decisions.accept(3)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n"), (30, "    C\n")))
 
 
@@ -100,7 +100,7 @@ async def test_stop_freezes_at_once_and_keeps_what_is_unread(
     assert session.turns.last.status is TurnStatus.STOPPED
     assert session.files["run.py"].segments[0].settled == frozen
     assert [(h.old, h.new) for h in session.hunks] == [(("    step_02 = work(2)",), ("    A",))]
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
     await session.turns.stop()
     model.drop()
@@ -129,7 +129,7 @@ async def test_redirect_goes_on_behind_what_was_kept(
     assert [(m.role, m.text) for m in model.request.messages[1:-1]] == [("assistant", kept)]
     assert follow_ups(model.request) == ["and make C loud"]
     assert second.status is TurnStatus.DONE
-    assert await session.files.accept_rest("run.py") == 2
+    assert await session.decisions.accept_rest("run.py") == 2
     assert (root / "run.py").read_text() == "".join(lines)
     assert [e.turn.id for e in witness.events if isinstance(e, TurnFinished)] == [1, 2]
 
@@ -155,7 +155,7 @@ async def test_two_redirects_send_the_whole_conversation(
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     texts = [m.text for m in model.request.messages if m.role == "assistant"]
     assert texts == ["".join(lines[:10]), "".join(lines[10:15])]
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     assert (root / "run.py").read_text() == "".join(lines)
 
 
@@ -227,7 +227,7 @@ async def test_follow_up_builds_on_undecided_hunks(
     await session.turns.finished()
     assert model.region == "".join(rewrite((2, "    A\n")))
     assert session.hunks.get(1).state is HunkState.SUPERSEDED
-    assert await session.files.accept_rest("run.py") == 2
+    assert await session.decisions.accept_rest("run.py") == 2
     assert (root / "run.py").read_text() == "".join(lines)
 
 
@@ -241,7 +241,7 @@ async def test_a_file_opened_elsewhere_keeps_its_bytes(
     model.end()
     await session.turns.instruct("change", path="dos.py", cursor=3)
     await session.turns.finished()
-    await session.files.accept(1)
+    await session.decisions.accept(1)
     wanted = data.replace(b"    step_02 = work(2)\r\n", b"    A\r\n")
     assert (root / "dos.py").read_bytes() == wanted
     assert (root / "dos.py").stat().st_mode & 0o777 == 0o755
@@ -310,7 +310,7 @@ async def test_an_empty_answer_deletes_nothing(
     assert turn.status is TurnStatus.FAILED
     assert "returned no code" in turn.error
     assert len(session.hunks) == 0
-    assert await session.files.accept_rest("run.py") == 0
+    assert await session.decisions.accept_rest("run.py") == 0
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -361,7 +361,7 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         model.end()
         await session.turns.instruct("change", path="run.py", cursor=3)
         await session.turns.finished()
-        await session.files.reject(1, "A says\nnothing")
+        await session.decisions.reject(1, "A says\nnothing")
         told = [
             "change again",
             "",
@@ -377,7 +377,7 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         assert model.asked == ("\n".join(told) if prompt == "chat" else "change again")
         assert turn.instruction == "change again"
         await witness.until(lambda: bool(session.hunks.undecided()))
-        await session.files.reject(session.hunks.undecided()[0].id)
+        await session.decisions.reject(session.hunks.undecided()[0].id)
         await session.turns.redirect("otherwise")
         await witness.until(lambda: model.asked.startswith("otherwise"))
         assert ("+     B" in model.asked) is (prompt == "chat")
@@ -389,7 +389,7 @@ async def test_decisions_that_cannot_be_made_are_explained(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     witness = Witness(session)
-    assert not await session.files.accept(77)
+    assert not await session.decisions.accept(77)
     assert witness.notice == "There is no hunk 77 in this session."
     give(model, rewrite((2, "    A\n"))[:3])
     turn = await session.turns.instruct("change", path="run.py", cursor=3)
@@ -407,12 +407,12 @@ async def test_a_read_only_file_keeps_the_hunk_undecided(
     await session.turns.instruct("change", path="run.py", cursor=3)
     await session.turns.finished()
     (root / "run.py").chmod(0o444)
-    assert not await session.files.accept(1)
+    assert not await session.decisions.accept(1)
     assert witness.notice == "run.py is read-only; make it writable (chmod u+w) and try again."
     assert session.hunks.get(1).state is HunkState.SETTLED
     assert (root / "run.py").read_text() == BEFORE
     (root / "run.py").chmod(0o644)
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
 
 
@@ -426,7 +426,7 @@ async def test_a_character_the_file_cannot_hold(
     model.end()
     await session.turns.instruct("change", path="old.py", cursor=1)
     await session.turns.finished()
-    assert not await session.files.accept(1)
+    assert not await session.decisions.accept(1)
     assert "cannot be written in iso8859-1" in witness.notice
     assert (root / "old.py").read_bytes() == data
 

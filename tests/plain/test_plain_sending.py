@@ -79,7 +79,7 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
             assert "Next: return three" in said
             await do("plan")
             assert said[-2:] == ["1. return three (begun)", "2. say why"]
-            await session.files.accept(session.hunks.undecided()[0].id)
+            await session.decisions.accept(session.hunks.undecided()[0].id)
             await do("plan")
             assert said[-2:] == ["1. return three (done)", "2. say why"]
 

@@ -236,7 +236,7 @@ async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, 
     waiting = stage.session.hunks.undecided("pkg/things.py")
     assert waiting
     for hunk in waiting:
-        await stage.session.files.accept(hunk.id)
+        await stage.session.decisions.accept(hunk.id)
     screen = await opened(stage)
     assert "conflict" in rows(screen)[0]
     assert "cannot be staged by itself" in shown(screen, "change")

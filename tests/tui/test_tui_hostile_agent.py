@@ -115,8 +115,8 @@ async def test_whatever_it_says_is_shown_inert(project: Path, tmp_path: Path) ->
         titles = [str(widget.content) for widget in stage.screen.query(Static)]
         assert titles
         for hunk in store.undecided():
-            await stage.session.files.reject(hunk.id)
-        await stage.session.files.put_backs.apply()
+            await stage.session.decisions.reject(hunk.id)
+        await stage.session.decisions.put_backs.apply()
         assert not os.path.exists(project / name)  # noqa: ASYNC240, PTH110
 
 
@@ -168,9 +168,9 @@ async def test_what_is_replaced_by_a_link_that_leads_out_is_not_followed(
         bill.unlink()
         bill.symlink_to(outside)
         await session.review.changed({"pkg/bill.py"})
-        session.files.put_backs.held = lambda _: []  # type: ignore[method-assign]
-        await session.files.reject(hunk.id)
-        await session.files.put_backs.apply()
+        session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
+        await session.decisions.reject(hunk.id)
+        await session.decisions.put_backs.apply()
         assert outside.read_text() == "secret = 1\n"
         for each in session.hunks:
             assert "secret = 1" not in (*each.old, *each.new)

@@ -20,12 +20,12 @@ from midstream.edits.hunks import HunkState
 
 entry = actions.Action(
     "hunk.shout", "ctrl+y", "decide.shout", "shout", "Write the hunk in capitals",
-    actions.Group.DECIDE, offered=(HunkState.SETTLED,), hunk=actions.HunkCommand("files.shout"),
+    actions.Group.DECIDE, offered=(HunkState.SETTLED,), hunk=actions.HunkCommand("decisions.shout"),
 )
 actions.ACTIONS = (*actions.ACTIONS, entry)
 actions.BY_ID[entry.id] = entry
 
-from midstream.pairing.files.open import OpenFiles
+from midstream.pairing.files.decide import Decisions
 from midstream.tui.review.decide import Decide
 
 async def shout(self, hunk_id):
@@ -34,11 +34,11 @@ async def shout(self, hunk_id):
 def decide_shout(self):
     session, hunk = self._state.session, self._open_hunk()
     async def work():
-        await session.files.shout(hunk.id)
+        await session.decisions.shout(hunk.id)
         self._pane.sync()
     self._work.run(work)
 
-OpenFiles.shout = shout
+Decisions.shout = shout
 Decide.shout = decide_shout
 """
 CHECKS = """
@@ -74,7 +74,7 @@ async def main():
         await stage.press("enter")
         await stage.until(lambda: any("FOUND += 1" in line for line in second.new), "palette")
         said = []
-        await stage.session.files.undo()
+        await stage.session.decisions.undo()
         commands = PlainCommands(stage.session, said.append)
         number = commands.number(second.id)
         line = understand(f"shout {number}", commands.is_file)

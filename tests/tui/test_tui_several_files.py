@@ -72,7 +72,7 @@ async def test_the_rail_says_what_is_open_decided_or_in_conflict(root: Path) -> 
         for path in ("run.py", "util.py", "fresh.py", "gone.txt"):
             await stage.until(lambda path=path: "1 open" in rail(stage, path), path)
         hunk = next(h for h in stage.session.hunks if h.path == "fresh.py")
-        assert await stage.session.files.accept(hunk.id)
+        assert await stage.session.decisions.accept(hunk.id)
         await stage.until(lambda: "done" in rail(stage, "fresh.py"), "decided")
         (root / "util.py").write_text("a = 9\nb = 2\n")
         await stage.session.external.refresh()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import msgspec
 
 from midstream.agents.acp import AgentError
 from midstream.errors import UsageError
+from midstream.processes import find_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class KnownAgent:
     @property
     def installed(self) -> bool:
         """Whether its program is found."""
-        return shutil.which(self.command[0]) is not None
+        return find_program(self.command[0]) is not None
 
     def check(self) -> None:
         """Make sure that it is installed.

@@ -2,8 +2,9 @@
 waits.
 
 The agent starts this before every edit, so it imports next to nothing.  Where no session reviews
-the folder it is silent, and the agent goes on as if it had no hook.  Once a session has the call,
-no answer means no: time-outs and errors of hooks let the edit pass.
+the folder it is silent, and the agent goes on as if it had no hook.  Where one does, everything but
+its own yes means no: agents take a time-out, an error or silence of a hook for consent.  So what
+cannot be read, sent or answered is denied here.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 TYPE_CHECKING = False  # importing `typing` takes longer than the rest
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO, Any
 
 HOOK_TIMEOUT_S = 600
@@ -23,10 +24,45 @@ HOOK_TIMEOUT_S = 600
 GIVE_UP_S = 580.0
 """How long this waits for a session, which answers before; see ``EditGate``."""
 
-_CONNECT_S = 1.0
+MAX_EVENT_BYTES = 8_000_000
+"""Bytes of a call; a longer one is denied."""
+
+_AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
+_MAX_DEPTH = 16
 _ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."
+_UNREADABLE = (
+    "Midstream reviews this folder and cannot read this call of a tool{why}; nothing was written. "
+    "Make the edit in another form, as text and in smaller steps."
+)
+_OTHER_EVENTS = frozenset({
+    "Notification", "PostCompact", "PostToolUse", "PostToolUseFailure", "PreCompact",
+    "SessionEnd", "SessionStart", "Setup", "Stop", "SubagentStart", "SubagentStop",
+    "UserPromptSubmit",
+})  # fmt: skip
+"""Hooks after which nothing is written; what has any other name may come before an edit."""
+
+
+def precedes_tool(kind: object) -> bool:
+    """Whether a tool may run after a hook of this kind."""
+    return not (isinstance(kind, str) and kind in _OTHER_EVENTS)
+
+
+def refusal(reason: str) -> dict[str, Any]:
+    """What keeps a tool from running; the model reads why."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": reason,
+        }
+    }
+
+
+def unreadable(why: str = "") -> dict[str, Any]:
+    """The refusal of a call that cannot be read."""
+    return refusal(_UNREADABLE.format(why=f" ({why})" if why else ""))
 
 
 def socket_folder() -> str:
@@ -71,20 +107,50 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
         return 0
     import json
 
+    answer: dict[str, Any] | None
+    raw = b""
     try:
-        call: Any = json.loads((given or sys.stdin.buffer).read())
-    except ValueError:
-        return 0
-    if isinstance(call, dict):
-        answer = _answer(call, sockets)  # pyright: ignore[reportUnknownArgumentType]
-        if answer is not None:
-            print(json.dumps(answer), file=out or sys.stdout, flush=True)
+        raw = (given or sys.stdin.buffer).read(MAX_EVENT_BYTES + 1)
+        answer = _answer_to(raw, sockets)
+    except Exception as error:
+        # Whatever this could not do: a session listens, so it must not look like consent.
+        watched = any(True for _ in _listening(_guessed_places(raw), sockets))
+        answer = unreadable(type(error).__name__) if watched else None
+    if answer is not None:
+        print(json.dumps(answer), file=out or sys.stdout, flush=True)
     return 0
 
 
 def ask_session(event: dict[str, Any]) -> dict[str, Any] | None:
     """The answer of the session that reviews an event's folder; ``None`` if there is none."""
-    return _answer(event, _sockets())
+    for connection in _listening(_places(event), _sockets()):
+        return _ask(connection, event, None)
+    return None
+
+
+def _answer_to(raw: bytes, sockets: list[str]) -> dict[str, Any] | None:
+    """The answer to a call as the agent sends it, ``None`` to say nothing."""
+    import json
+
+    call: object = None
+    try:
+        if len(raw) <= MAX_EVENT_BYTES:
+            call = json.loads(raw)
+    except (ValueError, RecursionError):
+        pass
+    if not isinstance(call, dict):
+        too_long = (
+            f"it has more than {MAX_EVENT_BYTES // 10**6} MB" if len(raw) > MAX_EVENT_BYTES else ""
+        )
+        for connection in _listening(_guessed_places(raw), sockets):
+            connection.close()
+            return unreadable(too_long)
+        return None
+    event: dict[str, Any] = call  # pyright: ignore[reportUnknownVariableType]
+    for connection in _listening(_places(event), sockets):
+        before = precedes_tool(event.get("hook_event_name"))
+        return _ask(connection, event, refusal if before else None)
+    return None
 
 
 def _sockets() -> list[str]:
@@ -92,58 +158,70 @@ def _sockets() -> list[str]:
     folder = socket_folder()
     try:
         names = os.listdir(folder) if is_private(folder) else []  # noqa: PTH208
-    except OSError:
+    except FileNotFoundError:
         names = []
     return [f"{folder}/{name}" for name in names]
 
 
-def _answer(call: dict[str, Any], sockets: list[str]) -> dict[str, Any] | None:
+def _listening(places: Iterable[str], sockets: list[str]) -> Iterator[socket.socket]:
+    """Connections to the sessions that review a folder above one of the places, nearest first."""
     import socket
+    import time
 
-    for address in _addresses(call, sockets):
+    until = time.monotonic() + GIVE_UP_S
+    for address in _addresses(places, sockets):
         connection = socket.socket(socket.AF_UNIX)
-        try:
-            connection.settimeout(_CONNECT_S)
-            connection.connect(address)
-        except OSError:  # its session has ended
-            connection.close()
-            continue
-        with connection:
-            return _ask(connection, call)
-    return None
+        while True:
+            try:
+                connection.connect(address)
+            except (BlockingIOError, InterruptedError, TimeoutError):
+                # It listens, and others wait: no answer is not consent.
+                if time.monotonic() > until:
+                    connection.close()
+                    raise
+                time.sleep(_AGAIN_S)
+                continue
+            except OSError:  # its session has ended
+                connection.close()
+                break
+            yield connection
+            break
 
 
-def _ask(connection: socket.socket, call: dict[str, Any]) -> dict[str, Any] | None:
+def _ask(
+    connection: socket.socket,
+    event: dict[str, Any],
+    refused: Callable[[str], dict[str, Any]] | None,
+) -> dict[str, Any] | None:
+    """The session's answer; without one, what ``refused`` makes of the reason."""
     import json
 
     received = bytearray()
     trouble = _ENDED
-    try:
-        connection.settimeout(GIVE_UP_S)
-        connection.sendall(json.dumps(call).encode() + b"\n")
-        while not received.endswith(b"\n") and (data := connection.recv(1 << 16)):
-            received += data
-        if received.endswith(b"\n"):
-            return json.loads(received)["output"]
-    except TimeoutError:
-        trouble = _LATE
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    if call.get("hook_event_name") != "PreToolUse":
-        return None
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": trouble,
-        }
-    }
+    with connection:
+        try:
+            # Text that is no Unicode cannot be sent, and cannot be reviewed.
+            line = json.dumps(event, ensure_ascii=False).encode() + b"\n"
+        except (ValueError, RecursionError) as error:
+            return refused and unreadable(type(error).__name__)
+        try:
+            connection.settimeout(GIVE_UP_S)
+            connection.sendall(line)
+            while not received.endswith(b"\n") and (data := connection.recv(1 << 16)):
+                received += data
+            if received.endswith(b"\n"):
+                return json.loads(received)["output"]
+        except TimeoutError:
+            trouble = _LATE
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+    return refused and refused(trouble)
 
 
-def _addresses(call: dict[str, Any], sockets: list[str]) -> Iterator[str]:
-    """The sockets of sessions on a folder that holds the file or the agent's own folder."""
+def _addresses(places: Iterable[str], sockets: list[str]) -> Iterator[str]:
+    """The sockets of sessions on a folder that holds one of the places."""
     seen: set[str] = set()
-    for start in _places(call):
+    for start in places:
         place = start
         while place not in seen:
             seen.add(place)
@@ -155,13 +233,57 @@ def _addresses(call: dict[str, Any], sockets: list[str]) -> Iterator[str]:
 def _places(call: dict[str, Any]) -> Iterator[str]:
     """Real paths whose folders are looked through, upwards."""
     cwd = call.get("cwd")
-    folder = cwd if isinstance(cwd, str) else os.getcwd()  # noqa: PTH109
-    arguments: object = call.get("tool_input")
-    if isinstance(arguments, dict):
-        path = arguments.get("file_path")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(path, str) and "\0" not in path:
+    here = os.getcwd()  # noqa: PTH109
+    folder = os.path.join(here, cwd) if isinstance(cwd, str) else here  # noqa: PTH118
+    for path in _named(call.get("tool_input"), 0):
+        try:
             yield os.path.dirname(os.path.realpath(os.path.join(folder, path)))  # noqa: PTH118, PTH120
-    yield os.path.realpath(folder)
+        except ValueError:  # no path: a NUL, or half a character
+            continue
+    try:
+        yield os.path.realpath(folder)
+    except ValueError:
+        yield os.path.realpath(here)
+
+
+def _named(given: object, depth: int) -> Iterator[str]:
+    """What an input of a tool names as files: values of such keys, and headers of patches."""
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(given, dict):
+        for key, value in given.items():  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(value, str) and isinstance(key, str):
+                if "path" in key.lower() or "file" in key.lower():
+                    yield value
+                else:
+                    yield from _patched(value)
+            else:
+                yield from _named(value, depth + 1)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(given, list):
+        for value in given:  # pyright: ignore[reportUnknownVariableType]
+            yield from _named(value, depth + 1)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(given, str):
+        yield from _patched(given)
+
+
+def _patched(text: str) -> Iterator[str]:
+    """The files that a patch of Codex names."""
+    if "*** " in text:
+        for line in text.split("\n"):
+            head, _, path = line.strip().partition(": ")
+            if path and head.startswith("*** "):
+                yield path
+
+
+def _guessed_places(raw: bytes) -> Iterator[str]:
+    """As ``_places``, of a call that cannot be read."""
+    import re
+
+    here = os.getcwd()  # noqa: PTH109
+    for found in re.finditer(rb'"[^"]*(?:path|file|cwd)[^"]*"\s*:\s*"([^"\\\x00]*)"', raw):
+        path = os.path.join(here, os.fsdecode(found[1]))  # noqa: PTH118
+        yield os.path.realpath(path)
+    yield os.path.realpath(here)
 
 
 def _age(address: str) -> float:

@@ -12,8 +12,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +22,12 @@ import msgspec
 from midstream import processes
 from midstream.agents.hook_client import (
     HOOK_TIMEOUT_S,
+    MAX_EVENT_BYTES,
     is_private,
+    refusal,
     socket_folder,
     socket_prefix,
+    unreadable,
 )
 from midstream.errors import UserError
 from midstream.workspace.paths import make_private
@@ -36,24 +37,16 @@ AT_STOP: Final = "Stop"
 COMMAND: Final = "midstream hook"
 """The command line; Codex trusts hooks by its hash, so it never changes."""
 
-_MAX_EVENT_BYTES: Final = 64_000_000
-_MATCHERS: Final = {"claude": "Edit|MultiEdit|Write", "codex": "apply_patch"}
+_MATCHERS: Final = {"claude": "Edit|MultiEdit|Write|NotebookEdit", "codex": "apply_patch"}
 
 _OWN_FOLDERS: Final = ("~/.claude", "~/.codex")
 _OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 
+_POWERS: Final = frozenset(("agents", "commands", "hooks", "output-styles", "plugins", "skills"))
+"""Folders of theirs whose Markdown files say what an agent does."""
+
 HookAnswer = dict[str, Any]
 """What a hook prints, as JSON."""
-
-
-class _HookMessage(msgspec.Struct):
-    hook_event_name: str = ""
-    cwd: str = ""
-    session_id: str = ""
-    tool_name: str = ""
-    tool_input: dict[str, Any] = {}
-    stop_hook_active: bool = False
-    turn_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +73,41 @@ class HookEvent:
 
     @classmethod
     def read(cls, line: bytes) -> HookEvent | None:
-        """An event as the client sends it; ``None`` if it is not one."""
+        """An event as the client sends it; ``None`` if it is not one.
+
+        What only names the agent or its conversation may be missing or anything; what says which
+        file is edited, and how, may not.
+        """
         try:
-            message = msgspec.json.decode(line, type=_HookMessage)
-        except msgspec.MsgspecError:
+            message: object = msgspec.json.decode(line)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
             return None
-        codex = message.turn_id or message.tool_name == "apply_patch"
+        if not isinstance(message, dict):
+            return None
+        said = cast("dict[str, Any]", message)
+        kind, tool, cwd = (said.get(key, "") for key in ("hook_event_name", "tool_name", "cwd"))
+        given: object = said.get("tool_input", {})
+        if not all(isinstance(value, str) for value in (kind, tool, cwd)):
+            return None
+        if not isinstance(given, dict):
+            return None
+        codex = said.get("turn_id") or tool == "apply_patch"
+        session = said.get("session_id")
         return cls(
-            message.hook_event_name,
+            kind,
             "Codex" if codex else "Claude Code",
-            message.cwd,
-            message.session_id,
-            message.tool_name,
-            message.tool_input,
-            message.stop_hook_active,
+            cwd,
+            session if isinstance(session, str) else "",
+            tool,
+            cast("dict[str, Any]", given),
+            said.get("stop_hook_active") is True,
         )
 
 
 def is_note(event: HookEvent, root: Path) -> bool:
     """Whether an edit is of a plan or a memory that an agent keeps in its own folder (blocking).
+
+    Settings, hooks, commands, skills and the like there are none: they say what the agent may do.
 
     Args:
         event: The edit.
@@ -110,7 +119,10 @@ def is_note(event: HookEvent, root: Path) -> bool:
     path = Path(event.cwd, named).resolve()
     set_by_user = filter(None, map(os.environ.get, _OWN_VARIABLES))
     own = (Path(n).expanduser().resolve() for n in (*_OWN_FOLDERS, *set_by_user))
-    return not path.is_relative_to(root.resolve()) and any(map(path.is_relative_to, own))
+    folder = next(filter(path.is_relative_to, own), None)
+    if folder is None or path.is_relative_to(root.resolve()):
+        return False
+    return path.suffix == ".md" and not _POWERS.intersection(path.relative_to(folder).parts)
 
 
 def allow(arguments: dict[str, Any] | None = None, context: str = "") -> HookAnswer:
@@ -123,14 +135,8 @@ def allow(arguments: dict[str, Any] | None = None, context: str = "") -> HookAns
     return {"hookSpecificOutput": answer}
 
 
-def deny(reason: str) -> HookAnswer:
-    """Do not let the tool run; the model reads why."""
-    answer = {
-        "hookEventName": BEFORE_TOOL,
-        "permissionDecision": "deny",
-        "permissionDecisionReason": reason,
-    }
-    return {"hookSpecificOutput": answer}
+deny = refusal
+"""Do not let the tool run; the model reads why."""
 
 
 def go_on(reason: str) -> HookAnswer:
@@ -163,7 +169,7 @@ def session_meta(agent: str) -> dict[str, Any] | None:
     """
     if agent != "claude":
         return None
-    here = f"{shlex.quote(sys.executable)} -m midstream hook"
+    here = processes.shell_command("midstream", "hook")
     return {"claudeCode": {"options": {"settings": {"hooks": hook_settings(agent, here)}}}}
 
 
@@ -201,7 +207,7 @@ class HookEndpoint:
             _remove_stale(folder)
             address.unlink(missing_ok=True)
             self._server = await asyncio.start_unix_server(
-                self._connected, address, limit=_MAX_EVENT_BYTES
+                self._connected, address, limit=2 * MAX_EVENT_BYTES
             )
             address.chmod(0o600)
         except OSError as error:
@@ -234,7 +240,7 @@ class HookEndpoint:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             event = HookEvent.read(await reader.readline())
-            output = None
+            output: HookAnswer | None = unreadable()
             if event is not None:
                 answering = asyncio.ensure_future(self._answer(event))
                 gone = asyncio.ensure_future(reader.read(1))
@@ -279,5 +285,14 @@ def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
         present: object = merged.get(kind, [])
         if not isinstance(present, list):
             raise UserError(f'"hooks.{kind}" in that file is not a list; correct it first.')
-        merged[kind] = [*present, *(group for group in groups if group not in present)]
+        others = [group for group in cast("list[object]", present) if not _is_ours(group)]
+        if any(group not in present for group in groups):
+            merged[kind] = [*others, *groups]
     return {**existing, "hooks": merged}
+
+
+def _is_ours(group: object) -> bool:
+    """Whether a group of hooks has only ours, perhaps for fewer tools than now."""
+    hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
+    own = {"type": "command", "command": COMMAND, "timeout": HOOK_TIMEOUT_S}
+    return hooks == [own]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,8 +116,8 @@ async def find_uses(
         "cache": str(state_dir() / "jedi"),
     }
     try:
-        child = await processes.start(
-            *(sys.executable, "-P", "-m", "midstream.codebase.references_child"),
+        child = await processes.start_python(
+            "midstream.codebase.references_child",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

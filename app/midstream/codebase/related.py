@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -119,8 +118,8 @@ async def _ask(
         "symbol": place.symbol,
         "cache": str(state_dir() / "jedi"),
     }
-    child = await processes.start(
-        *(sys.executable, "-P", "-m", "midstream.codebase.related_child"),
+    child = await processes.start_python(
+        "midstream.codebase.related_child",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from typing import Final
 
+from midstream import processes
 from midstream.code.syntax import has_syntax, is_python, newly_broken
 
 AT_ONCE: Final = 10_000
@@ -42,22 +41,19 @@ async def where_broken(path: str, text: str) -> str:
 
 
 def _ask_child(path: str, before: str, after: str) -> str:
-    command = [sys.executable, "-P", "-m", "midstream.codebase.syntax_child"]
     asked = json.dumps({"path": path, "before": before, "after": after})
     try:
-        done = subprocess.run(
-            command,
-            input=asked.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        done = processes.run(
+            processes.python("midstream.pairing.syntax_child"),
+            environ=processes.python_environment(),
+            stdin=asked.encode(),
             timeout=_PARSER_S,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         return ""
     except OSError:  # No process can be started; then it has to be done here.
         return newly_broken(path, before, after)
     # The parser can bring down its process by a text that is nested too deeply.
-    if done.returncode != 0:
+    if done.code != 0:
         return "it cannot be read as Python" if is_python(path) else "it cannot be read"
-    return done.stdout.decode()
+    return done.output.decode()

@@ -58,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("The reply is read from standard input; pipe it in.")
     reply = sys.stdin.buffer.read().decode("utf-8", "replace")
     workspace = Workspace(options.root)
+    for sentence in workspace.recovery:
+        print(f"midstream: {printable(sentence)}", file=sys.stderr)
     read = Reader(workspace)
     result = apply_reply(
         reply, read, options.format, options.file, options.partial, find=read.ending_in

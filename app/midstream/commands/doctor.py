@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from midstream import processes
 from midstream.commands.common import print_json, printable
 from midstream.errors import UnavailableError, UserError
 from midstream.resources import config_path
@@ -148,7 +148,7 @@ def _terminal() -> CheckResult:
 
 
 def _git() -> CheckResult:
-    program = shutil.which("git")
+    program = processes.find_program("git")
     if program is None:
         return CheckResult(
             "git",
@@ -156,8 +156,9 @@ def _git() -> CheckResult:
             "not found; install it to see branches and to commit. Without it, checkpoints are "
             "copies",
         )
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return CheckResult("git", done.returncode == 0, done.stdout.strip() or done.stderr.strip())
+    done = processes.run([program, "--version"], timeout=10)
+    said = (done.output.strip() or done.errors.strip()).decode("utf-8", "replace")
+    return CheckResult("git", done.code == 0, said)
 
 
 def _state() -> CheckResult:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import shlex
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
+from midstream import processes
 from midstream.arguments import whole
 from midstream.errors import UnavailableError, UsageError
 
@@ -201,5 +200,5 @@ async def token_app(arguments: list[str], port: int, token: str) -> web.Applicat
             page.text = (page.text or "").replace("</body>", f"{FOCUS}</body>")
             return page
 
-    command = shlex.join([sys.executable, "-m", "midstream", *arguments])
+    command = processes.shell_command("midstream", *arguments)
     return await PageServer(command, host=HOST, port=port, title="Midstream").app()

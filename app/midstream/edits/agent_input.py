@@ -17,6 +17,16 @@ from midstream.edits.lcs import line_edits
 EDIT_TOOLS: Final = ("Edit", "MultiEdit", "Write", "apply_patch")
 """Tools whose calls are understood."""
 
+OTHER_TOOLS: Final = frozenset({
+    "Agent", "AskUserQuestion", "Bash", "BashOutput", "EnterPlanMode", "ExitPlanMode",
+    "Glob", "Grep", "KillBash", "KillShell", "LS", "ListMcpResourcesTool", "NotebookRead",
+    "Read", "ReadMcpResourceTool", "Skill", "SlashCommand", "Task", "TaskCreate", "TaskGet",
+    "TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite",
+    "ToolSearch", "WebFetch", "WebSearch", "exec_command", "local_shell", "read_file",
+    "shell", "update_plan", "view_image", "web_search", "write_stdin",
+})  # fmt: skip
+"""Tools that edit no file by its name; a shell's writes are reviewed once they are on disk."""
+
 _CONTEXT: Final = 3
 
 ReadBytes = Callable[[str], bytes | None]

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Collection
@@ -54,7 +53,7 @@ class RuffUnavailableError(RuntimeError):
 def find_ruff() -> str | None:
     """Return the ruff program of this environment, else the one on the PATH."""
     beside = Path(sys.executable).with_name("ruff")
-    return str(beside) if beside.is_file() else shutil.which("ruff")
+    return str(beside) if beside.is_file() else processes.find_program("ruff")
 
 
 def _program() -> str:

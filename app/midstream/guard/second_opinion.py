@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -96,10 +95,8 @@ class SecondOpinion:
         if mended is None:
             return []
         if self._process is None:
-            self._process = await processes.start(
-                sys.executable,
-                "-P",  # Never import a module from the project's folder.
-                *("-m", "midstream.guard.bandit_child"),
+            self._process = await processes.start_python(
+                "midstream.guard.bandit_child",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

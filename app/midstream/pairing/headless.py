@@ -196,7 +196,7 @@ async def run_job(
         left = await _left_behind(session, hunks)
         for path in dict.fromkeys(hunk.path for hunk in hunks) if writes else ():
             wanted = len(session.hunks.undecided(path))
-            if await session.files.accept_rest(path, anyway=True) != wanted:
+            if await session.decisions.accept_rest(path, anyway=True) != wanted:
                 raise EditFailedError(session.status.notices[-1].text)
         return Outcome(
             hunks=len(hunks),

@@ -23,6 +23,7 @@ from midstream.pairing.checks.run import ProjectCheck, proposed_bytes
 from midstream.pairing.contents import state_digest
 from midstream.pairing.files.attention import Attention
 from midstream.pairing.files.commit import AcceptedChanges
+from midstream.pairing.files.decide import Decisions
 from midstream.pairing.files.open import OpenFiles
 from midstream.pairing.files.put_backs import RecentWrites
 from midstream.pairing.guard import Guard
@@ -71,7 +72,8 @@ class PairingSession:
         status: State, notices, events, rates and costs.
         server: The model server.
         journal: What the session can be resumed from.
-        files: Open files and the decisions about their hunks.
+        files: The open files.
+        decisions: Decisions about hunks, and the writes that follow from them.
         turns: The turns so far; begins, redirects and stops them.
         chat: Questions to the model, which are answered in words.
         guard: Watches what streams in; reports what it found and what it does not see.
@@ -124,10 +126,10 @@ class PairingSession:
         self.attention = Attention(settings.attention, self.reason)
         spawn = self._tasks.spawn
         writes = RecentWrites()
-        files = OpenFiles(
-            workspace, resumed, self.status, journal, self.guard, self.attention, writes, spawn
+        files = self.files = OpenFiles(workspace, resumed, self.status, journal)
+        self.decisions = Decisions(
+            files, self.status, journal, self.guard, self.attention, writes, spawn
         )
-        self.files = files
         self.turns = Turns(
             settings,
             resumed.turns,
@@ -144,7 +146,9 @@ class PairingSession:
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
         )
-        self.review = ExternalReview(files, self.guard, self.status, journal, writes)
+        self.review = ExternalReview(
+            files, self.decisions.put_backs, self.guard, self.status, journal, writes
+        )
         self.feedback = Feedback(
             self.hunks, self.status, lambda: self.agent.on or self.gate.heard, settings.feedback
         )
@@ -153,6 +157,7 @@ class PairingSession:
         )
         self.gate = EditGate(
             files,
+            self.decisions,
             self.review,
             self.feedback,
             self.status,
@@ -241,12 +246,12 @@ class PairingSession:
         if introduce and endpoint is None and replay is None and is_unconfigured(settings):
             known = await asyncio.to_thread(was_told, BUILT_IN)
             session.introduction.due = not known
-        if trouble:
-            session.status.warn(trouble)
+        for sentence in filter(None, (*workspace.recovery, trouble)):
+            session.status.warn(sentence)
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
         if resumed is not None:
-            session.files.reviewing = review  # what was written meanwhile waits, too
+            session.files.follower.reviewing = review  # what was written meanwhile waits, too
             await session._resume(resumed)
         # Before the rest: what these wait for, git and the kernel, goes on while it is imported.
         if watch:
@@ -374,9 +379,9 @@ class PairingSession:
         resumed.finish(self.journal, on_disk)
         await self.files.changed(resumed.files)
         for call in self.hunks.calls:  # an agent was allowed to write it, and has not
-            self.files.drop_call(call)
+            self.decisions.drop_call(call)
         await self.guard.look_again(self.files, resumed.released)
-        self.files.put_backs.resume()
+        self.decisions.put_backs.resume()
         undecided = self.hunks.undecided()
         files = len({hunk.path for hunk in undecided})
         self.status.inform(

@@ -208,9 +208,9 @@ class PlainCommands:
         flagged = [h for h in meant if self._session.turns.doubts(h)] if rest == "all" else []
         meant = [hunk for hunk in meant if hunk not in flagged]
         if len(meant) == 1:
-            await self._session.files.accept(meant[0].id)
+            await self._session.decisions.accept(meant[0].id)
         elif meant:  # In one step, which one undo takes back.
-            await self._session.files.accept_all({hunk.id for hunk in meant})
+            await self._session.decisions.accept_all({hunk.id for hunk in meant})
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
         self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
         if flagged:
@@ -223,7 +223,7 @@ class PlainCommands:
             return
         done: list[str] = []
         for hunk in self._meant(number):
-            if await self._session.files.reject(hunk.id, why.strip()):
+            if await self._session.decisions.reject(hunk.id, why.strip()):
                 done.append(str(self.number(hunk.id)))
         self._decided("Rejected", done)
 
@@ -238,7 +238,7 @@ class PlainCommands:
         if not 1 <= first <= last <= size:
             raise UsageError(f"Hunk {number} has lines 1 to {size}; show {number} numbers them.")
         path = hunk.path
-        if await self._session.files.decide_lines(hunk.id, first - 1, last, accept, why):
+        if await self._session.decisions.decide_lines(hunk.id, first - 1, last, accept, why):
             which = f"line {first}" if first == last else f"lines {first} to {last}"
             verb = "Accepted" if accept else "Rejected"
             waiting = counted(len(self._session.hunks.undecided()), "hunk")
@@ -279,7 +279,7 @@ class PlainCommands:
         hunk = self._open_hunk(number)
         if tuple(text) == hunk.new:
             self._say(f"Hunk {number} stays as it is.")
-        elif await self._session.files.edit(hunk.id, text):
+        elif await self._session.decisions.edit(hunk.id, text):
             for line in lines.hunk_lines(number, self._hunk(number)):
                 self._say(line)
 
@@ -291,10 +291,10 @@ class PlainCommands:
             self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
 
     async def _undo(self, _: str) -> None:
-        await self._travel(self._session.files.undo, "Nothing to undo.")
+        await self._travel(self._session.decisions.undo, "Nothing to undo.")
 
     async def _redo(self, _: str) -> None:
-        await self._travel(self._session.files.redo, "Nothing to redo.")
+        await self._travel(self._session.decisions.redo, "Nothing to redo.")
 
     async def _travel(self, move: Callable[[], Awaitable[tuple[int, ...]]], nothing: str) -> None:
         told = len(self._session.status.notices)

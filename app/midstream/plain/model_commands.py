@@ -140,7 +140,7 @@ class ModelCommands:
         session = self._session
         if not session.hunks.postponed():
             self._say("No hunk is waiting to be put back.")
-        elif count := await session.files.put_backs.apply():
+        elif count := await session.decisions.put_backs.apply():
             self._say(f"{counted(count, 'hunk')} put back; undo takes it back.")
 
     async def tell(self, _: str) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from dataclasses import replace
@@ -85,11 +84,7 @@ class EmbeddedServer:
         self.log_path = self._open_log()
         with self.log_path.open("ab") as log:
             try:
-                # -P: a file of the user's project must never shadow an installed module.
-                process = await processes.start(
-                    sys.executable,
-                    "-P",
-                    "-m",
+                process = await processes.start_python(
                     "midstream.serving",
                     source,
                     "--nice",

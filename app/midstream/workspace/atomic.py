@@ -130,6 +130,16 @@ def is_executable(path: str) -> bool:
         return False
 
 
+def change_mode(path: str, mode: int) -> None:
+    """Set the permissions of a file, never of what a link leads to; OSError as the system says."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags)
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
 def digest_of(path: str) -> str | None:
     """Digest of what a name holds, whatever its size; None when there is nothing."""
     try:

@@ -36,6 +36,7 @@ from midstream.workspace.errors import (
     WorkspaceError,
     WriteFailedError,
 )
+from midstream.workspace.handles import FolderHandles
 from midstream.workspace.ledger import Ledger
 from midstream.workspace.listing import IgnoreRules, files_outside, list_files
 from midstream.workspace.paths import root_state_dir, shown, state_dir
@@ -78,9 +79,14 @@ _LIMIT = f"{MAX_FILE_BYTES // 1_000_000} MB"
 class Workspace:
     """The files below one folder.
 
+    Opening it finishes or undoes writes that were cut off by a kill.
+
     Args:
         root: The folder; symlinks in its own path are resolved once, here.
         state: Midstream's state folder, by default :func:`~midstream.workspace.paths.state_dir`.
+
+    Attributes:
+        recovery: What to tell the user about writes that were cut off.
 
     Raises:
         MissingFileError: The root is not a folder.
@@ -99,7 +105,11 @@ class Workspace:
         self._log: CheckpointLog | None = None
         self._undo: list[tuple[str, str]] = []
         self._recovered = False
+        self.recovery: list[str] = []
         self.files_notice = ""
+        # Nothing is shown or written before what a killed process left is in order.
+        with contextlib.suppress(StateFolderError):
+            self.recover()
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -303,7 +313,8 @@ class Workspace:
             mode |= (mode & 0o444) >> 2
         with self.ledger.lock:
             try:
-                Path(self._real(rel)).chmod(mode)
+                with FolderHandles(self._root) as handles:
+                    atomic.change_mode(handles.path(self._real(rel)), mode)
             except OSError as error:
                 raise WriteFailedError(
                     f"The mode of {shown(rel)} cannot be changed ({error.strerror})",
@@ -372,24 +383,31 @@ class Workspace:
             return self._restore(changes, f"restore of {later[0].label}", undoable=True)
 
     def recover(self) -> list[str]:
-        """Clean up after a process that was killed while writing; runs before the first write.
+        """Clean up after a process that was killed while writing; done when a folder is opened.
 
         Returns:
             Files that were kept because they hold bytes that are nowhere else (normally none).
+
+        Raises:
+            StateFolderError: The records of writes cannot be looked at.
         """
         with self.ledger.lock:
             try:
-                kept = recover(self.state / "pending")
+                found = recover(self.state / "pending", self._root)
             except OSError as error:
                 raise state_refused(self.state, error) from error
             self._recovered = True
-            return kept
+            self.recovery += found.sentences()
+            return found.kept
 
     # -- inside ----------------------------------------------------------------------------------
 
     def _load(self, rel: str) -> tuple[bytes, os.stat_result]:
         try:
-            return atomic.read_entry(self._real(rel), MAX_FILE_BYTES)
+            with FolderHandles(self._root) as handles:
+                path = self._real(rel)
+                held = path if rel == "." else handles.path(path)
+                return atomic.read_entry(held, MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise MissingFileError(f"There is no file {shown(rel)}", "check the name") from error
         except atomic.NotRegularError as error:
@@ -441,7 +459,11 @@ class Workspace:
             except OSError as error:
                 raise state_refused(self.state, error) from error
             write_batch(
-                changes, self.ledger, self.state / "pending", lambda: self.log.forget(checkpoint)
+                self._root,
+                changes,
+                self.ledger,
+                self.state / "pending",
+                lambda: self.log.forget(checkpoint),
             )
             if undoable:
                 self._undo.append((checkpoint.id, label))
@@ -496,6 +518,7 @@ class Workspace:
                 expected[change.rel] = before
         modes = {change.rel: change.mode for change in changes if change.before is not None}
         self._transact(batch, expected, label, undoable=undoable, modes=modes)
-        for change in reversed(changes):
-            remove_empty(tuple(self._real(folder) for folder in change.folders))
+        with FolderHandles(self._root) as handles:
+            for change in reversed(changes):
+                remove_empty(tuple(self._real(folder) for folder in change.folders), handles)
         return sorted(batch)

@@ -454,8 +454,9 @@ def _work_tree_bytes(path: Path) -> bytes:
 
 
 def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+    """What git says; staging runs the repository's filters, as ``git add`` does."""
     try:
-        return run_git(top, arguments, stdin=stdin)
+        return run_git(top, arguments, stdin=stdin, programs=True)
     except GitFailedError as error:
         raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
 
@@ -484,6 +485,7 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
             root,
             ["commit", "--quiet", *(["--amend"] if amend else []), "--file=-"],
             stdin=message.encode(errors="replace"),
+            programs=True,
             timeout=_COMMIT_TIMEOUT_S,
         )
         return run_git(root, ["rev-parse", "HEAD"]).decode().strip()

@@ -5,12 +5,16 @@ then the targets are replaced one after another; a failure there takes the earli
 
 What a batch is about to do stands in an intent record: a small JSON file in the state folder,
 locked by the process that works on it.  The lock ends with the process, so an unlocked record
-belongs to a batch that was cut off, and :func:`recover` finishes the job.  The record's name says
-how far the batch had come: ``.open`` means roll every file back, ``.done`` means only temporary
-files are left to delete.
+belongs to a batch that was cut off, and :func:`recover` finishes or undoes it.  The record's name
+says what is to be done: ``.open`` means finish, if a file was replaced already, since whoever
+began the batch had decided it; ``.back`` means roll every file back, because one of them could not
+be written; ``.done`` means that only temporary files are left to delete.
 
-The order that makes this safe: record, temporary files, exchanges, ``.open`` -> ``.done`` (the
-commit point), deletion of the temporary files, deletion of the record.
+The order that makes this safe, also where the power fails and what was not flushed is lost: record
+(flushed), temporary files (flushed), exchanges, a flush of their folders, ``.open`` -> ``.done``
+(flushed; the commit point), deletion of the temporary files, deletion of the record.
+
+All files are reached through handles of their folders (:mod:`~midstream.workspace.handles`).
 """
 
 from __future__ import annotations
@@ -20,10 +24,13 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +43,15 @@ from midstream.workspace.errors import (
     StateFolderError,
     WriteFailedError,
 )
+from midstream.workspace.handles import FolderHandles, LinkedFolderError
 from midstream.workspace.ledger import Ledger
 from midstream.workspace.paths import make_private, shown
 
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _RECORDS_LOCK = "lock"
+_UNREADABLE = ".unreadable"
+_LOCK_PATIENCE_S = 0.5
+_MAX_RECORD = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +90,24 @@ class _IntentRecord:
         with _records_locked(folder, fcntl.LOCK_SH):
             self._descriptor = os.open(fresh, flags, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            os.write(self._descriptor, json.dumps([asdict(c) for c in changes]).encode())
-            self._path = fresh.rename(fresh.with_suffix(".open"))
+            rest = memoryview(json.dumps([asdict(c) for c in changes]).encode())
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            os.fsync(self._descriptor)
+            self._path = fresh
+            self._rename(".open")
 
     def commit(self) -> None:
-        """Mark the batch as complete: recovery no longer rolls it back."""
-        self._path = self._path.rename(self._path.with_suffix(".done"))
+        """Mark the batch as complete: only its temporary files are left to delete."""
+        self._rename(".done")
+
+    def back_out(self) -> None:
+        """Mark the batch as failed: recovery rolls it back."""
+        self._rename(".back")
+
+    def _rename(self, suffix: str) -> None:
+        self._path = self._path.rename(self._path.with_suffix(suffix))
+        _sync_folder(self._path.parent)
 
     def close(self) -> None:
         """Delete the record."""
@@ -121,11 +144,16 @@ def plan_change(target: str, before: bytes | None, after: bytes | None) -> Plann
 
 
 def write_batch(
-    changes: Sequence[FileWrite], ledger: Ledger, records: Path, not_happened: Callable[[], None]
+    root: str,
+    changes: Sequence[FileWrite],
+    ledger: Ledger,
+    records: Path,
+    not_happened: Callable[[], None],
 ) -> None:
     """Write all of ``changes`` or none.
 
     Args:
+        root: Real path of the folder that holds them all.
         changes: Files of the batch, all different.
         ledger: Records what is on disk afterwards; the caller holds its lock.
         records: Folder of the intent records.
@@ -145,27 +173,33 @@ def write_batch(
         not_happened()
         raise state_refused(records, error) from error
     tried: list[FileWrite] = []
-    try:
-        for change in changes:
-            _stage(change)
-        for change in changes:
-            tried.append(change)
-            _swap(change)
-            _record(ledger, change, change.after)
-        record.commit()
-    except BaseException:
-        undone = [_roll_back(change, ledger) for change in reversed(tried)]
-        # The last one tried failed: what it holds now was never ours.
-        if all(undone[1:]):
-            not_happened()
-        raise
-    finally:
-        for change in reversed(changes):
-            for leftover in (change.plan.part, change.plan.swap):
+    with FolderHandles(root) as handles:
+        try:
+            for change in changes:
+                _stage(change, handles)
+            for change in changes:
+                tried.append(change)
+                _swap(change, handles)
+                _record(ledger, change, change.after)
+            handles.sync()
+            record.commit()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                record.back_out()
+            undone = [_roll_back(change, ledger, handles) for change in reversed(tried)]
+            # The last one tried failed: what it holds now was never ours.
+            if all(undone[1:]):
+                not_happened()
+            raise
+        finally:
+            for change in reversed(changes):
                 with contextlib.suppress(OSError):
-                    Path(leftover).unlink()
-            remove_empty(change.plan.folders)
-        record.close()
+                    plan = _placed(change.plan, handles)
+                    for leftover in (plan.part, plan.swap):
+                        with contextlib.suppress(OSError):
+                            Path(leftover).unlink()
+                remove_empty(change.plan.folders, handles)
+            record.close()
 
 
 def stale(rel: str) -> StaleFileError:
@@ -183,14 +217,19 @@ def state_refused(folder: Path, error: OSError) -> StateFolderError:
     )
 
 
-def _stage(change: FileWrite) -> None:
+def _placed(plan: PlannedWrite, handles: FolderHandles) -> PlannedWrite:
+    """The plan of a file by the handle of its folder; raises as ``FolderHandles.path``."""
+    return replace(plan, target=handles.path(plan.target))
+
+
+def _stage(change: FileWrite, handles: FolderHandles) -> None:
     """Write the new bytes beside the target."""
     if change.after is None:
         return
-    plan = change.plan
     with _explained(change.rel):
-        for folder in plan.folders:
-            Path(folder).mkdir(exist_ok=True)
+        for folder in change.plan.folders:
+            Path(handles.path(folder)).mkdir(exist_ok=True)
+        plan = _placed(change.plan, handles)
         source = plan.target if change.status else None
         atomic.write_part(plan.part, change.after, change.like, source)
         plain = not isinstance(change.after, LinkTarget)
@@ -199,19 +238,25 @@ def _stage(change: FileWrite) -> None:
         Path(plan.part).rename(plan.swap)
 
 
-def _swap(change: FileWrite) -> None:
-    plan = change.plan
+def _swap(change: FileWrite, handles: FolderHandles) -> None:
     with _explained(change.rel):
-        if plan.before is None:
-            atomic.create(plan.swap, plan.target)
-        elif plan.after is None:
-            atomic.remove(plan.swap, plan.target, plan.before)
-        else:
-            atomic.replace(plan.swap, plan.target, plan.before, plan.after)
+        _exchange(_placed(change.plan, handles))
 
 
-def _roll_back(change: FileWrite, ledger: Ledger) -> bool:
-    undone = _undo_change(change.plan)
+def _exchange(plan: PlannedWrite) -> None:
+    """Put the new bytes of a file in place; ``plan`` is placed."""
+    if plan.before is None:
+        atomic.create(plan.swap, plan.target)
+    elif plan.after is None:
+        atomic.remove(plan.swap, plan.target, plan.before)
+    else:
+        atomic.replace(plan.swap, plan.target, plan.before, plan.after)
+
+
+def _roll_back(change: FileWrite, ledger: Ledger, handles: FolderHandles) -> bool:
+    undone = False
+    with contextlib.suppress(OSError):
+        undone = _undo_change(_placed(change.plan, handles))
     if undone:
         _record(ledger, change, change.before)
     return undone
@@ -232,7 +277,7 @@ def _explained(rel: str) -> Generator[None]:
         raise BusyFileError(
             f"{shown(rel)} is open for writing in another program", "close it there and retry"
         ) from error
-    except atomic.ChangedOnDiskError as error:
+    except (atomic.ChangedOnDiskError, LinkedFolderError) as error:
         raise stale(rel) from error
     except OSError as error:
         if error.errno in _DENIED:
@@ -254,70 +299,115 @@ def _missing_folders(target: str) -> tuple[str, ...]:
     return tuple(reversed(missing))
 
 
-def _undo_change(change: PlannedWrite) -> bool:
+def _undo_change(plan: PlannedWrite) -> bool:
     """Restore the target's old bytes if it still holds ours; True when it is as before.
 
-    A target that the user has changed since is left alone.
+    A target that the user has changed since is left alone; ``plan`` is placed.
     """
     with contextlib.suppress(OSError, atomic.NotRegularError, atomic.ChangedOnDiskError):
-        now = atomic.digest_of(change.target)
-        if now == change.before:
+        now = atomic.digest_of(plan.target)
+        if now == plan.before:
             return True
-        if now != change.after:
+        if now != plan.after:
             return False
-        if change.after is None:
-            return atomic.put_back(change.swap, change.target)
-        if change.before is None:
+        if plan.after is None:
+            return atomic.put_back(plan.swap, plan.target)
+        if plan.before is None:
             # After a kill in the middle of a creation both names are one file, and renaming would
             # do nothing.
-            Path(change.swap).unlink(missing_ok=True)
-            atomic.remove(change.swap, change.target, change.after)
+            Path(plan.swap).unlink(missing_ok=True)
+            atomic.remove(plan.swap, plan.target, plan.after)
         else:
-            atomic.replace(change.swap, change.target, change.after, change.before)
+            atomic.replace(plan.swap, plan.target, plan.after, plan.before)
         return True
     return False
 
 
-def _delete_temporaries(change: PlannedWrite) -> str | None:
-    """Delete the temporary files of ``change``; the path of one kept for its unknown bytes, if any.
+def _delete_temporaries(plan: PlannedWrite) -> str | None:
+    """Delete the temporary files of a placed plan; the name of one kept for its unknown bytes.
 
     Unknown bytes can only be a user's save that was caught in the exchange when the process was
     killed and that could not be put back because the user has saved again since.
     """
     kept: str | None = None
-    folder, stem = os.path.split(change.part.removesuffix(atomic.PART_SUFFIX))
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for entry in list(os.scandir(folder)):
-            if not entry.name.startswith(stem) or not atomic.is_temporary(entry.name):
-                continue
-            torn = entry.name.endswith(atomic.PART_SUFFIX)
-            if torn or atomic.digest_of(entry.path) in {change.before, change.after}:
-                Path(entry.path).unlink()
-            else:
-                kept = f"{change.target}.midstream-kept-{change.token}"
-                Path(entry.path).rename(kept)
+    folder, stem = os.path.split(plan.part.removesuffix(atomic.PART_SUFFIX))
+    for entry in list(os.scandir(folder)):
+        if not entry.name.startswith(stem) or not atomic.is_temporary(entry.name):
+            continue
+        torn = entry.name.endswith(atomic.PART_SUFFIX)
+        if torn or atomic.digest_of(entry.path) in {plan.before, plan.after}:
+            Path(entry.path).unlink()
+        else:
+            kept = f"{os.path.basename(plan.target)}.midstream-kept-{plan.token}"  # noqa: PTH119
+            Path(entry.path).rename(f"{folder}/{kept}")
     return kept
 
 
-def recover(folder: Path) -> list[str]:
+# Recovery
+
+
+class _State(Enum):
+    """How far the write of one file had come."""
+
+    OLD = "it holds its old bytes"
+    NEW = "it holds the new ones"
+    CAUGHT = "it holds the new ones, and a save of the user's was caught in the exchange"
+    OTHER = "it was changed since"
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What was cleaned up after processes that were killed.
+
+    Attributes:
+        kept: Files kept because they hold bytes that are nowhere else (normally none).
+        finished: Files whose write was finished.
+        unreadable: Records that were set aside because they cannot be read.
+    """
+
+    kept: list[str] = field(default_factory=list[str])
+    finished: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
+
+    def sentences(self) -> list[str]:
+        """What the user is told."""
+        told = [
+            f"{shown(path)} holds what you saved while Midstream was killed; compare it with the "
+            f"file beside it."
+            for path in self.kept
+        ]
+        if self.finished:
+            files = ", ".join(map(shown, self.finished[:5]))
+            files += f" and {len(self.finished) - 5} more" if len(self.finished) > 5 else ""
+            told.append(f"A write that was cut off when Midstream was killed is finished: {files}.")
+        told += [
+            f"The record {shown(path)} of a write that was cut off cannot be read and was set "
+            f"aside; files named {atomic.TEMPORARY_PREFIX}* in the folder may belong to it."
+            for path in self.unreadable
+        ]
+        return told
+
+
+def recover(folder: Path, root: str) -> Recovery:
     """Clean up after processes that were killed in the middle of a batch.
 
     Args:
         folder: Folder of the intent records.
+        root: Real path of the folder that holds the files of all batches.
 
-    Returns:
-        Paths of files kept because they hold bytes that are nowhere else (normally none).
+    Raises:
+        OSError: The records cannot be looked at.
     """
-    kept: list[str] = []
+    found = Recovery()
     # No folder: nothing was ever written.  Locked: another process is recovering.
     with (
         contextlib.suppress(FileNotFoundError, NotADirectoryError, BlockingIOError),
-        _records_locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
+        _records_locked(folder, fcntl.LOCK_EX),
     ):
         for record in sorted(folder.iterdir()):
-            if record.name != _RECORDS_LOCK:
-                kept += _recover_record(record)
-    return kept
+            if record.name != _RECORDS_LOCK and record.suffix != _UNREADABLE:
+                _recover_record(record, root, found)
+    return found
 
 
 @contextlib.contextmanager
@@ -325,10 +415,21 @@ def _records_locked(folder: Path, lock: int) -> Generator[None]:
     """Lock the folder: shared to make a record, exclusive to recover.
 
     Without it a record between its creation and its own lock would look abandoned.
+
+    Raises:
+        BlockingIOError: Another process has had it locked for a while.
     """
     descriptor = os.open(folder / _RECORDS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, lock)
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
         yield
         # Closing is not enough: a child that is being forked has the descriptor until its exec.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -336,38 +437,130 @@ def _records_locked(folder: Path, lock: int) -> Generator[None]:
         os.close(descriptor)
 
 
-def _recover_record(record: Path) -> list[str]:
+def _recover_record(record: Path, root: str, found: Recovery) -> None:
+    """Finish or undo the batch of a record that no process works on, and delete it."""
     try:
-        descriptor = os.open(record, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(record, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        return []
+        return
+    except OSError:
+        _set_aside(record, found)
+        return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if record.suffix == ".new":
             record.unlink()
-            return []
-        with open(descriptor, "rb", closefd=False) as stream:
-            entries: list[dict[str, Any]] = json.load(stream)
-        for entry in entries:
-            entry["folders"] = tuple(entry["folders"])
-        changes = [PlannedWrite(**entry) for entry in entries]
-        kept: list[str] = []
-        for change in reversed(changes):
+            return
+        try:
+            plans = _read_record(descriptor, root)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            _set_aside(record, found)
+            return
+        with FolderHandles(root) as handles:
             if record.suffix == ".open":
-                _undo_change(change)
-            kept += filter(None, [_delete_temporaries(change)])
-            if record.suffix == ".open":
-                remove_empty(change.folders)
+                _finish(plans, handles, found)
+            for plan in reversed(plans):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    placed = _placed(plan, handles)
+                    if record.suffix == ".back":
+                        _undo_change(placed)
+                    if kept := _delete_temporaries(placed):
+                        found.kept.append(f"{os.path.dirname(plan.target)}/{kept}")  # noqa: PTH120
+                if record.suffix != ".done":
+                    remove_empty(plan.folders, handles)
+            handles.sync()
         record.unlink()
-        return kept
     except (BlockingIOError, FileNotFoundError):
-        return []
+        return
     finally:
         os.close(descriptor)
 
 
-def remove_empty(folders: tuple[str, ...]) -> None:
+def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recovery) -> None:
+    """Finish a batch of which a file was replaced; where that cannot be, what stands there stays.
+
+    Nobody goes back on what was decided: other programs may have built on it since.
+    """
+    states = [_state_of(plan, handles) for plan in plans]
+    for plan, state in zip(plans, states, strict=True):
+        if state is _State.CAUGHT:
+            _undo_change(_placed(plan, handles))
+    left = [plan for plan, state in zip(plans, states, strict=True) if state is _State.OLD]
+    if _State.NEW not in states or not all(_can_follow(plan, handles) for plan in left):
+        return
+    if not all(state in (_State.OLD, _State.NEW) for state in states):
+        return
+    for plan in left:
+        with contextlib.suppress(OSError, atomic.NotRegularError, atomic.ChangedOnDiskError):
+            _exchange(_placed(plan, handles))
+            found.finished.append(plan.target)
+
+
+def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _State:
+    with contextlib.suppress(OSError, atomic.NotRegularError):
+        placed = _placed(plan, handles)
+        now = atomic.digest_of(placed.target)
+        if now == plan.before:
+            return _State.OLD
+        if now == plan.after:
+            held = atomic.digest_of(placed.swap)
+            caught = held not in (None, plan.before, plan.after)
+            return _State.CAUGHT if caught else _State.NEW
+    return _State.OTHER
+
+
+def _can_follow(plan: PlannedWrite, handles: FolderHandles) -> bool:
+    """Whether a file that holds its old bytes can still get the new ones."""
+    if plan.after is None:
+        return True
+    with contextlib.suppress(OSError, atomic.NotRegularError):
+        return atomic.digest_of(_placed(plan, handles).swap) == plan.after
+    return False
+
+
+def _read_record(descriptor: int, root: str) -> list[PlannedWrite]:
+    """The plans in a record; ValueError, TypeError or KeyError if it has none."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_RECORD:
+        raise ValueError("no record")
+    with open(descriptor, "rb", closefd=False) as stream:
+        entries: list[dict[str, Any]] = json.load(stream)
+    plans: list[PlannedWrite] = []
+    below = f"{root.rstrip('/')}/"
+    plans: list[PlannedWrite] = []
+    for entry in entries:
+        folders: list[Any] = entry.pop("folders")
+        plan = PlannedWrite(**entry, folders=tuple(folders))
+        names: tuple[Any, ...] = (plan.target, plan.token, *plan.folders)
+        digests: tuple[Any, ...] = (plan.before, plan.after)
+        texts = all(isinstance(value, str) for value in (*names, *filter(None, digests)))
+        if not texts or not re.fullmatch("[0-9a-f]+", plan.token):
+            raise ValueError("no plan")
+        if not all(f"{path}/".startswith(below) for path in (plan.target, *plan.folders)):
+            raise ValueError("another folder")
+        plans.append(plan)
+    return plans
+
+
+def _set_aside(record: Path, found: Recovery) -> None:
+    """Keep a record that cannot be read where it is in nobody's way."""
+    aside = record.with_name(f"{record.name}{_UNREADABLE}")
+    with contextlib.suppress(OSError):
+        record.rename(aside)
+        found.unreadable.append(str(aside))
+
+
+def remove_empty(folders: tuple[str, ...], handles: FolderHandles) -> None:
     """Delete those of ``folders`` (outermost first) that are empty."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
-            Path(folder).rmdir()
+            Path(handles.path(folder)).rmdir()
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # Some file systems cannot flush a folder.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -85,7 +85,7 @@ def test_what_is_run_or_printed_is_no_part_of_a_file() -> None:
 async def take(session: PairingSession, block: CodeBlock, path: str | None) -> None:
     await session.turns.propose(block, path=path)
     await session.turns.finished()
-    await session.files.accept_all({hunk.id for hunk in session.hunks.undecided()})
+    await session.decisions.accept_all({hunk.id for hunk in session.hunks.undecided()})
 
 
 @pytest.mark.parametrize(

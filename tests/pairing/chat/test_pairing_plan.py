@@ -115,17 +115,17 @@ async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
             assert plan.states() == [StepState.BEGUN, StepState.OPEN]
             assert "1. total: skip None in shop.py" in str(hosted.creates[-1]["input"])
             (hunk,) = session.hunks.undecided()
-            await session.files.accept(hunk.id)
+            await session.decisions.accept(hunk.id)
             assert plan.states() == [StepState.DONE, StepState.OPEN]
             assert session.status.notices[-1].action == "plan.next"
-            assert await session.files.undo()
+            assert await session.decisions.undo()
             assert plan.states() == [StepState.BEGUN, StepState.OPEN]
-            assert await session.files.redo()
+            assert await session.decisions.redo()
 
             await carry_out(session, hosted, NAMES)
             assert "(done)" in str(hosted.creates[-1]["input"])
             (hunk,) = session.hunks.undecided()
-            await session.files.reject(hunk.id)
+            await session.decisions.reject(hunk.id)
             assert plan.states() == [StepState.DONE, StepState.NOTHING]
             assert plan.next == ""
             assert "return sorted" not in (root / "shop.py").read_text()
@@ -139,7 +139,7 @@ async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(root: Path) -> 
             session.chat.steps.replace(STEPS)
             await carry_out(session, hosted, TOTAL)
             (hunk,) = session.hunks.undecided()
-            await session.files.accept(hunk.id)
+            await session.decisions.accept(hunk.id)
             session.chat.steps.replace([STEPS[1], f"names: use {SECRET}", STEPS[0]])
             expected = [StepState.OPEN, StepState.OPEN, StepState.DONE]
             assert session.chat.steps.states() == expected
@@ -186,8 +186,8 @@ async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(root: Path) -> N
             await session.turns.instruct(plan.next, path="shop.py", cursor=0)
             await session.turns.finished()
             (hunk,) = session.hunks.undecided()
-            first, second = await session.files.split(hunk.id, [(1, 1)])
-            await session.files.accept(first)
+            first, second = await session.decisions.split(hunk.id, [(1, 1)])
+            await session.decisions.accept(first)
             assert plan.states()[0] is StepState.BEGUN
-            await session.files.reject(second)
+            await session.decisions.reject(second)
             assert plan.states()[0] is StepState.DONE

@@ -367,7 +367,7 @@ async def test_it_runs_with_the_hunks_that_wait(
         assert (root / "shop.py").read_text() == SHOP
         assert not copies_in(tmp_path)
         for hunk in session.hunks.undecided():
-            await session.files.reject(hunk.id)
+            await session.decisions.reject(hunk.id)
         with pytest.raises(UserError, match="No hunk waits for a decision"):
             await check.start(proposed=True)
         assert check.state is CheckState.PASSED

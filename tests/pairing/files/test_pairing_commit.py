@@ -46,7 +46,7 @@ async def _opened(
 
 async def _proposed(session: PairingSession, line: int, new: str, lines: int = 1) -> int:
     """A new hunk: written by another program in a review, streamed by a model otherwise."""
-    if session.files.reviewing:
+    if session.files.follower.reviewing:
         place = session.root / "run.py"
         text = place.read_text().splitlines(keepends=True)
         text[line : line + lines] = [new] if new else []
@@ -72,14 +72,14 @@ async def test_the_same_line_is_accepted_twice(
 ) -> None:
     session = await _opened(root, endpoint, review=review)
     async with session:
-        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         if between != "nothing":
             await session.commit.stage("run.py")
         if between == "commit":
             await session.commit.commit("Two")
             await session.review.changed({"run.py"})
         before = _index(root)
-        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 3\n"))
         (change,) = (await session.commit.look()).files
         assert change.state == ("partly" if between == "stage" else "unstaged"), change.trouble
         await session.commit.stage("run.py")
@@ -93,8 +93,8 @@ async def test_a_kept_change_still_counts_when_the_next_one_is_put_back(
     root: Path, endpoint: Endpoint
 ) -> None:
     async with await _opened(root, endpoint, review=True) as session:
-        await session.files.accept(await _proposed(session, 0, "x = 2\nz = 2\n"))
-        await session.files.reject(await _proposed(session, 0, "x = 3\n", lines=2))
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\nz = 2\n"))
+        await session.decisions.reject(await _proposed(session, 0, "x = 3\n", lines=2))
         assert (root / "run.py").read_text().startswith("x = 2\nz = 2\n")
         await session.commit.stage("run.py")
         assert git(root, "diff") == ""
@@ -105,11 +105,11 @@ async def test_a_line_of_a_kept_hunk_that_is_changed_waits_alone(
 ) -> None:
     """The rest of the kept hunk is staged, and the whole once that is kept as well."""
     async with await _opened(root, endpoint, review=True) as session:
-        await session.files.accept(await _proposed(session, 1, "a\nb\nc\n"))
+        await session.decisions.accept(await _proposed(session, 1, "a\nb\nc\n"))
         hunk = await _proposed(session, 2, "B\n")
         await session.commit.stage("run.py")
         assert _index(root).startswith("x = 1\na\nb\nc\n")
-        await session.files.accept(hunk)
+        await session.decisions.accept(hunk)
         await session.commit.stage("run.py")
         assert _index(root) == (root / "run.py").read_text()
 
@@ -117,18 +117,18 @@ async def test_a_line_of_a_kept_hunk_that_is_changed_waits_alone(
 async def test_a_line_that_the_user_changed_stays_out(root: Path, endpoint: Endpoint) -> None:
     """Also beside lines that were accepted in two rounds, with a commit in between."""
     async with await _opened(root, endpoint, review=False) as session:
-        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         await session.commit.stage("run.py")
         await session.commit.commit("Two")
         place = root / "run.py"
         place.write_text(place.read_text().replace("y = 1", "own = 1"))
         await session.files.changed(["run.py"])
-        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 3\n"))
         await session.commit.stage("run.py")
         assert _index(root) == TEXT.replace("x = 1", "x = 3")
         place.write_text(place.read_text().replace("x = 3\n", "x = 3\nown = 2\n"))
         await session.files.changed(["run.py"])
-        await session.files.accept(await _proposed(session, 0, "x = 4\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 4\n"))
         (change,) = (await session.commit.look()).files
         if change.state != "conflict":
             await session.commit.stage("run.py")
@@ -139,8 +139,8 @@ async def test_what_was_kept_before_is_known_after_a_resume(
     root: Path, endpoint: Endpoint, state: Path
 ) -> None:
     async with await _opened(root, endpoint, review=True) as session:
-        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
-        await session.files.accept(await _proposed(session, 0, "x = 3\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 3\n"))
         waits = await _proposed(session, 8, "y = 2\n")
     journal = Journal.latest(state, root)
     async with await _opened(root, endpoint, review=False, resume=journal) as session:
@@ -155,12 +155,12 @@ async def test_what_is_undone_after_it_was_staged_is_a_change_as_well(
     root: Path, endpoint: Endpoint, review: bool, commit: bool
 ) -> None:
     async with await _opened(root, endpoint, review=review) as session:
-        await session.files.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         await session.commit.stage("run.py")
         if commit:
             await session.commit.commit("Two")
-        await session.files.undo()
-        await session.files.reject_all()
+        await session.decisions.undo()
+        await session.decisions.reject_all()
         assert (root / "run.py").read_text() == TEXT
         (change,) = (await session.commit.look()).files
         assert change.state == ("unstaged" if commit else "partly")
@@ -176,10 +176,10 @@ async def test_changed_line_ends_stay_out_until_nothing_waits(
         place.write_bytes(TEXT.replace("= 1", "= 2").replace("\n", "\r\n").encode())
         await session.review.changed({"run.py"})
         first, second = session.hunks.undecided()
-        await session.files.accept(first.id)
+        await session.decisions.accept(first.id)
         await session.commit.stage("run.py")
         assert git(root, "diff", "--cached", "--numstat") == "1\t1\trun.py\n"
-        await session.files.accept(second.id)
+        await session.decisions.accept(second.id)
         await session.commit.stage("run.py")
         assert git(root, "diff") == ""
 
@@ -236,10 +236,10 @@ async def test_only_what_was_accepted_is_staged(
             waits = session.hunks.undecided()
             for hunk in rng.sample(waits, min(len(waits), 2)):
                 accept = rng.random() < 0.7
-                await (session.files.accept if accept else session.files.reject)(hunk.id)
+                await (session.decisions.accept if accept else session.decisions.reject)(hunk.id)
 
         async def travel() -> None:
-            await rng.choice([session.files.undo, session.files.redo])()
+            await rng.choice([session.decisions.undo, session.decisions.redo])()
 
         async def stage() -> None:
             before = _index(root)
@@ -281,7 +281,7 @@ async def test_only_what_was_accepted_is_staged(
                 done.append(step.__name__)
                 await step()
             for hunk in session.hunks.undecided():
-                await rng.choice([session.files.accept, session.files.reject])(hunk.id)
+                await rng.choice([session.decisions.accept, session.decisions.reject])(hunk.id)
             await stage()
         except BaseException as error:
             notices = [notice.text for notice in session.status.notices]

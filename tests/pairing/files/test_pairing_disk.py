@@ -48,12 +48,12 @@ async def test_a_save_between_hunk_and_accept_is_kept(
 ) -> None:
     await streamed(session, model, changed(A, B))
     (root / "run.py").write_text(changed(USER))
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == changed(A, USER)
-    assert await session.files.accept(2)
+    assert await session.decisions.accept(2)
     assert (root / "run.py").read_text() == changed(A, B, USER)
-    assert await session.files.undo() == (2,)
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (2,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == changed(USER)
 
 
@@ -64,11 +64,11 @@ async def test_a_save_in_the_place_of_a_hunk_makes_a_conflict(
     await streamed(session, model, changed(A, B))
     users = changed(("    step_02 = work(2)\n", "    mine = 2\n"))
     (root / "run.py").write_text(users)
-    assert not await session.files.accept(1)
+    assert not await session.decisions.accept(1)
     assert session.hunks.get(1).state is HunkState.CONFLICT
     assert any("in conflict" in notice.text for notice in session.status.notices)
     assert (root / "run.py").read_text() == users
-    assert await session.files.accept(2)
+    assert await session.decisions.accept(2)
     assert (root / "run.py").read_text() == changed(B, text=users)
     assert witness.count(FileChangedOnDisk) == 1
 
@@ -82,13 +82,13 @@ async def test_a_save_in_the_middle_of_a_stream(
     await session.turns.instruct("change", path="run.py", cursor=3)
     first = (await witness.decidable(1))[0]
     (root / "run.py").write_text("# top\n" + changed(USER))
-    assert await session.files.accept(first)
+    assert await session.decisions.accept(first)
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER)
     model.give("".join(lines[12:]))
     model.end()
     await session.turns.finished()
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER)
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     assert (root / "run.py").read_text() == "# top\n" + changed(A, USER, B)
 
 
@@ -107,9 +107,9 @@ async def test_an_accepted_hunk_that_the_person_took_out_stays_out(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     await streamed(session, model, changed(A, B))
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     (root / "run.py").write_text(BEFORE)
-    assert await session.files.accept(2)
+    assert await session.decisions.accept(2)
     assert (root / "run.py").read_text() == changed(B)
     assert session.hunks.get(1).state is not HunkState.ACCEPTED
 
@@ -120,13 +120,13 @@ async def test_a_deleted_file_is_not_brought_back(
     witness = Witness(session)
     await streamed(session, model, changed(A, B))
     (root / "run.py").unlink()
-    assert not await session.files.accept(1)
+    assert not await session.decisions.accept(1)
     assert not (root / "run.py").exists()
     assert session.hunks.get(1).state is HunkState.SETTLED
     assert "run.py" in witness.notice
     (root / "run.py").write_text(BEFORE)
     await session.external.refresh()
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert (root / "run.py").read_text() == changed(A)
 
 
@@ -135,7 +135,7 @@ async def test_a_file_that_is_not_text_any_more_is_left_alone(
 ) -> None:
     await streamed(session, model, changed(A, B))
     (root / "run.py").write_bytes(b"\x00\x01")
-    assert not await session.files.accept(1)
+    assert not await session.decisions.accept(1)
     assert (root / "run.py").read_bytes() == b"\x00\x01"
     assert (
         "not a text file" in session.status.notices[-1].text
@@ -145,9 +145,9 @@ async def test_a_file_that_is_not_text_any_more_is_left_alone(
 
 async def test_undo_meets_a_save(session: PairingSession, model: SteppedModel, root: Path) -> None:
     await streamed(session, model, changed(A, B))
-    assert await session.files.accept_rest("run.py") == 2
+    assert await session.decisions.accept_rest("run.py") == 2
     (root / "run.py").write_text(changed(A, B, USER))
-    assert sorted(await session.files.undo()) == [1, 2]
+    assert sorted(await session.decisions.undo()) == [1, 2]
     assert (root / "run.py").read_text() == changed(USER)
 
 
@@ -158,7 +158,8 @@ async def test_many_decisions_at_once_stay_in_order(
     await streamed(session, model, changed(*changes))
     ids = [hunk.id for hunk in session.hunks]
     assert len(ids) == len(changes)
-    results = await asyncio.gather(*(session.files.accept(i) for i in ids), session.files.undo())
+    decisions = session.decisions
+    results = await asyncio.gather(*(decisions.accept(i) for i in ids), decisions.undo())
     assert all(results)
     assert (root / "run.py").read_text() == changed(*changes[:-1])
 
@@ -219,7 +220,7 @@ async def test_watching_moves_hunks_and_reads_the_repository(
             lambda: session.external.repo is not None and session.external.repo.dirty == 0
         )
         seen = witness.count(FileChangedOnDisk)
-        assert await session.files.accept(1)
+        assert await session.decisions.accept(1)
         await witness.until(
             lambda: session.external.repo is not None and session.external.repo.dirty == 1
         )

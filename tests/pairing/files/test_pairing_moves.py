@@ -79,16 +79,16 @@ async def test_a_moved_file_is_one_row(session: PairingSession, root: Path, chan
     assert _said(session, hunk) == f"moved from old.txt, {share}"
     (gone,) = session.hunks.undecided("old.txt")
     assert _said(session, gone) == "moved to new.txt"
-    assert await session.files.reject(hunk.id, "leave it there")
+    assert await session.decisions.reject(hunk.id, "leave it there")
     assert git(root, "status", "--porcelain") == ""
     assert [h.note for h in session.hunks if h.state is HunkState.REJECTED] == [
         "leave it there",
         "leave it there",
     ]
-    assert set(await session.files.undo()) == {hunk.id, gone.id}, "one step"
+    assert set(await session.decisions.undo()) == {hunk.id, gone.id}, "one step"
     assert not (root / "old.txt").exists()
     assert (root / "new.txt").read_text() == _changed(changed)
-    assert await session.files.accept(gone.id), "by the other half"
+    assert await session.decisions.accept(gone.id), "by the other half"
     assert not session.hunks.undecided()
     assert not (root / "old.txt").exists()
     assert (root / "new.txt").read_text() == _changed(changed)
@@ -106,10 +106,10 @@ async def test_looking_in_the_middle_of_an_undo_does_no_harm(session: PairingSes
     await _move(session, TEXT)
     (hunk,) = _shown(session)
     for _ in range(2):
-        assert await session.files.reject(hunk.id)
-        assert await session.files.undo()
+        assert await session.decisions.reject(hunk.id)
+        assert await session.decisions.undo()
         assert len(_shown(session)) == 1
-    assert await session.files.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
     assert not session.hunks.undecided()
     files = (await session.commit.look()).files
     assert [file.path for file in files] == ["new.txt", "old.txt"]
@@ -120,7 +120,7 @@ async def test_a_put_back_is_one_write(session: PairingSession, root: Path) -> N
     await _move(session, TEXT)
     (hunk,) = _shown(session)
     (root / "old.txt").write_text("somebody needs the name\n")
-    assert not await session.files.reject(hunk.id)
+    assert not await session.decisions.reject(hunk.id)
     assert (root / "old.txt").read_text() == "somebody needs the name\n"
     assert (root / "new.txt").read_text() == TEXT
 
@@ -130,7 +130,7 @@ async def test_files_with_less_in_common_are_two_rows(session: PairingSession, r
     assert len(_shown(session)) == 2
     assert not any(map(session.files.moves.of, session.hunks.undecided()))
     (hunk,) = session.hunks.undecided("new.txt")
-    await session.files.reject(hunk.id)
+    await session.decisions.reject(hunk.id)
     assert git(root, "status", "--porcelain") == " D old.txt\n"
 
 
@@ -139,7 +139,7 @@ async def test_a_moved_picture_is_one_row(session: PairingSession, root: Path) -
     await session.review.changed({"logo.png", "brand.png"})
     (hunk,) = _shown(session)
     assert _said(session, hunk) == "moved from logo.png, unchanged"
-    assert await session.files.reject(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert git(root, "status", "--porcelain") == ""
 
 
@@ -158,11 +158,11 @@ async def test_each_file_goes_with_the_most_similar_one(
 async def test_a_part_of_it_is_decided_by_itself(session: PairingSession, root: Path) -> None:
     await _move(session, TEXT)
     (hunk,) = _shown(session)
-    assert await session.files.decide_lines(hunk.id, 0, 1, accept=False)
+    assert await session.decisions.decide_lines(hunk.id, 0, 1, accept=False)
     assert (root / "new.txt").read_text() == join_lines(LINES[1:])
     assert len(_shown(session)) == 2, "what is left is no move any more"
     for other in session.hunks.undecided():
-        await session.files.reject(other.id)
+        await session.decisions.reject(other.id)
     assert git(root, "status", "--porcelain") == ""
 
 
@@ -172,16 +172,16 @@ async def test_both_wait_for_the_agent(
     monkeypatch.setattr(put_backs, "QUIET_S", 60.0)
     await _move(session, TEXT)
     (hunk,) = _shown(session)
-    assert await session.files.reject(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert len(session.hunks.postponed()) == 2
     assert not (root / "old.txt").exists()
-    assert await session.files.put_backs.apply() == 2
+    assert await session.decisions.put_backs.apply() == 2
     assert git(root, "status", "--porcelain") == ""
 
 
 async def test_accepting_all_that_is_shown_takes_both(session: PairingSession) -> None:
     await _move(session, TEXT)
-    assert await session.files.accept_all({hunk.id for hunk in _shown(session)}) == 2
+    assert await session.decisions.accept_all({hunk.id for hunk in _shown(session)}) == 2
 
 
 async def test_a_move_comes_back_after_a_kill(
@@ -199,5 +199,5 @@ async def test_a_move_comes_back_after_a_kill(
     ) as session:
         await Witness(session).until(lambda: session.review.on)
         (hunk,) = _shown(session)
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert git(root, "status", "--porcelain") == ""

@@ -55,18 +55,18 @@ async def test_some_lines_are_written_and_the_rest_waits(
 ) -> None:
     wanted = BEFORE.replace("    step_04 = work(4)\n", "    step_04 = work(4)\n    two\n")
     async with await proposed(root, endpoint, model) as session:
-        assert await session.files.decide_lines(1, 3, 4, accept=True)
+        assert await session.decisions.decide_lines(1, 3, 4, accept=True)
         assert on_disk(root) == wanted
         assert sum(len(h.new) for h in session.hunks.undecided()) == 2
-        await session.files.undo()
+        await session.decisions.undo()
         assert on_disk(root) == BEFORE
         assert [h.id for h in session.hunks.undecided()] == [1]
-        await session.files.redo()
+        await session.decisions.redo()
         assert on_disk(root) == wanted
         left = [(h.id, h.old, h.new) for h in session.hunks.undecided()]
     async with await resume(root, endpoint, state) as session:
         assert [(h.id, h.old, h.new) for h in session.hunks.undecided()] == left
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
         assert on_disk(root) == BEFORE.replace(OLD, NEW)
 
 
@@ -74,7 +74,7 @@ async def test_rejected_lines_keep_their_reason(
     root: Path, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
     async with await proposed(root, endpoint, model) as session:
-        assert await session.files.decide_lines(1, 3, 4, accept=False, note="no two")
+        assert await session.decisions.decide_lines(1, 3, 4, accept=False, note="no two")
         assert on_disk(root) == BEFORE
     async with await resume(root, endpoint, state) as session:
         rejected = [h for h in session.hunks if h.state is HunkState.REJECTED]
@@ -85,14 +85,14 @@ async def test_a_split_hunk_is_decided_in_parts(
     root: Path, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
     async with await proposed(root, endpoint, model) as session:
-        first, second = await session.files.split(1, [(1, 1)])
-        assert await session.files.accept(second)
+        first, second = await session.decisions.split(1, [(1, 1)])
+        assert await session.decisions.accept(second)
         wanted = BEFORE.replace(OLD, "    step_02 = work(2)\n    three\n    four\n")
         assert on_disk(root) == wanted
     async with await resume(root, endpoint, state) as session:
         assert [h.id for h in session.hunks.undecided()] == [first]
-        await session.files.undo()
-        await session.files.undo()
+        await session.decisions.undo()
+        await session.decisions.undo()
         assert [h.id for h in session.hunks.undecided()] == [1]
         assert on_disk(root) == BEFORE
 
@@ -101,13 +101,13 @@ async def test_an_edited_hunk_writes_what_the_person_wrote(
     root: Path, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
     async with await proposed(root, endpoint, model) as session:
-        assert await session.files.edit(1, ["    mine", "    four"])
+        assert await session.decisions.edit(1, ["    mine", "    four"])
     async with await resume(root, endpoint, state) as session:
         assert session.hunks.get(1).new == ("    mine", "    four")
-        assert await session.files.accept(1)
+        assert await session.decisions.accept(1)
         assert on_disk(root) == BEFORE.replace(OLD, "    mine\n    four\n")
-        await session.files.undo()
-        await session.files.undo()
+        await session.decisions.undo()
+        await session.decisions.undo()
         assert session.hunks.get(1).new == ("    two", "    three", "    four")
 
 
@@ -116,7 +116,7 @@ async def test_a_file_saved_meanwhile_is_kept(
 ) -> None:
     async with await proposed(root, endpoint, model) as session:
         (root / "run.py").write_text("# mine\n" + BEFORE)
-        assert await session.files.decide_lines(1, 0, 1, accept=True)
+        assert await session.decisions.decide_lines(1, 0, 1, accept=True)
         assert on_disk(root) == "# mine\n" + BEFORE.replace("    step_02 = work(2)\n", "")
 
 
@@ -124,13 +124,13 @@ async def test_a_decided_hunk_says_why_it_cannot_be_changed(
     root: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     async with await proposed(root, endpoint, model) as session:
-        await session.files.accept(1)
-        assert not await session.files.edit(1, ["x"])
-        assert await session.files.split(1, [(1, 1)]) == ()
-        assert not await session.files.decide_lines(1, 0, 1, accept=False)
+        await session.decisions.accept(1)
+        assert not await session.decisions.edit(1, ["x"])
+        assert await session.decisions.split(1, [(1, 1)]) == ()
+        assert not await session.decisions.decide_lines(1, 0, 1, accept=False)
         assert "decided already" in session.status.notices[-1].text
-        assert not await session.files.edit(99, ["x"])
+        assert not await session.decisions.edit(99, ["x"])
         assert "no hunk 99" in session.status.notices[-1].text
-        await session.files.undo()
+        await session.decisions.undo()
         with pytest.raises(ValueError, match="order"):
-            await session.files.split(1, [(9, 9)])
+            await session.decisions.split(1, [(9, 9)])

@@ -40,11 +40,11 @@ async def test_some_lines_of_a_hunk_that_leave_no_python(
 ) -> None:
     witness = await propose(session, model, BEFORE.replace("    if path:\n", "    if not path:\n"))
     (hunk,) = session.hunks.undecided()
-    assert not await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert not await session.decisions.decide_lines(hunk.id, 0, 1, accept=True)
     assert (root / "run.py").read_text() == BEFORE
     assert "Nothing was written: run.py would not parse any more (line 4: " in witness.notice
     assert [h.id for h in session.hunks.undecided()] == [hunk.id]
-    assert await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert await session.decisions.decide_lines(hunk.id, 0, 1, accept=True)
     assert (root / "run.py").read_text() == BEFORE.replace("    if path:\n", "")
 
 
@@ -58,7 +58,7 @@ async def test_some_lines_of_a_hunk_that_leave_what_only_the_compiler_refuses(
     await session.turns.instruct("change it", path="run.py", cursor=4)
     await session.turns.finished()
     (hunk,) = session.hunks.undecided()
-    assert not await session.files.decide_lines(hunk.id, 0, 1, accept=True)
+    assert not await session.decisions.decide_lines(hunk.id, 0, 1, accept=True)
     assert (root / "run.py").read_text() == before
     why = "run.py would not parse any more (line 7: 'return' outside function)"
     assert why in session.status.notices[-1].text
@@ -69,13 +69,13 @@ async def test_a_hunk_and_all_hunks(
 ) -> None:
     witness = await propose(session, model, BEFORE.replace("return None", "return (None"))
     (hunk,) = session.hunks.undecided()
-    assert not await session.files.accept(hunk.id)
+    assert not await session.decisions.accept(hunk.id)
     assert "would not parse" in witness.notice
     # Another decision between is not the same; all of the file with one hunk is.
-    assert await session.files.edit(hunk.id, ["    return ["])
-    assert not await session.files.accept_rest("run.py")
+    assert await session.decisions.edit(hunk.id, ["    return ["])
+    assert not await session.decisions.accept_rest("run.py")
     assert (root / "run.py").read_text() == BEFORE
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     assert "return [" in (root / "run.py").read_text()
 
 
@@ -85,18 +85,18 @@ async def test_a_file_that_does_not_parse_already_is_not_asked_about(
     (root / "run.py").write_text(BEFORE + "\n\n(\n")
     await propose(session, model, BEFORE.replace("None", "''"))
     (hunk,) = session.hunks.undecided()
-    assert await session.files.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
     assert "return ''" in (root / "run.py").read_text()
 
 
 async def test_redo_asks_as_well(root: Path, session: PairingSession, model: SteppedModel) -> None:
     await propose(session, model, BEFORE.replace("return None", "return (None"))
     (hunk,) = session.hunks.undecided()
-    assert not await session.files.accept(hunk.id)
-    assert await session.files.accept(hunk.id)
-    assert await session.files.undo() == (hunk.id,)
+    assert not await session.decisions.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
+    assert await session.decisions.undo() == (hunk.id,)
     assert (root / "run.py").read_text() == BEFORE
-    assert not await session.files.redo()
+    assert not await session.decisions.redo()
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -106,7 +106,7 @@ async def test_uses_of_a_renamed_function_are_listed(
     (root / "main.py").write_text("import run\n\nprint(run.check('a'))\n")
     (root / "run.py").write_text(f'{BEFORE}\n\nprint(f"{{check(1)}}")\n')
     witness = await propose(session, model, BEFORE.replace("def check", "def verify"))
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     await witness.until(lambda: "still used" in witness.notice)
     assert witness.notice.startswith("`check` is still used in main.py:3, run.py:8.")
     assert session.status.notices[-1].action == "hunk.elsewhere"

@@ -19,18 +19,18 @@ async def test_undo_and_redo_rewrite_the_file(
     model.end()
     await session.turns.instruct("one", path="run.py", cursor=3)
     await session.turns.finished()
-    await session.files.accept(1)
-    await session.files.accept(2)
+    await session.decisions.accept(1)
+    await session.decisions.accept(2)
     both = (root / "run.py").read_text()
-    assert await session.files.undo() == (2,)
+    assert await session.decisions.undo() == (2,)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
-    assert await session.files.undo() == ()
-    assert await session.files.redo() == (1,)
-    assert await session.files.redo() == (2,)
+    assert await session.decisions.undo() == ()
+    assert await session.decisions.redo() == (1,)
+    assert await session.decisions.redo() == (2,)
     assert (root / "run.py").read_text() == both
-    assert await session.files.reject(1), "an accepted hunk can still be rejected"
+    assert await session.decisions.reject(1), "an accepted hunk can still be rejected"
     assert (root / "run.py").read_text() == "".join(rewrite((20, "    B\n")))
     assert witness.count(FileWritten) == 7
     assert witness.count(HunkDecided) == 7
@@ -44,15 +44,15 @@ async def test_undo_reaches_over_a_later_turn(
     model.end()
     await session.turns.instruct("change run", path="run.py", cursor=3)
     await session.turns.finished()
-    await session.files.accept(1)
+    await session.decisions.accept(1)
     model.give("def other():\n    return 2\n")
     model.end()
     await session.turns.instruct("change `other`", path="run.py")
     await session.turns.finished()
-    await session.files.accept(2)
+    await session.decisions.accept(2)
     assert (root / "run.py").read_text().endswith("return 2\n")
-    assert await session.files.undo() == (2,)
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (2,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE + "\n\ndef other():\n    return 1\n"
 
 
@@ -63,27 +63,27 @@ async def test_undo_reaches_what_was_accepted_before_a_later_answer(
     model.end()
     await session.turns.instruct("change run", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
     await session.turns.instruct("more of it", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
     waiting = [hunk.new for hunk in session.hunks.undecided("run.py")]
     assert waiting == [("    A",), ("    B",)]
-    assert await session.files.redo() == (1,)
+    assert await session.decisions.redo() == (1,)
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
     give(model, rewrite((2, "    AA\n")))
     model.end()
     await session.turns.instruct("otherwise", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
     assert session.status.notices[-1].text == (
         "1 waiting hunk that changes the same lines went with it; redo brings it back."
     )
-    assert await session.files.redo() == (1,)
+    assert await session.decisions.redo() == (1,)
     assert [hunk.new for hunk in session.hunks.undecided("run.py")] == [("    AA",)]
 
 
@@ -94,19 +94,19 @@ async def test_undo_waits_where_the_model_is_writing(
     model.end()
     await session.turns.instruct("change run", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     text = (root / "run.py").read_text()
     model.give("def run():\n")
     await session.turns.instruct("more of it", path="run.py", cursor=3)
     for _ in range(2):
-        assert await session.files.undo() == ()
+        assert await session.decisions.undo() == ()
         assert session.status.notices[-1].text == (
             "`A` was accepted where the model is writing now; stop it or wait until it ends, "
             "then undo."
         )
         assert (root / "run.py").read_text() == text
     await session.turns.stop()
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
 
 
@@ -118,23 +118,23 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     model.end()
     await session.turns.instruct("change `other`", path="run.py")
     await session.turns.finished()
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     give(model, rewrite((2, "    A\n")))
     model.end()
     await session.turns.instruct("change run", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.accept(2)
+    assert await session.decisions.accept(2)
     text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
     (root / "run.py").write_text(text)
     await session.external.refresh()
-    assert await session.files.undo() == ()
+    assert await session.decisions.undo() == ()
     assert session.status.notices[-1].text.startswith(
         "`A` was accepted in run.py, and its lines have changed since"
     )
     assert (root / "run.py").read_text() == text
-    assert await session.files.undo() == (1,)
+    assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == text.replace("return 2", "return 1")
-    assert await session.files.redo() == (1,)
+    assert await session.decisions.redo() == (1,)
     assert (root / "run.py").read_text() == text
 
 
@@ -145,7 +145,7 @@ async def test_what_a_later_answer_covers_is_committed_beside_the_persons_own(
     model.end()
     await session.turns.instruct("change run", path="run.py", cursor=3)
     await session.turns.finished()
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     own = (root / "run.py").read_text() + "\n# mine\n"
     (root / "run.py").write_text(own)
     await session.external.refresh()

@@ -82,26 +82,26 @@ async def test_a_changed_picture_is_one_hunk(
         (hunk,) = session.hunks.undecided(PICTURE)
         assert hunk.old[0].startswith("binary file, 1,029 bytes")
         assert hunk.new[0].startswith("binary file, 1,285 bytes")
-        assert await session.files.reject(hunk.id, "the old logo")
+        assert await session.decisions.reject(hunk.id, "the old logo")
         assert (root / PICTURE).read_bytes() == OLD
-        assert await session.files.undo() == (hunk.id,)
+        assert await session.decisions.undo() == (hunk.id,)
         assert (root / PICTURE).read_bytes() == NEW
-        assert await session.files.accept(hunk.id)
-        assert await session.files.reject(hunk.id), "it was kept, and is put back after all"
+        assert await session.decisions.accept(hunk.id)
+        assert await session.decisions.reject(hunk.id), "it was kept, and is put back after all"
         assert (root / PICTURE).read_bytes() == OLD
 
 
 async def test_new_and_deleted_pictures(session: PairingSession, root: Path) -> None:
     new = await _written(session, NEW, "new.png")
-    assert await session.files.reject(new.id)
+    assert await session.decisions.reject(new.id)
     assert not (root / "new.png").exists()
-    await session.files.undo()
+    await session.decisions.undo()
     assert (root / "new.png").read_bytes() == NEW
     gone = await _written(session, None)
     assert gone.new == ()
-    assert await session.files.reject(gone.id)
+    assert await session.decisions.reject(gone.id)
     assert (root / PICTURE).read_bytes() == OLD
-    await session.files.undo()
+    await session.decisions.undo()
     assert not (root / PICTURE).exists()
 
 
@@ -109,7 +109,7 @@ async def test_a_long_text_is_decided_as_a_whole(session: PairingSession, root: 
     long = b"1234567\n" * (MAX_TEXT_BYTES // 8 + 1)
     hunk = await _written(session, long, "run.py")
     assert (hunk.deleted, hunk.added) == (1, 1)
-    assert await session.files.reject(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert (root / "run.py").read_bytes() == b"x = 1\n"
 
 
@@ -118,22 +118,22 @@ async def test_a_text_that_becomes_a_picture_comes_back(
 ) -> None:
     await session.files.open("run.py")
     hunk = await _written(session, NEW, "run.py")
-    assert await session.files.reject(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert (root / "run.py").read_bytes() == b"x = 1\n"
-    await session.files.undo()
+    await session.decisions.undo()
     assert (root / "run.py").read_bytes() == NEW
     again = await _written(session, b"x = 2\n", "run.py")
     assert (again.old, again.new) == (("x = 1",), ("x = 2",)), "it has lines again"
-    assert await session.files.reject(again.id)
+    assert await session.decisions.reject(again.id)
     assert (root / "run.py").read_bytes() == b"x = 1\n"
 
 
 async def test_parts_of_it_are_not_decided(session: PairingSession, root: Path) -> None:
     hunk = await _written(session, NEW)
-    files = session.files
-    assert not await files.decide_lines(hunk.id, 0, 1, accept=False)
-    assert not await files.split(hunk.id, [(1, 0)])
-    assert not await files.edit(hunk.id, ["something else"])
+    files, decisions = session.files, session.decisions
+    assert not await decisions.decide_lines(hunk.id, 0, 1, accept=False)
+    assert not await decisions.split(hunk.id, [(1, 0)])
+    assert not await decisions.edit(hunk.id, ["something else"])
     assert "as a whole" in session.status.notices[-1].text
     with pytest.raises(NotTextFileError):
         await files.open_text(PICTURE)
@@ -146,17 +146,17 @@ async def test_a_write_at_the_moment_of_a_decision_is_not_lost(
 ) -> None:
     hunk = await _written(session, NEW)
     (root / PICTURE).write_bytes(NEW + b"more")
-    assert not await session.files.reject(hunk.id)
+    assert not await session.decisions.reject(hunk.id)
     assert (root / PICTURE).read_bytes() == NEW + b"more"
     (waits,) = session.hunks.undecided(PICTURE)
     assert waits.id != hunk.id
-    assert await session.files.reject(waits.id)
+    assert await session.decisions.reject(waits.id)
     assert (root / PICTURE).read_bytes() == OLD
 
 
 async def test_what_is_kept_can_be_committed(session: PairingSession, root: Path) -> None:
     hunk = await _written(session, NEW)
-    await session.files.accept(hunk.id)
+    await session.decisions.accept(hunk.id)
     (change,) = (await session.commit.look()).files
     assert change.diff.binary
     await session.commit.stage(PICTURE)
@@ -179,7 +179,7 @@ async def test_what_was_too_large_to_keep_counts_from_its_first_change(
             await session.review.changed({path})
             assert not session.hunks.undecided(path)
             hunk = await _written(session, NEW + b"2", path)
-            assert await session.files.reject(hunk.id)
+            assert await session.decisions.reject(hunk.id)
             assert (root / path).read_bytes() == NEW + b"1"
 
 
@@ -199,13 +199,13 @@ async def test_a_put_back_is_undone_after_a_resume(
     ) as session:
         await session.review.start(since_commit=True)
         hunk = await _written(session, NEW)
-        await session.files.reject(hunk.id)
+        await session.decisions.reject(hunk.id)
     journal = Journal.latest(state, root)
     assert journal is not None
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
-        undone = await session.files.undo()
+        undone = await session.decisions.undo()
         assert bool(undone) is recorded
         assert (root / PICTURE).read_bytes() == (NEW if recorded else OLD)
         if not recorded:
@@ -298,14 +298,14 @@ async def test_what_no_line_shows_is_one_row(
         )
         assert old in "".join(hunk.old)
         assert new in "".join(hunk.new)
-        assert await session.files.reject(hunk.id), session.status.notices
+        assert await session.decisions.reject(hunk.id), session.status.notices
         assert _state(place) == before
         assert git(forms, "status", "--porcelain") == ""
-        assert await session.files.undo()
+        assert await session.decisions.undo()
         assert _state(place) == after
-        assert await session.files.redo()
+        assert await session.decisions.redo()
         assert _state(place) == before
-        assert await session.files.accept(hunk.id)
+        assert await session.decisions.accept(hunk.id)
         assert _state(place) == after
         assert (forms / "run.py").exists(), "nothing is written through a link"
 
@@ -317,11 +317,11 @@ async def test_after_the_decision_lines_are_lines_again(
     hunk = await _written(session, b"x = 1\r\n", "run.py")
     with pytest.raises(NotTextFileError, match="reviewed as a whole"):
         await session.files.open_text("run.py")
-    await (session.files.accept if keep else session.files.reject)(hunk.id)
+    await (session.decisions.accept if keep else session.decisions.reject)(hunk.id)
     end = b"\r\n" if keep else b"\n"
     again = await _written(session, b"x = 1" + end + b"y = 2" + end, "run.py")
     assert (again.old, again.new) == ((), ("y = 2",))
-    assert await session.files.reject(again.id)
+    assert await session.decisions.reject(again.id)
     assert (root / "run.py").read_bytes() == b"x = 1" + end
     assert (await session.files.open_text("run.py")).base.lines
 
@@ -347,7 +347,7 @@ async def test_lines_that_change_after_such_a_change_are_shown(
             assert hunk.new == by_lines[path]
         else:
             assert hunk.new[0].startswith("text file, 16 bytes")
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert place.is_symlink() or place.read_bytes() == (
             b"x = 1\n" if path == "run.py" else OLD if path == PICTURE else b"#!/bin/sh\n"
         )
@@ -379,7 +379,7 @@ async def test_lines_beside_a_chmod_come_back_after_a_resume(
         await Witness(session).until(lambda: session.review.on)
         (hunk,) = session.hunks.undecided()
         assert (hunk.old, hunk.new) == (("x = 1",), ("x = 2",))
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert (root / "run.py").read_bytes() == b"x = 1\n"
 
 
@@ -387,7 +387,7 @@ async def test_a_model_may_write_once_it_is_decided(session: PairingSession, roo
     (root / "run.py").chmod(0o755)
     await session.review.changed({"run.py"})
     (hunk,) = session.hunks.undecided()
-    await session.files.accept(hunk.id)
+    await session.decisions.accept(hunk.id)
     proposal = await session.files.open_text("run.py")
     assert proposal.base.lines == ("x = 1",)
     assert _state(root / "run.py") == (b"x = 1\n", True)
@@ -403,7 +403,7 @@ async def test_a_change_in_the_way_of_hunks_is_told(session: PairingSession, roo
         "that."
     )
     assert [n.text for n in session.status.notices if "no hunk" in n.text] == [told]
-    assert await session.files.reject(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert _state(root / "run.py") == (b"x = 1\n", True)
 
 
@@ -416,7 +416,7 @@ async def test_a_chmod_is_noticed(root: Path, settings: Settings, endpoint: Endp
         (root / "run.py").chmod(0o755)
         await seen.until(lambda: session.hunks.undecided("run.py"))
         (hunk,) = session.hunks.undecided()
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         (root / PICTURE).chmod(0o755)
         await seen.until(lambda: session.hunks.undecided(PICTURE))
         assert not session.hunks.undecided("run.py"), "our own chmod is no news"
@@ -430,10 +430,10 @@ async def test_a_mode_that_changes_at_the_moment_of_a_decision_stays(
     await session.review.changed({"run.py"})
     (hunk,) = session.hunks.undecided()
     place.write_bytes(b"x = 1\r\n")
-    assert not await session.files.reject(hunk.id)
+    assert not await session.decisions.reject(hunk.id)
     assert _state(place) == (b"x = 1\r\n", True)
     (waits,) = session.hunks.undecided()
-    assert await session.files.reject(waits.id)
+    assert await session.decisions.reject(waits.id)
     assert _state(place) == (b"x = 1\n", False)
 
 
@@ -464,7 +464,7 @@ async def test_a_folder_without_git_has_such_rows_too(
             _link(tmp_path / "link", target)
             await session.review.changed({"run.sh", "link"})
         for hunk in session.hunks.undecided():
-            assert await session.files.reject(hunk.id)
+            assert await session.decisions.reject(hunk.id)
         assert _state(tmp_path / "run.sh") == (b"#!/bin/sh\n", False)
         assert _state(tmp_path / "link") == ("link", "run.sh")
 
@@ -492,11 +492,11 @@ async def test_such_a_row_comes_back_after_a_kill(
             await Witness(session).until(lambda: session.review.on)
             if put_back:
                 assert [h.id for h in session.hunks.undecided()] == [hunk.id]
-                assert await session.files.reject(hunk.id)
+                assert await session.decisions.reject(hunk.id)
                 assert _state(place) == before
             else:
                 assert not session.hunks.undecided()
-                assert await session.files.undo() == (hunk.id,)
+                assert await session.decisions.undo() == (hunk.id,)
                 assert _state(place) == after
 
 
@@ -514,7 +514,7 @@ async def test_what_changed_while_nobody_looked_waits_after_a_resume(
     assert journal is not None
     async with await PairingSession.open(forms, **options, resume=journal, review=True) as session:
         await Witness(session).until(lambda: len(session.hunks.undecided()) == 3)
-        await session.files.reject_all()
+        await session.decisions.reject_all()
         assert git(forms, "status", "--porcelain") == ""
 
 
@@ -541,7 +541,7 @@ async def test_such_a_change_is_committed(
         change(forms / path)
         await session.review.changed({path})
         (hunk,) = session.hunks.undecided()
-        await session.files.accept(hunk.id)
+        await session.decisions.accept(hunk.id)
         (change_now,) = (await session.commit.look()).files
         assert (change_now.path, change_now.state) == (path, "unstaged")
         await session.commit.stage(path)
@@ -574,7 +574,7 @@ async def test_such_a_change_is_committed_after_lines_are_lines_again(
         kept = _state(place)
         await session.review.changed({path})
         (hunk,) = session.hunks.undecided()
-        await session.files.accept(hunk.id)
+        await session.decisions.accept(hunk.id)
         await session.files.open_text(path)
         if resumed:
             await session.close()
@@ -592,13 +592,13 @@ async def test_such_a_change_is_committed_after_lines_are_lines_again(
         end = b"\r\n" if name == "line ends" else b"\n"
         more = place.read_bytes() + b"y = 2" + end
         lines = await _written(session, more, path)
-        await session.files.accept(lines.id)
+        await session.decisions.accept(lines.id)
         await session.commit.stage(path)
         assert git(forms, "status", "--porcelain") == f"M  {path}\n"
         await session.commit.unstage(path)
         assert git(forms, "status", "--porcelain") == f" M {path}\n"
 
-        await session.files.reject(lines.id)
+        await session.decisions.reject(lines.id)
         assert _state(place) == kept != first
         waits = await _written(session, b"z = 3" + end + place.read_bytes(), path)
         await session.commit.stage(path)
@@ -650,13 +650,13 @@ async def test_only_what_was_there_is_ever_written(
         before = _state(place)
         for hunk in session.hunks.undecided()[:1]:
             if rng.random() < 0.4:
-                await session.files.accept(hunk.id)
+                await session.decisions.accept(hunk.id)
                 assert _state(place) == before, "keeping writes nothing"
             else:
-                await session.files.reject(hunk.id)
+                await session.decisions.reject(hunk.id)
 
     async def travel() -> None:
-        await rng.choice([session.files.undo, session.files.redo])()
+        await rng.choice([session.decisions.undo, session.decisions.redo])()
 
     async def read() -> None:
         """A model is about to write into it."""
@@ -695,7 +695,7 @@ async def test_only_what_was_there_is_ever_written(
             assert held in states or told(), "nothing else is ever written"
         await session.review.changed({"a.bin"})
         for hunk in session.hunks.undecided():
-            await session.files.reject(hunk.id)
+            await session.decisions.reject(hunk.id)
         assert not session.hunks.undecided(), "every hunk can be put back"
         gone = (HunkState.REJECTED, HunkState.SUPERSEDED)
         if all(hunk.state in gone for hunk in session.hunks) and not told():

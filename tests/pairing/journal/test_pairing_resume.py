@@ -62,17 +62,17 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
         model.give("".join(lines[14:]))
         model.end()
         await session.turns.finished()
-        await session.files.accept(1)
+        await session.decisions.accept(1)
         note("accept")
-        await session.files.reject(2, "no")
-        await session.files.undo()
+        await session.decisions.reject(2, "no")
+        await session.decisions.undo()
         note("reject, undo")
         (root / "run.py").write_bytes(b"# the person's\n" + (root / "run.py").read_bytes())
-        await session.files.accept(2)
+        await session.decisions.accept(2)
         note("save, accept")
-        await session.files.undo()
+        await session.decisions.undo()
         note("undo")
-        await session.files.redo()
+        await session.decisions.redo()
         note("redo")
         model.give(changed(A, B, C).split("    step_22")[0])
         turn = await session.turns.instruct("three", path="run.py", cursor=3)
@@ -105,14 +105,14 @@ async def test_everything_comes_back(
         assert [h.new for h in undecided] == [("    C",)]
         with pytest.raises(JournalInUseError):
             await PairingSession.open(root, settings=settings, endpoint=endpoint, resume=journal)
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == "# the person's\n" + changed(A, B, C)
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
         assert session.hunks.undecided() == []
         assert "every hunk in it is decided" in session.status.notices[0].text
-        await session.files.undo()
+        await session.decisions.undo()
         assert (root / "run.py").read_bytes() == on_disk
 
 
@@ -127,9 +127,9 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
         await session.turns.instruct("one", path="run.py", cursor=3)
         await session.turns.finished()
         (root / "run.py").write_bytes(users)
-        assert not await session.files.accept(1)
+        assert not await session.decisions.accept(1)
         assert session.hunks.get(1).state is HunkState.CONFLICT
-        assert await session.files.reject(1)
+        assert await session.decisions.reject(1)
         assert (root / "run.py").read_bytes() == users
     journal = Journal.latest(state, root)
     assert journal is not None
@@ -139,10 +139,10 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
         hunk = session.hunks.get(1)
         assert (hunk.state, hunk.displaced) == (HunkState.REJECTED, True)
         assert (root / "run.py").read_bytes() == users
-        assert await session.files.undo() == (1,)
+        assert await session.decisions.undo() == (1,)
         assert hunk.state is HunkState.CONFLICT
-        assert await session.files.redo() == (1,)
-        assert await session.files.accept(2)
+        assert await session.decisions.redo() == (1,)
+        assert await session.decisions.accept(2)
         assert (root / "run.py").read_text() == changed(B, text=users.decode())
 
 
@@ -175,9 +175,9 @@ async def test_a_journal_cut_anywhere_is_taken_up(
                     assert proposal.current is None
                 undecided = [h.id for h in session.hunks.undecided()]
                 for hunk_id in undecided:
-                    assert await session.files.accept(hunk_id), session.status.notices
+                    assert await session.decisions.accept(hunk_id), session.status.notices
                 for _ in undecided:
-                    await session.files.undo()
+                    await session.decisions.undo()
                 assert (root / "run.py").read_bytes() == data
             shutil.rmtree(copy.parent)
 
@@ -301,7 +301,7 @@ async def test_a_session_of_an_earlier_version_comes_back(
         ]
         assert session.files.disk.digests == expected["digests"]
         assert (root / "run.py").read_text() == expected["disk"]
-        assert await session.files.undo() == (9,)
+        assert await session.decisions.undo() == (9,)
         assert "first_14" not in (root / "run.py").read_text()
-        assert await session.files.redo() == (9,)
+        assert await session.decisions.redo() == (9,)
         assert (root / "run.py").read_text() == expected["disk"]

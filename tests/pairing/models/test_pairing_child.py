@@ -79,7 +79,7 @@ async def test_replayed_model_through_the_child(
         assert session.server.model_name == "replay"
         assert session.server.model_info.edit_format == "region"
         assert turn.tokens == session.status.meter.output_tokens > 100
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(A, B)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -105,13 +105,13 @@ async def test_server_killed_in_the_middle_of_a_stream(
         assert "the next instruction starts it again" in witness.notice
         assert len(session.status.notices) == 1
         assert [h.state for h in session.hunks] == [HunkState.SETTLED]
-        assert await session.files.accept(1)
+        assert await session.decisions.accept(1)
         assert (root / "run.py").read_text() == changed(A)
         turn = await session.turns.instruct("other", path="run.py", cursor=3)
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE
         assert pid_of(session) not in (None, first)
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(A, ("step_35 = work(35)", "other = 35"))
 
 
@@ -167,7 +167,7 @@ async def main():
     session.status.subscribe(lambda e: isinstance(e, HunkSettled) and settled.set())
     await session.turns.instruct("fast", path="run.py", cursor=3)
     await session.turns.finished()
-    await session.files.accept(1)
+    await session.decisions.accept(1)
     settled.clear()
     await session.turns.instruct("slow", path="run.py", cursor=3)
     await settled.wait()
@@ -223,9 +223,9 @@ async def test_killed_session_is_taken_up_again(
             session.status.notices[0].text
             == "The last session is back: 2 undecided hunks in 1 file."
         )
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(A, B, TWENTY, FIVE)
-        await session.files.undo()
+        await session.decisions.undo()
         assert (root / "run.py").read_text() == on_disk
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.to_thread(wait_gone, killed)

@@ -49,16 +49,16 @@ async def test_suggestions_of_the_demo(
             await session.turns.finished()
             assert turn.tokens > 0
             assert path.read_bytes() == before
-            accepted = await session.files.accept_rest(suggestion.path)
+            accepted = await session.decisions.accept_rest(suggestion.path)
             after = path.read_bytes()
             assert after == session.files[suggestion.path].composed().to_bytes()
             lines = before.decode().splitlines()
             assert after.decode().splitlines()[: turn.start] == lines[: turn.start]
             assert after.decode().endswith("\n".join([*lines[turn.stop :], ""]))
             if accepted:
-                assert len(await session.files.undo()) == accepted
+                assert len(await session.decisions.undo()) == accepted
             assert path.read_bytes() == before
-            await session.files.reject_rest(suggestion.path)
+            await session.decisions.reject_rest(suggestion.path)
 
 
 async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
@@ -84,7 +84,7 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
         assert third.status in (TurnStatus.STOPPED, TurnStatus.DONE)
         assert path.read_text() == FUNCTION
         for hunk in session.hunks.undecided("work.py"):
-            await session.files.accept(hunk.id)
+            await session.decisions.accept(hunk.id)
             assert hunk.state is HunkState.ACCEPTED
         assert path.read_bytes() == session.files["work.py"].composed().to_bytes()
         assert path.read_text().endswith("def untouched():\n    return 1\n")

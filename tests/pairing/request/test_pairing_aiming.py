@@ -207,7 +207,7 @@ async def test_another_name_right_after_the_end_is_for_the_last_answer(
     model.give("def main(word):\n    found = word\n    return found\n")
     model.end()
     await session.turns.finished()
-    await session.files.accept_rest("main.py")
+    await session.decisions.accept_rest("main.py")
     turn = await session.turns.instruct(said, path="util.py", cursor=0)
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await Witness(session).until(lambda: model.asked != "rename hits to found in main")

@@ -128,7 +128,7 @@ async def test_a_redirect_gives_what_is_kept_the_new_name(
     model.give("    print(money)\n    return money\n")
     model.end()
     await session.turns.finished()
-    await session.files.accept_rest("a.py")
+    await session.decisions.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "money")
 
 
@@ -145,7 +145,7 @@ async def test_it_can_be_redirected_again_and_again(
     model.give("    print(sum_)\n    return sum_\n")
     model.end()
     await session.turns.finished()
-    await session.files.accept_rest("a.py")
+    await session.decisions.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "sum_")
 
 
@@ -154,7 +154,7 @@ async def test_what_was_accepted_is_proposed_anew_and_stays_until_then(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.files.accept(first)
+    await session.decisions.accept(first)
     written = (root / "a.py").read_text()
     assert written == BEFORE.replace("total = 0", "amount = 0")
     await session.turns.redirect("rename total to money")
@@ -164,7 +164,7 @@ async def test_what_was_accepted_is_proposed_anew_and_stays_until_then(
     model.end()
     await session.turns.finished()
     assert next(iter(session.hunks.undecided())).old == ("    amount = 0",)
-    await session.files.accept_rest("a.py")
+    await session.decisions.accept_rest("a.py")
     assert (root / "a.py").read_text() == BEFORE.replace("total", "money")
 
 
@@ -173,7 +173,7 @@ async def test_what_was_turned_down_is_not_proposed_again(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.files.reject(first)
+    await session.decisions.reject(first)
     await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
     # As it was said, behind what was kept.
@@ -191,7 +191,7 @@ async def test_a_part_that_was_turned_down_is_not_proposed_again(
     lines = AFTER.replace("seen = set()", "seen = set(amount)").splitlines(keepends=True)
     model.give("".join(lines[:4]))
     (first,) = await witness.decidable(1)
-    await session.files.decide_lines(first, 3, 4, accept=False)
+    await session.decisions.decide_lines(first, 3, 4, accept=False)
     await session.turns.redirect("rename total to money")
     await witness.until(lambda: len(model.requests) == 2)
     assert follow_ups(model.request) == ["rename total to money"]
@@ -204,13 +204,13 @@ async def test_what_the_person_wrote_into_a_rename_is_not_lost(
 ) -> None:
     witness = await start(session, model)
     first, _ = await witness.decidable(2)
-    await session.files.edit(first, ["    amount = 100"])
+    await session.decisions.edit(first, ["    amount = 100"])
     await session.turns.redirect("call it money")
     await witness.until(lambda: len(model.requests) == 2)
     assert follow_ups(model.request) == ["call it money"]
     model.end()
     await session.turns.finished()
-    await session.files.accept(first)
+    await session.decisions.accept(first)
     assert "    amount = 100\n" in (root / "a.py").read_text()
 
 

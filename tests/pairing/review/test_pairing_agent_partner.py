@@ -68,7 +68,7 @@ async def test_a_put_back_waits_for_the_end_of_the_agents_turn(root: Path, tmp_p
         assert not session.agent.send("raise the tax")
         await until(lambda: session.hunks.undecided())
         (hunk,) = session.hunks.undecided()
-        await session.files.reject(hunk.id)
+        await session.decisions.reject(hunk.id)
         assert any("when Scripted is done" in n.text for n in session.status.notices)
         assert bill.read_text() == NEW
         session.agent.stop()
@@ -348,8 +348,8 @@ async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_pa
         assert [len(e.text) for e in conversation.entries if isinstance(e, Speech)][1:] == [5 << 20]
         await until(lambda: session.hunks.undecided())
         (hunk,) = session.hunks.undecided()
-        assert await session.files.reject(hunk.id)
-        await session.files.put_backs.apply()
+        assert await session.decisions.reject(hunk.id)
+        await session.decisions.put_backs.apply()
         assert bill.read_text() == OLD
         session.agent.send("two")
         await until(lambda: any(m.get("method") == "session/load" for m in sent(tmp_path)))

@@ -63,12 +63,12 @@ async def test_what_another_program_writes_is_kept_or_put_back(
     (root / "run.py").write_text(AFTER)
     first, second = await watched.waiting(2)
     assert (first.external, first.new) == (True, ("    step_03 = work(33)",))
-    files = watched.session.files
-    assert await files.accept(first.id)
+    decisions = watched.session.decisions
+    assert await decisions.accept(first.id)
     assert (root / "run.py").read_text() == AFTER
-    assert await files.reject(second.id, "20 was right")
+    assert await decisions.reject(second.id, "20 was right")
     assert (root / "run.py").read_text() == AFTER.replace("work(220)", "work(20)")
-    assert await files.undo() == (second.id,)
+    assert await decisions.undo() == (second.id,)
     assert (root / "run.py").read_text() == AFTER
 
 
@@ -95,7 +95,7 @@ async def test_a_write_at_the_moment_of_a_decision_is_not_lost(
         await session.review.start(since_commit=True)
         first, second = session.hunks.undecided()
         (root / "run.py").write_text(AFTER.replace("work(9)", "work(99)"))
-        assert await session.files.reject(first.id)
+        assert await session.decisions.reject(first.id)
         text = (root / "run.py").read_text()
         assert text == AFTER.replace("work(9)", "work(99)").replace("work(33)", "work(3)")
         assert [h.new for h in session.hunks.undecided()] == [
@@ -103,7 +103,9 @@ async def test_a_write_at_the_moment_of_a_decision_is_not_lost(
             second.new,
         ]
         (root / "run.py").write_text(text.replace("work(220)", "work(2220)"))
-        assert not await session.files.reject(second.id), "other lines than those that were seen"
+        assert not await session.decisions.reject(second.id), (
+            "other lines than those that were seen"
+        )
         assert "work(2220)" in (root / "run.py").read_text()
 
 
@@ -124,21 +126,21 @@ async def test_a_dirty_tree_is_reviewed_against_the_index(
         hunks = {hunk.path: hunk for hunk in session.hunks.undecided()}
         assert sorted(hunks) == ["new.py", "other.py", "run.py"]
         assert hunks["run.py"].new == ("    step_20 = work(220)",)
-        assert await session.files.accept(hunks["run.py"].id)
+        assert await session.decisions.accept(hunks["run.py"].id)
         await session.commit.stage("run.py")
         assert "work(220)" in git(root, "diff", "--cached", "run.py")
-        assert await session.files.reject(hunks["new.py"].id)
+        assert await session.decisions.reject(hunks["new.py"].id)
         assert (root / "new.py").read_text() == ""
-        assert await session.files.undo()
+        assert await session.decisions.undo()
         assert (root / "new.py").read_text() == "y = 2\n"
-        assert await session.files.reject(hunks["other.py"].id)
+        assert await session.decisions.reject(hunks["other.py"].id)
         assert (root / "other.py").read_text() == "x = 1\n"
 
 
 async def test_only_what_is_kept_is_staged(watched: Reviewed, root: Path) -> None:
     (root / "run.py").write_text(AFTER)
     first, _ = await watched.waiting(2)
-    await watched.session.files.accept(first.id)
+    await watched.session.decisions.accept(first.id)
     (change,) = (await watched.session.commit.look()).files
     assert change.undecided == 1
     await watched.session.commit.stage("run.py")
@@ -153,11 +155,11 @@ async def test_a_deleted_file_comes_back_byte_for_byte(
 ) -> None:
     (root / "latin.txt").write_bytes(data)
     (hunk,) = await watched.waiting(1)
-    await watched.session.files.accept(hunk.id)
+    await watched.session.decisions.accept(hunk.id)
     (root / "latin.txt").unlink()
     (gone,) = await watched.waiting(1)
     assert gone.new == ()
-    assert await watched.session.files.reject(gone.id)
+    assert await watched.session.decisions.reject(gone.id)
     assert (root / "latin.txt").read_bytes() == data
 
 
@@ -165,7 +167,7 @@ async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None
     git(root, "checkout", "-q", "-b", "side")
     (root / "run.py").write_text(AFTER)
     first, _ = await watched.waiting(2)
-    await watched.session.files.accept(first.id)
+    await watched.session.decisions.accept(first.id)
     git(root, "commit", "-qam", "side")
     await watched.until(lambda: len(watched.session.hunks.undecided()) == 1)
     git(root, "checkout", "-q", "main")
@@ -194,7 +196,7 @@ async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
         await session.review.start(since_commit=True)
         (root / "run.py").write_text(AFTER)
         hunks = await reviewed.waiting(2)
-        assert await session.files.reject(hunks[1].id)
+        assert await session.decisions.reject(hunks[1].id)
         told = len(session.status.notices)
         git(root, "checkout", "-q", "side")
         await reviewed.until(
@@ -277,8 +279,8 @@ async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path
         lambda: [h.state for h in session.hunks.for_path("other.py")] == [HunkState.QUARANTINED]
     )
     (hunk,) = session.hunks.for_path("other.py")
-    assert not await session.files.accept(hunk.id)
-    assert await session.files.reject(hunk.id)
+    assert not await session.decisions.accept(hunk.id)
+    assert await session.decisions.reject(hunk.id)
     assert (root / "other.py").read_text() == "x = 1\n"
 
 
@@ -291,7 +293,7 @@ async def test_a_review_is_resumed(
         (root / "run.py").write_text(AFTER)
         await session.review.start(since_commit=True)
         first, second = session.hunks.undecided()
-        await session.files.reject(first.id)
+        await session.decisions.reject(first.id)
     journal = Journal.latest(state, root)
     assert journal is not None
     async with await PairingSession.open(
@@ -299,7 +301,7 @@ async def test_a_review_is_resumed(
     ) as session:
         (waits,) = session.hunks.undecided()
         assert (waits.id, waits.external, waits.new) == (second.id, True, second.new)
-        assert await session.files.reject(waits.id)
+        assert await session.decisions.reject(waits.id)
         assert (root / "run.py").read_text() == BEFORE
 
 
@@ -326,7 +328,7 @@ async def test_the_mode_of_a_changed_file_stays(watched: Reviewed, root: Path) -
     (root / "run.py").chmod(0o755)
     (root / "run.py").write_text(AFTER)
     first, _ = await watched.waiting(2)
-    await watched.session.files.reject(first.id)
+    await watched.session.decisions.reject(first.id)
     assert stat.S_IMODE((root / "run.py").stat().st_mode) == 0o755
 
 
@@ -353,17 +355,17 @@ async def test_while_another_program_writes_put_backs_wait(
     busy: PairingSession, root: Path
 ) -> None:
     first, second = busy.hunks.undecided()
-    assert await busy.files.reject(first.id, "3 was right")
+    assert await busy.decisions.reject(first.id, "3 was right")
     assert (root / "run.py").read_text() == AFTER
     assert (first.state, first.postponed) == (HunkState.SETTLED, "3 was right")
-    assert await busy.files.accept(second.id), "keeping is at once"
-    assert await busy.files.undo() == (second.id,), "the last decision first"
-    assert await busy.files.undo() == (first.id,)
+    assert await busy.decisions.accept(second.id), "keeping is at once"
+    assert await busy.decisions.undo() == (second.id,), "the last decision first"
+    assert await busy.decisions.undo() == (first.id,)
     assert first.postponed is None
-    assert await busy.files.reject_rest("run.py") == 2
-    assert await busy.files.put_backs.apply() == 2
+    assert await busy.decisions.reject_rest("run.py") == 2
+    assert await busy.decisions.put_backs.apply() == 2
     assert (root / "run.py").read_text() == BEFORE
-    assert set(await busy.files.undo()) == {first.id, second.id}, "one step"
+    assert set(await busy.decisions.undo()) == {first.id, second.id}, "one step"
     assert (root / "run.py").read_text() == AFTER
     assert first.postponed is None
 
@@ -373,7 +375,7 @@ async def test_put_backs_are_applied_when_the_writer_is_quiet(
     busy: PairingSession, root: Path
 ) -> None:
     first, _ = busy.hunks.undecided()
-    assert await busy.files.reject(first.id)
+    assert await busy.decisions.reject(first.id)
     assert (root / "run.py").read_text() == AFTER
     await Witness(busy).until(lambda: first.state is HunkState.REJECTED)
     await Witness(busy).until(
@@ -388,12 +390,12 @@ async def test_a_marked_hunk_that_is_changed_stays_open(busy: PairingSession, ro
     await busy.review.changed({"run.py"})
     assert len(busy.hunks.undecided()) == 3
     for hunk in busy.hunks.undecided():
-        assert await busy.files.reject(hunk.id)
+        assert await busy.decisions.reject(hunk.id)
     above = "".join(f"# {number}\n" for number in range(10))
     put_back = above + BEFORE.replace("work(20)", "work(2220)")
     text = put_back.replace("work(3)", "work(33)").replace("work(27)", "work(277)")
     (root / "run.py").write_text(text)  # Nobody has noticed yet.
-    assert await busy.files.put_backs.apply() == 2
+    assert await busy.decisions.put_backs.apply() == 2
     assert (root / "run.py").read_text() == put_back
     assert "changed meanwhile" in busy.status.notices[-1].text
     assert ("    step_20 = work(2220)",) in [hunk.new for hunk in busy.hunks.undecided()]
@@ -403,17 +405,17 @@ async def test_some_lines_of_a_hunk_are_marked(busy: PairingSession, root: Path)
     (root / "other.py").write_text("x = 2\ny = 3\n")
     await busy.review.changed({"other.py"})
     (hunk,) = busy.hunks.undecided("other.py")
-    assert await busy.files.decide_lines(hunk.id, 2, 3, accept=False)  # y = 3
+    assert await busy.decisions.decide_lines(hunk.id, 2, 3, accept=False)  # y = 3
     assert (root / "other.py").read_text() == "x = 2\ny = 3\n"
-    assert await busy.files.put_backs.apply() == 1
+    assert await busy.decisions.put_backs.apply() == 1
     assert (root / "other.py").read_text() == "x = 2\n"
 
 
 async def test_marks_survive_a_kill(busy: PairingSession, root: Path) -> None:
     first, second = busy.hunks.undecided()
-    await busy.files.reject(first.id, "why")
-    await busy.files.reject(second.id)
-    await busy.files.undo()
+    await busy.decisions.reject(first.id, "why")
+    await busy.decisions.reject(second.id)
+    await busy.decisions.undo()
     busy.journal.flush()
     assert busy.journal.path is not None
     hunks = Replay.read(busy.journal.path).hunks
@@ -441,7 +443,7 @@ async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         first, second = session.hunks.undecided()
-        await session.files.accept(first.id)
+        await session.decisions.accept(first.id)
     (root / "other.py").write_text("x = 2\n")
     (root / "new.py").write_text("n = 1\n")
     (root / "mine.py").write_text("m = 3\n")
@@ -457,7 +459,7 @@ async def test_what_is_written_while_the_program_does_not_run_is_reviewed(
         assert waits.keys() == {"run.py", "other.py", "new.py", "mine.py"}
         assert waits["run.py"].id == second.id
         assert (waits["mine.py"].old, waits["mine.py"].new) == (("m = 2",), ("m = 3",))
-        assert await session.files.reject(waits["other.py"].id)
+        assert await session.decisions.reject(waits["other.py"].id)
         assert (root / "other.py").read_text() == "x = 1\n"
 
 
@@ -481,7 +483,7 @@ async def test_what_is_written_meanwhile_to_an_open_file_is_reviewed(
         assert known <= {hunk.id for hunk in waits}
         (new,) = (hunk for hunk in waits if hunk.id not in known)
         assert new.new == ("    step_09 = work(99)",)
-        assert await session.files.reject(new.id)
+        assert await session.decisions.reject(new.id)
         assert (root / "run.py").read_text() == AFTER
 
 
@@ -496,7 +498,7 @@ async def test_a_new_file_without_lines_takes_no_decision_back(
         (root / "run.py").write_text(AFTER)
         await session.review.changed({"run.py"})
         first, _ = session.hunks.undecided()
-        assert await session.files.accept(first.id)
+        assert await session.decisions.accept(first.id)
         (root / "__init__.py").touch()
         await session.review.changed({"__init__.py"})
     async with await PairingSession.open(
@@ -519,14 +521,14 @@ async def test_keeping_that_a_new_file_was_emptied_leaves_the_file(
     new.write_text("x = 1\n")
     await session.review.changed({"new.py"})
     (hunk,) = session.hunks.undecided()
-    assert await session.files.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
     new.write_text("")
     await session.review.changed({"new.py"})
     (emptied,) = session.hunks.undecided()
-    assert await session.files.accept(emptied.id)
+    assert await session.decisions.accept(emptied.id)
     assert new.read_bytes() == b""
-    assert await session.files.undo() == (emptied.id,)
-    assert await session.files.reject(emptied.id)
+    assert await session.decisions.undo() == (emptied.id,)
+    assert await session.decisions.reject(emptied.id)
     assert new.read_text() == "x = 1\n"
 
 
@@ -567,7 +569,7 @@ async def test_a_deleted_program_is_executable_when_it_comes_back(
         git(root, "rm", "-q", "run.sh") if staged else (root / "run.sh").unlink()
         await session.review.changed({"run.sh"})
         (hunk,) = session.hunks.undecided()
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert (root / "run.sh").stat().st_mode & 0o111 == 0o111
 
 
@@ -584,7 +586,7 @@ async def test_a_formatter_joins_the_hunk_that_it_changes(
         await session.review.changed({"other.py"})
         (hunk,) = session.hunks.undecided()
         assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert (root / "other.py").read_text() == "x = 1\n"
 
 
@@ -600,7 +602,7 @@ async def test_a_program_that_git_does_not_know_is_executable_when_it_comes_back
         (root / "new.sh").unlink()
         await session.review.changed({"new.sh"})
         (hunk,) = session.hunks.undecided()
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert (root / "new.sh").stat().st_mode & 0o111 == 0o111
 
 
@@ -616,17 +618,17 @@ async def test_undo_brings_a_file_back_with_its_permissions(
         await session.review.changed({"secret.sh"})
         (hunk,) = session.hunks.undecided()
         for _ in range(2):
-            assert await session.files.reject(hunk.id)
+            assert await session.decisions.reject(hunk.id)
             assert not (root / "secret.sh").exists()
-            assert await session.files.undo()
+            assert await session.decisions.undo()
             assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
     journal = Journal.latest(state, root)
     assert journal is not None
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
-        assert await session.files.undo()
+        assert await session.decisions.undo()
         assert stat.S_IMODE((root / "secret.sh").stat().st_mode) == 0o700
 
 
@@ -661,10 +663,10 @@ async def test_what_no_hunk_shows_is_told_and_goes_back_with_the_last_one(
         wanted = f"few.txt: another program changed the {told}; no hunk shows that."
         assert said == ([wanted] if told else [])
         first, second = session.hunks.undecided("few.txt")
-        assert await session.files.reject(first.id)
+        assert await session.decisions.reject(first.id)
         assert (root / "few.txt").read_bytes() != before
-        assert await session.files.reject(second.id)
+        assert await session.decisions.reject(second.id)
         assert (root / "few.txt").read_bytes() == before
-        assert await session.files.undo()
-        assert await session.files.undo()
+        assert await session.decisions.undo()
+        assert await session.decisions.undo()
         assert (root / "few.txt").read_bytes() == data

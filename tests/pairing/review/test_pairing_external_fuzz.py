@@ -119,7 +119,7 @@ class Folder:
         )
         assert any("is back" in n.text for n in session.status.notices), session.status.notices
         await Witness(session).until(lambda: session.review.on)
-        await session.files.put_backs.finish()
+        await session.decisions.put_backs.finish()
         if not lost and not marked:
             assert self.texts() == before, "coming back writes nothing"
             now = self.state(session.hunks)
@@ -162,11 +162,11 @@ class Folder:
             await self._decide_own(hunk, before)
             return
         if self.rng.random() < 0.5:
-            await self.session.files.accept(hunk.id)
+            await self.session.decisions.accept(hunk.id)
             assert self.texts() == before, "keeping writes nothing"
             return
         old, new = list(hunk.old), list(hunk.new)
-        done = await self.session.files.reject(hunk.id)
+        done = await self.session.decisions.reject(hunk.id)
         after = self.texts()
         if hunk.postponed is not None:
             assert (done, after) == (True, before), "a mark writes nothing"
@@ -180,9 +180,9 @@ class Folder:
         """A hunk of the model's reaches the disk by being accepted, and not otherwise."""
         old, new = list(hunk.old), list(hunk.new)
         if self.rng.random() < 0.3:
-            await self.session.files.reject(hunk.id)
+            await self.session.decisions.reject(hunk.id)
             assert self.texts() == before
-        elif await self.session.files.accept(hunk.id):
+        elif await self.session.decisions.accept(hunk.id):
             after = self.texts()
             if after == before:  # somebody else has just written the same
                 _assert_replaced(before, after, hunk.path, new, new)
@@ -194,7 +194,7 @@ class Folder:
     async def put_back(self) -> None:
         """What waits goes back: exactly these lines, as far as they are still there."""
         marked, before = self.session.hunks.postponed(), self.texts()
-        count = await self.session.files.put_backs.apply()
+        count = await self.session.decisions.put_backs.apply()
         assert count == sum(hunk.state is HunkState.REJECTED for hunk in marked)
         assert not self.session.hunks.postponed()
         self._assert_gone(before, marked)
@@ -217,7 +217,11 @@ class Folder:
             await self.notice()
 
     async def travel(self) -> None:
-        await (self.session.files.undo() if self.rng.random() < 0.6 else self.session.files.redo())
+        await (
+            self.session.decisions.undo()
+            if self.rng.random() < 0.6
+            else self.session.decisions.redo()
+        )
 
     def put_backable(self) -> list[Hunk]:
         return [hunk for hunk in self.session.hunks.undecided() if hunk.external]
@@ -282,7 +286,7 @@ async def put_all_back(folder: Folder) -> None:
     for hunk in session.hunks.undecided():
         for _ in range(2):  # It may not parse afterwards: asked again, it is done.
             if hunk.state is HunkState.SETTLED:
-                await session.files.reject(hunk.id)
+                await session.decisions.reject(hunk.id)
                 await folder.put_back()
     assert not session.hunks.undecided(), "every hunk can be put back"
     gone = (HunkState.REJECTED, HunkState.SUPERSEDED)

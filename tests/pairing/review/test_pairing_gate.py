@@ -116,10 +116,10 @@ async def test_an_edit_waits_and_is_written_by_the_agent_alone(gated: Gated, roo
     assert not first.external
     assert first.new == ("    step_03 = work(33)",)
     assert gated.session.gate.waiting == "Claude Code"
-    assert await gated.session.files.accept(first.id)
+    assert await gated.session.decisions.accept(first.id)
     assert hook.waits
     assert (root / "run.py").read_text() == BEFORE
-    assert await gated.session.files.accept(second.id)
+    assert await gated.session.decisions.accept(second.id)
     answer = await hook.before_tool()
     assert answer["permissionDecision"] == "allow"
     assert "updatedInput" not in answer
@@ -128,15 +128,15 @@ async def test_an_edit_waits_and_is_written_by_the_agent_alone(gated: Gated, roo
     await gated.until(lambda: not first.call and not second.call)
     await gated.session.external.refresh()
     assert gated.session.hunks.undecided() == []
-    assert await gated.session.files.undo() == (second.id,)
+    assert await gated.session.decisions.undo() == (second.id,)
     assert (root / "run.py").read_text() == FIRST_ONLY
 
 
 async def test_what_is_kept_is_allowed_and_the_rest_is_told(gated: Gated, root: Path) -> None:
     hook = await gated.edit()
     first, second = await gated.waiting(2)
-    await gated.session.files.accept(first.id)
-    await gated.session.files.reject(second.id, "20 was right")
+    await gated.session.decisions.accept(first.id)
+    await gated.session.decisions.reject(second.id, "20 was right")
     answer = await hook.before_tool()
     assert answer["permissionDecision"] == "allow"
     assert answer["updatedInput"]["content"] == FIRST_ONLY
@@ -152,7 +152,7 @@ async def test_what_is_kept_is_allowed_and_the_rest_is_told(gated: Gated, root: 
 async def test_a_rejected_edit_is_denied_with_the_reason(gated: Gated, root: Path) -> None:
     hook = await gated.call("Edit", file_path="run.py", old_string="work(3)", new_string="work(33)")
     (hunk,) = await gated.waiting(1)
-    await gated.session.files.reject(hunk.id, "keep the order")
+    await gated.session.decisions.reject(hunk.id, "keep the order")
     answer = await hook.before_tool()
     assert answer["permissionDecision"] == "deny"
     assert "keep the order" in answer["permissionDecisionReason"]
@@ -161,14 +161,14 @@ async def test_a_rejected_edit_is_denied_with_the_reason(gated: Gated, root: Pat
 
 
 async def test_lines_of_a_hunk_and_the_users_own_text(gated: Gated) -> None:
-    files = gated.session.files
+    decisions = gated.session.decisions
     hook = await gated.call("Write", file_path="new.py", content="a = 1\nb = 2\nc = 3\n")
     (hunk,) = await gated.waiting(1)
-    parts = await files.split(hunk.id, [(0, 1), (0, 2)])
-    await files.reject(parts[1])
-    await files.edit(parts[2], ["c = 4"])
-    await files.accept(parts[0])
-    await files.accept(parts[2])
+    parts = await decisions.split(hunk.id, [(0, 1), (0, 2)])
+    await decisions.reject(parts[1])
+    await decisions.edit(parts[2], ["c = 4"])
+    await decisions.accept(parts[0])
+    await decisions.accept(parts[2])
     answer = await hook.before_tool()
     assert answer["updatedInput"]["content"] == "a = 1\nc = 4\n"
     assert "other text" in answer["additionalContext"]
@@ -188,7 +188,11 @@ async def test_a_patch_over_two_files_becomes_a_smaller_patch(gated: Gated, root
     hunks = await gated.waiting(3)
     assert gated.session.gate.waiting == "Codex"
     for hunk in hunks:
-        decide = gated.session.files.reject if hunk.path == "run.py" else gated.session.files.accept
+        decide = (
+            gated.session.decisions.reject
+            if hunk.path == "run.py"
+            else gated.session.decisions.accept
+        )
         await decide(hunk.id)
     answer = await hook.before_tool()
     smaller = answer["updatedInput"]["command"]
@@ -228,7 +232,7 @@ async def test_a_change_meanwhile_moves_the_edit_or_sends_the_agent_back(gated: 
     (hunk,) = await gated.waiting(1)
     gated.write("# new first line\n" + BEFORE)
     await gated.until(lambda: hunk.start == 21)
-    await gated.session.files.accept(hunk.id)
+    await gated.session.decisions.accept(hunk.id)
     answer = await hook.before_tool()
     changed = answer["updatedInput"]
     text = ("# new first line\n" + BEFORE).replace(changed["old_string"], changed["new_string"])
@@ -252,16 +256,16 @@ async def test_an_edit_of_lines_that_wait_is_held_until_those_are_decided(gated:
     await gated.until(lambda: "decide those first" in gated.notice)
     assert hook.waits
     assert gated.session.hunks.undecided() == [outside]
-    await gated.session.files.accept(outside.id)
+    await gated.session.decisions.accept(outside.id)
     (hunk,) = await gated.waiting(1)
-    await gated.session.files.accept(hunk.id)
+    await gated.session.decisions.accept(hunk.id)
     assert (await hook.before_tool())["permissionDecision"] == "allow"
 
 
 async def test_what_differs_from_what_was_allowed_is_reviewed(gated: Gated) -> None:
     hook = await gated.edit()
     for hunk in await gated.waiting(2):
-        await gated.session.files.accept(hunk.id)
+        await gated.session.decisions.accept(hunk.id)
     await hook.answer()
     gated.write(AFTER.replace("work(10)", "work(1010)"))
     (extra,) = await gated.waiting(1)
@@ -272,7 +276,7 @@ async def test_what_differs_from_what_was_allowed_is_reviewed(gated: Gated) -> N
 async def test_an_agent_that_goes_away_takes_its_hunks_along(gated: Gated) -> None:
     hook = await gated.edit()
     first, _ = await gated.waiting(2)
-    await gated.session.files.accept(first.id)
+    await gated.session.decisions.accept(first.id)
     await hook.kill()
     await gated.waiting(0)
     assert not first.live
@@ -303,10 +307,16 @@ async def test_without_a_review_the_hook_is_silent(gated: Gated) -> None:
     assert await (await gated.edit()).answer() is None
 
 
-async def test_other_tools_and_broken_input_pass(gated: Gated) -> None:
+async def test_only_tools_that_edit_no_files_pass(gated: Gated, root: Path) -> None:
     assert await (await gated.call("Bash", command="ls")).answer() is None
-    assert await (await run_hook({"cwd": str(gated.session.root)})).answer() is None
-    assert await (await run_hook([])).answer() is None  # type: ignore[arg-type]
+    for call in (
+        gated.call("NotebookEdit", notebook_path=str(root / "run.py"), new_source="x"),
+        gated.call("replace", file_path=str(root / "run.py")),
+        run_hook({"cwd": str(root)}),
+    ):
+        answer = await (await call).before_tool()
+        assert answer["permissionDecision"] == "deny"
+        assert "cannot show" in answer["permissionDecisionReason"]
 
 
 async def test_a_stale_socket_is_passed_over(gated: Gated, root: Path) -> None:
@@ -316,7 +326,7 @@ async def test_a_stale_socket_is_passed_over(gated: Gated, root: Path) -> None:
     stale.write_bytes(b"")
     hook = await gated.edit()
     for hunk in await gated.waiting(2):
-        await gated.session.files.accept(hunk.id)
+        await gated.session.decisions.accept(hunk.id)
     assert (await hook.before_tool())["permissionDecision"] == "allow"
     assert [os.stat(path).st_mode & 0o777 for path in (folder, live)] == [0o700, 0o600]  # noqa: PTH116
 
@@ -325,8 +335,8 @@ async def test_put_backs_are_told_at_the_next_opportunity(gated: Gated, root: Pa
     feedback = gated.session.feedback
     gated.write(FIRST_ONLY)
     (hunk,) = await gated.waiting(1)
-    gated.session.files.put_backs.held = lambda _: []  # type: ignore[method-assign]
-    await gated.session.files.reject(hunk.id, "3 is enough")
+    gated.session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
+    await gated.session.decisions.reject(hunk.id, "3 is enough")
     assert feedback.waiting == 1
     stop = {"hook_event_name": "Stop", "cwd": str(root), "stop_hook_active": False}
     assert await (await run_hook(stop)).answer() is None  # nobody has agreed to tell
@@ -349,7 +359,7 @@ async def test_what_waits_goes_back_and_is_told_when_the_agent_stops(
     stop = {"hook_event_name": "Stop", "cwd": str(root), "stop_hook_active": False}
     gated.write(AFTER)
     first, second = await gated.waiting(2)
-    assert await session.files.reject(second.id, "20 is enough")
+    assert await session.decisions.reject(second.id, "20 is enough")
     assert session.hunks.postponed() == [second]
     assert await (await run_hook(stop)).answer() is None
     assert (root / "run.py").read_text() == FIRST_ONLY
@@ -358,10 +368,10 @@ async def test_what_waits_goes_back_and_is_told_when_the_agent_stops(
     answer = await (await run_hook(stop)).answer()
     assert answer["decision"] == "block"
     assert "Reason: 20 is enough" in answer["reason"]
-    await session.files.undo()
+    await session.decisions.undo()
     assert (root / "run.py").read_text() == AFTER
     session.agent._writes.begin("Another")
-    assert await session.files.reject(first.id)
+    assert await session.decisions.reject(first.id)
     assert await (await run_hook(stop)).answer() is None
     assert session.hunks.postponed() == [first]
     assert (root / "run.py").read_text() == AFTER
@@ -372,8 +382,8 @@ async def test_a_resumed_session_has_what_was_decided_and_nothing_that_waited(
 ) -> None:
     hook = await gated.edit()
     first, second = await gated.waiting(2)
-    await gated.session.files.accept(first.id)
-    await gated.session.files.reject(second.id)
+    await gated.session.decisions.accept(first.id)
+    await gated.session.decisions.reject(second.id)
     await hook.answer()
     gated.write(FIRST_ONLY)
     await gated.until(lambda: not first.call)

@@ -107,11 +107,13 @@ class Agent:
         kind = self.rng.random()
         if kind < 0.2 and hunk.added + hunk.deleted > 1:
             size = hunk.added + hunk.deleted
-            await self.session.files.decide_lines(hunk.id, 0, self.rng.randint(1, size - 1), True)
+            await self.session.decisions.decide_lines(
+                hunk.id, 0, self.rng.randint(1, size - 1), True
+            )
         elif kind < 0.6:
-            await self.session.files.accept(hunk.id)
+            await self.session.decisions.accept(hunk.id)
         else:
-            await self.session.files.reject(hunk.id, "no")
+            await self.session.decisions.reject(hunk.id, "no")
         if held:
             assert self.texts() == before
         await self.settle()
@@ -123,7 +125,7 @@ class Agent:
         await self.settle()
 
     async def undo(self) -> None:
-        await self.session.files.undo()
+        await self.session.decisions.undo()
         await self.settle()
 
     async def give_up(self) -> None:
@@ -154,7 +156,7 @@ async def test_only_the_agent_writes_and_only_what_was_accepted(
     make_repo(root, {name: join_lines(code(rng, 12)) for name in FILES})
     session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     async with session:
-        session.files.put_backs.held = lambda _: []  # type: ignore[method-assign]
+        session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
         await session.review.start(since_commit=True)
         agent = Agent(session, root, rng)
         steps = [agent.call, agent.decide, agent.decide, agent.decide, agent.decide]

@@ -141,9 +141,9 @@ async def decide(witness: Witness, count: int, unwanted: str = "return rows") ->
             await asyncio.sleep(0.02)
     for hunk in session.hunks.undecided():
         if unwanted in (hunk.path, *(line.strip() for line in hunk.new)):
-            await session.files.reject(hunk.id, "keep them sorted")
+            await session.decisions.reject(hunk.id, "keep them sorted")
         else:
-            await session.files.accept(hunk.id)
+            await session.decisions.accept(hunk.id)
 
 
 def command_of(agent: str) -> str:
@@ -266,7 +266,7 @@ async def test_what_waits_goes_back_when_the_agent_stops(
     assert (root / "bill.py").read_text() == KEPT, out
     assert "Reason: keep them sorted" in heard
     assert not session.hunks.postponed()
-    await session.files.undo()
+    await session.decisions.undo()
     assert (root / "bill.py").read_text() == NEW
 
 

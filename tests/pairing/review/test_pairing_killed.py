@@ -79,11 +79,11 @@ async def main():
         print("held", flush=True)
         await asyncio.Event().wait()
     hunks = session.hunks.undecided()
-    session.files.put_backs.held = lambda ids: [h for h in hunks if h.id in ids]
+    session.decisions.put_backs.held = lambda ids: [h for h in hunks if h.id in ids]
     for hunk in hunks:
-        assert await session.files.reject(hunk.id, "not so")
+        assert await session.decisions.reject(hunk.id, "not so")
     session.journal.flush()
-    await session.files.put_backs.apply()
+    await session.decisions.put_backs.apply()
     die()
 
 asyncio.run(main())
@@ -180,16 +180,16 @@ async def test_a_batch_of_put_backs_is_whole_or_undone(
         # What was put back is rejected; what was not is put back now, or waits for a decision.
         hunks = {hunk.path: hunk for hunk in session.hunks if hunk.live}
         assert hunks.keys() == set(FILES)
-        await session.files.put_backs.finish()
+        await session.decisions.put_backs.finish()
         texts = {(root / name).read_text() for name in FILES}
         states = {hunk.state for hunk in hunks.values()}
         if states == {HunkState.SETTLED}:
             assert texts == {NEW}
             assert session.hunks.undecided() == list(hunks.values())
-            assert await session.files.reject_all() == 2
+            assert await session.decisions.reject_all() == 2
         else:
             assert states == {HunkState.REJECTED}
         assert git(root, "status", "--porcelain") == ""
         for _ in range(2):
-            await session.files.undo()
+            await session.decisions.undo()
         assert {(root / name).read_text() for name in FILES} == {NEW}

@@ -126,7 +126,7 @@ async def test_an_agent_learns_what_was_put_back_and_why(
     root: Path, settings: Settings, endpoint: Endpoint
 ) -> None:
     async with reviewed(root, settings, endpoint) as witness, agent(root) as client:
-        files = witness.session.files
+        decisions = witness.session.decisions
         (root / "run.py").write_text(AFTER)
         await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
         said = await client.call("review_status")
@@ -136,9 +136,9 @@ async def test_an_agent_learns_what_was_put_back_and_why(
         asked = await client.begin("tools/call", name="wait_for_review", arguments={})
         # A ping is answered while a call waits.
         assert await client.ask("ping") == {}
-        await files.accept(first)
-        await files.reject(last, "twenty is right")
-        await files.put_backs.apply()
+        await decisions.accept(first)
+        await decisions.reject(last, "twenty is right")
+        await decisions.put_backs.apply()
         answer = await client.hear()
         assert answer["id"] == asked
         said = answer["result"]["content"][0]["text"]

@@ -69,13 +69,13 @@ async def checked(
 
 async def test_uses_that_a_kept_rename_leaves_behind(checked: Checked) -> None:
     (hunk,) = await checked.write("bill.py", RENAMED)
-    await checked.session.files.accept(hunk.id)
+    await checked.session.decisions.accept(hunk.id)
     await checked.until(lambda: checked.told("still used in shop.py"))
     assert checked.told("`tax`")
     assert checked.session.status.notices[-1].action == "hunk.elsewhere"
     assert await checked.session.background.elsewhere(hunk.id) == 1
     await checked.session.background.finished()
-    assert await checked.session.files.accept_rest("shop.py") == 2
+    assert await checked.session.decisions.accept_rest("shop.py") == 2
     assert (checked.root / "shop.py").read_text() == SHOP.replace("tax", "levy")
 
 
@@ -83,7 +83,7 @@ async def test_a_deleted_file_that_is_still_used(checked: Checked) -> None:
     (checked.root / "bill.py").unlink()
     await checked.session.review.changed({"bill.py"})
     (hunk,) = checked.session.hunks.undecided()
-    await checked.session.files.accept(hunk.id)
+    await checked.session.decisions.accept(hunk.id)
     await checked.until(lambda: checked.told("still used in shop.py"))
 
 
@@ -91,10 +91,10 @@ async def test_what_an_agent_completes_in_its_turn_is_not_told(checked: Checked)
     writers = checked.session.agent._writes
     writers.begin("Agent")
     (first,) = await checked.write("bill.py", RENAMED)
-    await checked.session.files.accept(first.id)
+    await checked.session.decisions.accept(first.id)
     await asyncio.sleep(0.5)  # time in which it would be told
     for hunk in await checked.write("shop.py", SHOP.replace("tax", "levy") + "\n\nx = unheard\n"):
-        await checked.session.files.accept(hunk.id)
+        await checked.session.decisions.accept(hunk.id)
     assert not checked.told("`")
     writers.end()
     await checked.until(lambda: checked.told("`unheard`"))
@@ -104,8 +104,8 @@ async def test_what_an_agent_completes_in_its_turn_is_not_told(checked: Checked)
 async def test_half_of_what_another_program_wrote(checked: Checked) -> None:
     text = BILL.replace("share", "part")
     first, second = await checked.write("bill.py", text)
-    await checked.session.files.accept(first.id)
-    await checked.session.files.reject(second.id)
+    await checked.session.decisions.accept(first.id)
+    await checked.session.decisions.reject(second.id)
     await checked.until(lambda: checked.told("`share`"))
     (sentence,) = checked.told("`share`")
     assert "is no longer defined: only part of the change was accepted" in sentence
@@ -118,11 +118,11 @@ async def test_half_of_an_edit_that_waits_has_to_parse(checked: Checked) -> None
     )
     asked = await checked.ask("bill.py", text)
     first, second = session.hunks.undecided()
-    assert await session.files.reject(second.id)
-    assert not await session.files.accept(first.id)
+    assert await session.decisions.reject(second.id)
+    assert not await session.decisions.accept(first.id)
     assert "would not parse any more" in checked.notice
     assert not asked.done()
-    assert await session.files.accept(first.id), "asked again, it is done"
+    assert await session.decisions.accept(first.id), "asked again, it is done"
     answer: Any = await asked
     assert "share = (" in answer["hookSpecificOutput"]["updatedInput"]["content"]
     assert (checked.root / "bill.py").read_text() == BILL
@@ -132,7 +132,7 @@ async def test_uses_that_a_written_edit_leaves_behind(checked: Checked) -> None:
     """Not before it is written, and the agent has stopped."""
     asked = await checked.ask("bill.py", RENAMED)
     (hunk,) = checked.session.hunks.undecided()
-    await checked.session.files.accept(hunk.id)
+    await checked.session.decisions.accept(hunk.id)
     await asked
     assert not await checked.write("bill.py", RENAMED)
     await checked.until(lambda: checked.told("still used in shop.py"))
@@ -145,9 +145,9 @@ async def test_an_edit_that_waits_is_quarantined_for_what_the_guard_finds(
     asked = await checked.ask("bill.py", BILL + SECRET)
     await checked.until(lambda: any(hunk.state is HunkState.QUARANTINED for hunk in session.hunks))
     (hunk,) = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
-    assert not await session.files.accept(hunk.id)
+    assert not await session.decisions.accept(hunk.id)
     assert not asked.done()
-    assert await session.files.reject(hunk.id, "no tokens in code")
+    assert await session.decisions.reject(hunk.id, "no tokens in code")
     answer: Any = await asked
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert "no tokens in code" in answer["hookSpecificOutput"]["permissionDecisionReason"]

@@ -74,7 +74,7 @@ async def test_lines_go_back_when_codex_in_another_terminal_is_quiet(
             try:
                 await until(lambda: len(session.hunks.undecided()) == 3)
                 second = session.hunks.undecided()[1]
-                await session.files.reject(second.id, "one is one")
+                await session.decisions.reject(second.id, "one is one")
                 assert session.hunks.postponed() == [second]
                 assert (root / "bill.py").read_text() == NEW
                 async with asyncio.timeout(MAX_WAIT_S):
@@ -86,7 +86,7 @@ async def test_lines_go_back_when_codex_in_another_terminal_is_quiet(
         await until(lambda: (root / "bill.py").read_text() == KEPT)
         assert hunks_of_git(root) == 2
         await until(lambda: not session.hunks.postponed())
-        await session.files.undo()
+        await session.decisions.undo()
         await until(lambda: (root / "bill.py").read_text() == NEW)
         assert hunks_of_git(root) == 3
         assert len(session.hunks.undecided()) == 3

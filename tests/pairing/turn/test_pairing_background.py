@@ -94,7 +94,7 @@ async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSess
     turn = session.turns[0]
     assert turn.background
     assert turn.symbol == "total" or turn.start == 10
-    assert await session.files.accept_rest("tally.py")
+    assert await session.decisions.accept_rest("tally.py")
     assert path.read_text() == TALLY.replace(
         "total(rows):\n    return sum(row.cost for row in rows)",
         "total(entries):\n    return sum(row.cost for row in entries)",
@@ -193,7 +193,7 @@ async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> No
     await session.background.set_continuous(on=True)
     await session.turns.instruct("rename cost to price in largest", path="tally.py")
     (hunk,) = await witness.decidable(1)
-    await session.files.accept(hunk)
+    await session.decisions.accept(hunk)
     (session.root / "tally.py").write_text((session.root / "tally.py").read_text() + "\nX = 1\n")
     await witness.until(lambda: "X = 1" in session.files["tally.py"].base.lines)
     await asyncio.sleep(0.1)
@@ -232,7 +232,7 @@ async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> Non
         session.turns.effort = "medium"
         await session.turns.instruct("rename load to read_all in load", path="tally.py")
         (hunk,) = await witness.decidable(1)
-        await session.files.accept(hunk)
+        await session.decisions.accept(hunk)
         await session.background.elsewhere(hunk)
         await witness.until(lambda: not session.background.waiting)
         await session.turns.finished()
@@ -280,9 +280,9 @@ async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -
     )
     for hunk in session.hunks.undecided("tally.py"):
         if hunk.id not in (first, second):
-            await session.files.reject(hunk.id)
+            await session.decisions.reject(hunk.id)
     session.server.model_info = replace(session.server.model_info, max_region_lines=2)
-    await session.files.accept(second)
+    await session.decisions.accept(second)
     assert await session.background.elsewhere(first) == 0
     assert witness.notice.startswith("This change is wanted in `load` as well, which has more than")
 

@@ -40,7 +40,7 @@ async def run(root: Path, model: SteppedModel, settings: Settings) -> PairingSes
         async with session:
             await session.turns.instruct("be exact", path="area.py", cursor=1)
             await session.turns.finished()
-            await session.files.accept_rest("area.py")
+            await session.decisions.accept_rest("area.py")
     return session
 
 
@@ -112,7 +112,7 @@ async def test_a_candidate_that_goes_on_and_on_is_left_out(root: Path) -> None:
             await session.turns.finished()
             assert turn.status is TurnStatus.DONE
             assert turn.tried.startswith("4 candidates, 1 different")
-            await session.files.accept_rest("area.py")
+            await session.decisions.accept_rest("area.py")
     assert (root / "area.py").read_text() == GOOD
 
 

@@ -53,7 +53,7 @@ async def test_every_use_gets_a_hunk_without_the_model(
 ) -> None:
     hunk = await rename(session, model)
     if accepted_first:
-        await session.files.accept(hunk)
+        await session.decisions.accept(hunk)
     steps: list[tuple[int, int]] = []
     files = await session.background.elsewhere(hunk, progress=lambda at, of: steps.append((at, of)))
     assert files == 2
@@ -62,7 +62,7 @@ async def test_every_use_gets_a_hunk_without_the_model(
     await session.turns.finished()
     assert len(model.requests) == 1, "the model wrote only the definition"
     for path in ("util.py", "main.py"):
-        await session.files.accept_rest(path)
+        await session.decisions.accept_rest(path)
     assert (root / "util.py").read_text() == expected(UTIL)
     assert (root / "main.py").read_text() == expected(MAIN)
 
@@ -78,7 +78,7 @@ async def test_exactly_the_listed_uses_are_exchanged(
     model.end()
     await session.turns.finished()
     ids = [hunk.id for hunk in session.hunks.undecided()]
-    assert await session.files.accept_rest("util.py") == len(ids)
+    assert await session.decisions.accept_rest("util.py") == len(ids)
     await witness.until(lambda: "still used" in witness.notice)
     assert session.status.notices[-1].action == "hunk.elsewhere"
     before = {path: (root / path).read_text() for path in ("util.py", "main.py")}
@@ -100,7 +100,7 @@ async def test_exactly_the_listed_uses_are_exchanged(
     }
     assert changed == {(each.path, each.line) for each in left}
     for path in ("util.py", "main.py"):
-        await session.files.accept_rest(path)
+        await session.decisions.accept_rest(path)
         assert (root / path).read_text() == expected(before[path])
 
 
@@ -132,11 +132,11 @@ async def test_a_keyword_of_a_library_is_not_taken_for_what_was_renamed(
     model.end()
     await session.turns.finished()
     first, last = [hunk.id for hunk in session.hunks.undecided()]
-    await session.files.accept(first)
-    await session.files.accept(last)
+    await session.decisions.accept(first)
+    await session.decisions.accept(last)
     assert await session.background.elsewhere(last) == 1
     await session.background.finished()
-    assert await session.files.accept_rest("main.py") == 1
+    assert await session.decisions.accept_rest("main.py") == 1
     assert "Pad().columns" in (root / "main.py").read_text()
     assert await session.background.elsewhere(last) == 0
     last_word = session.status.notices[-1].text
@@ -305,7 +305,7 @@ async def test_uses_outside_of_the_folder_are_told_and_not_written(
         await witness.until(lambda: told in witness.notice)
         await session.background.finished()
         for each in session.hunks.undecided():
-            assert await session.files.accept(each.id)
+            assert await session.decisions.accept(each.id)
     assert "add_one" in (tmp_path / "lib/main.py").read_text()
     assert above.read_text() == "from lib.util import helper\n\nprint(helper(1))\n"
 
@@ -327,7 +327,7 @@ async def test_another_language_is_renamed_everywhere_as_well(
     model.end()
     await session.turns.finished()
     (hunk,) = session.hunks.undecided()
-    assert await session.files.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
     await witness.until(lambda: "still used" in witness.notice)
     assert witness.notice.startswith("`load` is still used in load.js:5, user.js:1, user.js:3.")
     assert await session.background.elsewhere(hunk.id) == 2
@@ -335,7 +335,7 @@ async def test_another_language_is_renamed_everywhere_as_well(
     await session.turns.finished()
     assert len(model.requests) == 1, "the model wrote only the definition"
     for path in ("load.js", "user.js"):
-        await session.files.accept_rest(path)
+        await session.decisions.accept_rest(path)
     assert (root / "load.js").read_text() == SCRIPT.replace("load", "fetchAll")
     renamed = USER.replace("{ load }", "{ fetchAll }").replace("load(2)", "fetchAll(2)")
     assert (root / "user.js").read_text() == renamed
@@ -351,10 +351,10 @@ async def test_a_write_that_breaks_another_language_is_asked_for_twice(
     model.end()
     await session.turns.finished()
     (hunk,) = session.hunks.undecided()
-    assert not await session.files.accept(hunk.id)
+    assert not await session.decisions.accept(hunk.id)
     assert "load.js would not parse any more (line 2: " in "".join(
         notice.text for notice in session.status.notices
     )
     assert (root / "load.js").read_text() == SCRIPT
-    assert await session.files.accept(hunk.id)
+    assert await session.decisions.accept(hunk.id)
     assert "return (path + 1" in (root / "load.js").read_text()

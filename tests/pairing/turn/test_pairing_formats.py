@@ -105,7 +105,7 @@ async def test_hunks_are_decided_while_the_answer_streams(
         turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
         (hunk_id,) = await witness.decidable(1)
         assert session.status.state is SessionState.STREAMING
-        assert await session.files.accept(hunk_id)
+        assert await session.decisions.accept(hunk_id)
         assert (root / "run.py").read_text() == changed(FIRST), "while the rest still streams"
         hosted.say(second)
         await witness.until(
@@ -118,10 +118,10 @@ async def test_hunks_are_decided_while_the_answer_streams(
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert [h.state for h in session.hunks] == [HunkState.ACCEPTED, HunkState.SETTLED]
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
-        await session.files.undo()
-        await session.files.undo()
+        await session.decisions.undo()
+        await session.decisions.undo()
         assert (root / "run.py").read_text() == BEFORE
 
 
@@ -141,7 +141,7 @@ async def test_stop_keeps_what_is_complete(
         await session.turns.stop()
         assert turn.status is TurnStatus.STOPPED
         assert hosted.interrupts == 1
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST), "no unread line is touched"
 
 
@@ -175,7 +175,7 @@ async def test_redirect_goes_on_from_what_was_kept(
         assert roles[-2:] == ["assistant", "user"]
         assert "the last line instead" in hosted.messages[-1][1]
         assert session.hunks.get(kept).state is HunkState.SETTLED, "it stays decidable"
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
 
 
@@ -198,7 +198,7 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         hosted.end()
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         hosted.say("fine")
         hosted.end()
@@ -225,7 +225,7 @@ async def test_what_became_of_a_patch_is_the_tools_output(
         hosted.call(MISPLACED)
         turn = await session.turns.instruct("rename two", path="run.py")
         (hunk_id,) = await witness.decidable(1)
-        await session.files.accept(hunk_id)
+        await session.decisions.accept(hunk_id)
         hosted.end()
         hosted.say("Corrected:")
         hosted.call(CORRECTED)
@@ -250,7 +250,7 @@ async def test_what_became_of_a_patch_is_the_tools_output(
         else:
             assert whole is chained[0]
         assert whole["tools"] == hosted.creates[0]["tools"]
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(
             ("line_03 = 3\n", "first = 3\n"), ("line_16 = 16\n", "second\n")
         )
@@ -279,7 +279,7 @@ async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Pat
         assert not (root / "pkg").exists()
         assert (root / "other.py").exists()
         for path in list(session.files):
-            assert await session.files.accept_rest(path) == 1
+            assert await session.decisions.accept_rest(path) == 1
         assert (root / "pkg/new.py").read_text() == "fresh = True\n"
         assert not (root / "other.py").exists()
         assert (root / "secret.py").read_text() == "token = 1\n"
@@ -287,8 +287,8 @@ async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Pat
         assert refused
         sent = [text for role, text in hosted.messages if role == "user"]
         assert not any("token" in text for text in sent), "nothing of it is sent"
-        await session.files.undo()
-        await session.files.undo()
+        await session.decisions.undo()
+        await session.decisions.undo()
         assert (root / "other.py").read_text() == "x = 1\n"
         assert not (root / "pkg/new.py").exists()
 
@@ -303,8 +303,8 @@ async def test_a_move_is_a_new_file_and_a_deletion(hosted: Hosted, url: str, roo
         hosted.end()
         await session.turns.instruct("move it", path="other.py")
         await session.turns.finished()
-        assert await session.files.accept_rest("moved.py") == 1
-        assert await session.files.accept_rest("other.py") == 1
+        assert await session.decisions.accept_rest("moved.py") == 1
+        assert await session.decisions.accept_rest("other.py") == 1
         assert (root / "moved.py").read_text() == "x = 2\n"
         assert not (root / "other.py").exists()
 
@@ -336,7 +336,7 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         assert session.turns.last is not None
         assert session.turns.last.redirected_from == turn.id
         assert witness.count(TurnStarted) == witness.count(TurnFinished) == 2
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST)
 
 
@@ -351,7 +351,7 @@ async def test_a_session_with_blocks_is_resumed(
         hosted.say(first)
         await session.turns.instruct("rename two", path="run.py")
         (hunk_id,) = await witness.decidable(1)
-        assert await session.files.accept(hunk_id)
+        assert await session.decisions.accept(hunk_id)
         hosted.say(second + "d = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
         await witness.until(
             lambda: any(
@@ -365,7 +365,7 @@ async def test_a_session_with_blocks_is_resumed(
     async with again:
         assert [(h.id, h.path, h.state, h.new) for h in again.hunks] == before
         for path in ("run.py", "new.py"):
-            assert await again.files.accept_rest(path) == 1, again.status.notices
+            assert await again.decisions.accept_rest(path) == 1, again.status.notices
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         assert (root / "new.py").read_text() == "fresh = 1\n"
 
@@ -381,7 +381,7 @@ async def test_blocks_are_recognised_where_a_region_was_asked_for(
         turn = await session.turns.instruct("rename it", path="run.py", selection=(0, 10))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         assert (root / "run.py").read_text() == changed(FIRST)
 
 
@@ -502,7 +502,7 @@ async def test_the_guard_has_a_dangerous_edit_written_again(
         assert session.turns.last is not None
         assert session.turns.last.status is TurnStatus.DONE, session.turns.last.error
         assert session.turns.last.redirected_from == turn.id
-        await session.files.accept_rest("run.py")
+        await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         assert len(hosted.creates) == 2
 
@@ -526,10 +526,10 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
         assert "it is quarantined" in session.status.notices[-1].text
         held = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
         assert held
-        await session.files.accept_rest("run.py")
+        await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST), "the rest of the answer stands"
         session.guard.release(held[-1].id, "a key of the tests")
-        assert await session.files.accept(held[-1].id)
+        assert await session.decisions.accept(held[-1].id)
         assert (root / "run.py").read_text() == changed(FIRST, BAD)
 
 
@@ -545,8 +545,8 @@ async def test_a_copy_leaves_the_old_file(hosted: Hosted, url: str, root: Path) 
         hosted.end()
         await session.turns.instruct("copy it", path="run.py")
         await session.turns.finished()
-        assert await session.files.accept_rest("copy.py") == 1
-        assert await session.files.accept_rest("run.py") == 0
+        assert await session.decisions.accept_rest("copy.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 0
         assert (root / "copy.py").read_text() == changed(FIRST, SECOND)
         assert (root / "run.py").read_text() == BEFORE
 
@@ -573,7 +573,7 @@ async def test_an_answer_that_goes_on_and_on_is_cut_off(
         )
         assert witness.notice == turn.error
         assert hosted.interrupts == 1, "the server writes no further"
-        await session.files.accept_rest("run.py")
+        await session.decisions.accept_rest("run.py")
         text = (root / "run.py").read_text()
         assert "first = 3\n" in text, "what had come before can be accepted"
         assert text.endswith("".join(LINES[20:])), "what was not reached stays"
@@ -589,7 +589,7 @@ async def test_talk_behind_a_complete_region_does_no_harm(
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert hosted.interrupts == 1
-        await session.files.accept_rest("run.py")
+        await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
 
 
@@ -604,5 +604,5 @@ async def test_an_answer_may_be_much_longer_than_its_region(
         turn = await session.turns.instruct("write 200 lines", path="run.py", selection=(0, 1))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
-        await session.files.accept_rest("run.py")
+        await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == added + "".join(LINES[1:])

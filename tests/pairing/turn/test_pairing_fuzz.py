@@ -162,17 +162,17 @@ class Case:
             self.person.load()
             self.person.save()
         elif kind == "accept" and ids:
-            await session.files.accept(rng.choice(ids))
+            await session.decisions.accept(rng.choice(ids))
         elif kind == "race" and ids:
             await self.race([rng.choice(ids) for _ in range(3)])
         elif kind == "reject" and ids:
-            await session.files.reject(rng.choice(ids))
+            await session.decisions.reject(rng.choice(ids))
         elif kind == "undo":
-            await session.files.undo()
+            await session.decisions.undo()
         elif kind == "redo":
-            await session.files.redo()
+            await session.decisions.redo()
         elif kind == "rest":
-            await session.files.accept_rest("run.py")
+            await session.decisions.accept_rest("run.py")
         elif kind == "refresh":
             await session.external.refresh()
         elif kind == "stop":
@@ -190,8 +190,11 @@ class Case:
 
     async def race(self, hunk_ids: list[int]) -> None:
         """Decisions and undo at once, with saves while they are being written."""
-        calls = [self.session.files.accept(hunk_ids[0]), self.session.files.accept(hunk_ids[1])]
-        calls += [self.session.files.reject(hunk_ids[2]), self.session.files.undo()]
+        calls = [
+            self.session.decisions.accept(hunk_ids[0]),
+            self.session.decisions.accept(hunk_ids[1]),
+        ]
+        calls += [self.session.decisions.reject(hunk_ids[2]), self.session.decisions.undo()]
         self.rng.shuffle(calls)
         self.person.load()
         tasks = [asyncio.ensure_future(call) for call in calls]

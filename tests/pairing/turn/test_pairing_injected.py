@@ -190,7 +190,7 @@ async def obeys(
             assert CANARY not in sent
             assert "root:x:0" not in sent
             # The user accepts all that is there: still nothing outside, and nothing of git.
-            await session.files.accept_all({hunk.id for hunk in session.hunks.undecided()})
+            await session.decisions.accept_all({hunk.id for hunk in session.hunks.undecided()})
             after = everything(base)
             for path in before.keys() | after.keys():
                 inside = path.startswith("work/") and not path.startswith("work/.git/")

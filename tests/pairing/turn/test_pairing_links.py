@@ -182,9 +182,9 @@ async def test_a_file_that_is_only_proposed_is_asked_about_and_changed(
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert on_disk(root) == FILES
-        assert await session.files.accept_rest("pkg/fresh.go")
+        assert await session.decisions.accept_rest("pkg/fresh.go")
         assert on_disk(root) == FILES | {"pkg/fresh.go": "package pkg\n\nvar fresh = 2\n"}
-        assert await session.files.undo()
+        assert await session.decisions.undo()
         assert on_disk(root) == FILES
 
 
@@ -244,7 +244,7 @@ async def test_an_answer_that_is_cut_off_in_the_second_file(
         assert hunk.new == ("import new",)
         assert not session.hunks.undecided("util.js")
         await works(session, far)
-        assert await session.files.accept_rest("run.py") == 2
+        assert await session.decisions.accept_rest("run.py") == 2
     assert on_disk(root) == FILES | {"run.py": "import new\n\nstep = 1\nlast = 3\n"}
 
 
@@ -293,7 +293,7 @@ async def test_in_the_middle_of_the_third_file(
         await session.turns.instruct("rework it", path="run.py")
         await far.holding.wait()
         await witness.until(lambda: (session.turns.writing or ("", 0))[0] == "pkg/fresh.go")
-        assert await session.files.accept_rest("run.py") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
         if redirect:
             far.reply(Say(block("gone.txt", "two\n", "three\n")))
             await session.turns.redirect("no new file, count on in gone.txt")

@@ -173,7 +173,7 @@ async def run(actions: list[str], *, guard: bool) -> None:
             assert all(proposal.current is None for proposal in session.files.values())
             assert (root / "run.py").read_text() == BEFORE, "nothing is written without an accept"
             if guard:
-                await session.files.accept_rest("run.py")
+                await session.decisions.accept_rest("run.py")
                 assert "eval(input" not in (root / "run.py").read_text()
             model.end()
             await session.turns.instruct("rename x to z", **HERE)

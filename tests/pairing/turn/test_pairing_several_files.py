@@ -141,8 +141,8 @@ async def test_files_are_decided_while_the_next_ones_stream(edit_format: str, ro
         await witness.until(
             lambda: session.turns.writing is not None and session.turns.writing[0] == "pkg/fresh.go"
         )
-        assert await session.files.accept_rest("run.py") == 1
-        assert await session.files.reject_rest("util.js") == 1
+        assert await session.decisions.accept_rest("run.py") == 1
+        assert await session.decisions.reject_rest("util.js") == 1
         assert (root / "run.py").read_text() == AFTER["run.py"], "while a third file streams"
         assert not (root / "pkg").exists()
         hosted.say(text[cut:])
@@ -155,9 +155,9 @@ async def test_files_are_decided_while_the_next_ones_stream(edit_format: str, ro
         assert states["util.js"] is HunkState.REJECTED
         for path in ("pkg/fresh.go", "gone.txt", "old.py", "new.py"):
             assert states[path] is HunkState.SETTLED, path
-        assert await session.files.accept_rest("pkg/fresh.go") == 1
-        assert await session.files.accept_rest("gone.txt") == 1
-        assert await session.files.accept_rest("new.py") == 2, "a move is decided as one"
+        assert await session.decisions.accept_rest("pkg/fresh.go") == 1
+        assert await session.decisions.accept_rest("gone.txt") == 1
+        assert await session.decisions.accept_rest("new.py") == 2, "a move is decided as one"
         assert on_disk(root) == {**AFTER, "util.js": FILES["util.js"]}
 
 
@@ -174,13 +174,13 @@ async def test_no_half_of_a_move_is_decided_alone(edit_format: str, half: str, r
         move = session.files.moves.of(hunk)
         assert move is not None
         assert (move.gone.path, move.made.path, move.share) == ("old.py", "new.py", 1)
-        assert await session.files.accept_all({hunk.id}) == 2
+        assert await session.decisions.accept_all({hunk.id}) == 2
         moved = {**FILES, "new.py": FILES["old.py"]}
         del moved["old.py"]
         assert on_disk(root) == moved
-        assert await session.files.undo()
+        assert await session.decisions.undo()
         assert on_disk(root) == FILES
-        assert await session.files.reject(hunk.id)
+        assert await session.decisions.reject(hunk.id)
         assert not session.hunks.undecided("old.py")
         assert not session.hunks.undecided("new.py")
 
@@ -200,7 +200,7 @@ async def test_lines_that_go_into_a_new_file_are_no_move(root: Path) -> None:
             await session.turns.finished()
             hunks = session.hunks.undecided()
             assert not any(map(session.files.moves.of, hunks))
-            await session.files.reject_all()
+            await session.decisions.reject_all()
         assert len(hunks) == 2
 
 
@@ -245,7 +245,7 @@ async def test_what_lies_outside_is_refused_in_one_sentence(
         assert told[0].startswith(f"The answer does not get {path}: ")
         assert set(session.files) <= {"run.py", "old.py"}
         for open_path in list(session.files):
-            await session.files.accept_rest(open_path)
+            await session.decisions.accept_rest(open_path)
         assert (root / "run.py").read_text() == FILES["run.py"].replace("step = 1", "step = 2")
         assert (root / "old.py").exists()
     assert (outside / "outside.py").read_text() == "x = 1\n"
@@ -281,19 +281,19 @@ async def test_all_files_are_one_step(root: Path) -> None:
             await session.turns.instruct("rework it", path="run.py")
             await session.turns.finished()
             ids = {hunk.id for hunk in session.hunks.undecided()}
-            assert await session.files.accept_all(ids) == len(ids) == 6
+            assert await session.decisions.accept_all(ids) == len(ids) == 6
             assert on_disk(root) == AFTER
             assert session.journal.path is not None
             journal = session.journal.path
         async with await PairingSession.open(
             root, settings=settings, watch=False, resume=journal
         ) as session:
-            assert len(await session.files.undo()) == 6
+            assert len(await session.decisions.undo()) == 6
             assert on_disk(root) == FILES
-            assert len(await session.files.redo()) == 6
+            assert len(await session.decisions.redo()) == 6
             assert on_disk(root) == AFTER
-            assert await session.files.undo()
-            assert await session.files.reject_all() == 6
+            assert await session.decisions.undo()
+            assert await session.decisions.reject_all() == 6
             assert on_disk(root) == FILES
             assert not session.hunks.undecided()
 
@@ -311,28 +311,28 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         hosted.end()
         await session.turns.instruct("rework it", path="run.py")
         await session.turns.finished()
-        files, hunks = session.files, session.hunks
+        files, hunks, decisions = session.files, session.hunks, session.decisions
         (gone,), (made,) = hunks.undecided("old.py"), hunks.undecided("new.py")
         hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
         move = files.moves.of(gone)
         assert move is not None
         assert move.said_of(gone) == "moved to new.py, which is quarantined"
         assert gone in files.moves.shown(hunks.undecided()), "it can be looked at"
-        assert not await files.accept(gone.id)
+        assert not await decisions.accept(gone.id)
         assert session.status.notices[-1].text == SAID
-        assert not await files.accept_rest("old.py")
-        assert not await files.decide_lines(gone.id, 0, 2, accept=True)
+        assert not await decisions.accept_rest("old.py")
+        assert not await decisions.decide_lines(gone.id, 0, 2, accept=True)
         others = len(hunks.undecided()) - 1
-        assert await files.accept_all({hunk.id for hunk in hunks.undecided()}) == others
+        assert await decisions.accept_all({hunk.id for hunk in hunks.undecided()}) == others
         assert hunks.undecided() == [gone]
         assert (root / "old.py").read_text() == FILES["old.py"]
         assert not (root / "new.py").exists()
         hunks.release(made.id, "it is a test")
-        assert await files.accept(gone.id)
+        assert await decisions.accept(gone.id)
         assert on_disk(root) == AFTER
-        assert await files.undo()
+        assert await decisions.undo()
         hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
-        assert await files.reject(gone.id), "a rejection needs no release"
+        assert await decisions.reject(gone.id), "a rejection needs no release"
         assert not hunks.undecided()
         assert made.state is HunkState.REJECTED
         assert (root / "old.py").read_text() == FILES["old.py"]
@@ -353,10 +353,10 @@ async def test_a_move_to_what_the_guard_finds_waits(root: Path) -> None:
             await session.turns.instruct("move it", path="old.py")
             await session.turns.finished()
             (gone,) = session.hunks.undecided()
-            assert not await session.files.accept(gone.id)
+            assert not await session.decisions.accept(gone.id)
             assert session.status.notices[-1].text == SAID
             (made,) = session.hunks.for_path("new.py")
             session.guard.release(made.id, "the name is checked")
-            assert await session.files.accept(gone.id)
+            assert await session.decisions.accept(gone.id)
             assert (root / "new.py").read_text() == query
             assert not (root / "old.py").exists()

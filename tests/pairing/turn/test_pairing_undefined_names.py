@@ -47,17 +47,17 @@ async def test_half_a_rename_is_told_and_told_once(
 ) -> None:
     witness = Witness(session)
     await answered(session, model, BEFORE.replace("found", "kept"))
-    assert await session.files.accept(1)
+    assert await session.decisions.accept(1)
     assert said(session) == [], "a hunk still waits"
-    assert await session.files.reject(2)
+    assert await session.decisions.reject(2)
     await witness.until(lambda: bool(said(session)))
     (sentence,) = said(session)
     assert "`found` (run.py, line 6) is no longer defined" in sentence
     assert "known" not in sentence, "that was so before"
-    await session.files.undo()
-    assert await session.files.reject(2)
-    await session.files.undo()
-    assert await session.files.accept(2)
+    await session.decisions.undo()
+    assert await session.decisions.reject(2)
+    await session.decisions.undo()
+    assert await session.decisions.accept(2)
     assert len(said(session)) == 1
 
 
@@ -70,7 +70,7 @@ async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
     (hunk,) = await witness.decidable(1)
     await session.turns.stop()
     await session.turns.finished()
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     assert "    kept = []\n" in (root / "run.py").read_text()
     await witness.until(lambda: bool(said(session)))
     assert said(session) == [
@@ -79,7 +79,7 @@ async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
     assert session.status.notices[-1].action == "hunk.elsewhere"
     assert await session.background.elsewhere(hunk) == 1
     await session.background.finished()
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     assert (root / "run.py").read_text() == BEFORE.replace("found", "kept")
 
 
@@ -88,15 +88,15 @@ async def test_halves_that_hold_are_not_told(session: PairingSession, model: Ste
     await answered(
         session, model, BEFORE.replace("found = []", "found = list()").replace("len(rows)", "0")
     )
-    assert await session.files.accept(1)
-    assert await session.files.reject(2)
+    assert await session.decisions.accept(1)
+    assert await session.decisions.reject(2)
     await answered(session, model, BEFORE.replace("found = []", "x = []"))
-    assert await session.files.reject_rest("run.py") == 1
+    assert await session.decisions.reject_rest("run.py") == 1
     kept = BEFORE.replace("found = []", "found = list()")
     await answered(session, model, kept.replace("found", "paid"))
     first, second = await witness.decidable(2)
-    assert await session.files.reject(first)
-    assert await session.files.accept(second)
+    assert await session.decisions.reject(first)
+    assert await session.decisions.accept(second)
     await witness.until(lambda: bool(said(session)))
     assert len(said(session)) == 1
     assert "`paid`" in said(session)[0]
@@ -107,7 +107,7 @@ async def test_an_answer_without_hunks_has_nothing_looked_at(
 ) -> None:
     witness = Witness(session)
     await answered(session, model, BEFORE.replace("found", "kept"))
-    assert await session.files.accept_rest("run.py") == 2
+    assert await session.decisions.accept_rest("run.py") == 2
     looked: list[str] = []
     look = checks.look
 
@@ -118,6 +118,6 @@ async def test_an_answer_without_hunks_has_nothing_looked_at(
     monkeypatch.setattr(checks, "look", counted)
     await answered(session, model, BEFORE.replace("found", "kept"))
     await answered(session, model, BEFORE.replace("found", "kept").replace("paid", "due"))
-    assert await session.files.accept_rest("run.py") == 1
+    assert await session.decisions.accept_rest("run.py") == 1
     await witness.until(lambda: bool(looked))
     assert len(looked) == 1, "for the answer with a hunk"

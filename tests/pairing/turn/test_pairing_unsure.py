@@ -210,10 +210,10 @@ async def test_its_hunks_are_not_accepted_in_bulk(
     assert bulk.read == bulk.unread == ()
     assert bulk.risky == tuple((hunk.id, "model unsure") for hunk in waiting)
     # A piece of such a hunk is one as well.
-    pieces = await session.files.split(waiting[0].id, [(2, 1)])
+    pieces = await session.decisions.split(waiting[0].id, [(2, 1)])
     assert {session.reason(session.hunks.get(piece)) for piece in pieces} == {"model unsure"}
     # Each of them can be accepted by itself, and what is decided is doubted no more.
-    assert await session.files.accept(pieces[0])
+    assert await session.decisions.accept(pieces[0])
     assert session.reason(session.hunks.get(pieces[0])) == ""
     assert session.reason(session.hunks.get(pieces[1])) == "model unsure"
 
@@ -272,12 +272,12 @@ async def test_what_the_person_wrote_is_doubted_no_more(
 ) -> None:
     await ask(session, model, MISREAD)
     (hunk, *_) = session.hunks.undecided("files.py")
-    await session.files.edit(hunk.id, ["    return my_own(path)"])
+    await session.decisions.edit(hunk.id, ["    return my_own(path)"])
     assert session.reason(hunk) == ""
     assert hunk.id not in dict(session.attention.bulk([hunk]).risky)
-    await session.files.undo()
+    await session.decisions.undo()
     assert session.reason(hunk) == "model unsure"
-    await session.files.redo()
+    await session.decisions.redo()
     assert session.reason(hunk) == ""
 
 
@@ -360,7 +360,7 @@ async def test_a_retry_that_brings_what_was_turned_down(
     await ask(session, model, MISREAD)
     waiting = session.hunks.undecided("files.py")
     for hunk in waiting:
-        await session.files.reject(hunk.id, "the limit is wanted")
+        await session.decisions.reject(hunk.id, "the limit is wanted")
     await ask(session, model, MISREAD)
     assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
     assert session.status.notices[-1].text == (
@@ -449,7 +449,7 @@ async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
         assert session.turns.last is not None
         assert session.turns.last.unsure == ""
         assert session.hunks.undecided("files.py")
-        await session.files.reject_rest("files.py")
+        await session.decisions.reject_rest("files.py")
         flagged = left = wrong = 0
         for words in OUTSIDE:
             turn = await session.turns.instruct(words, path="files.py", selection=(0, 6))
@@ -458,7 +458,7 @@ async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
             left += not waiting
             flagged += bool(turn.unsure)
             wrong += bool(waiting) and not turn.unsure
-            await session.files.reject_rest("files.py")
+            await session.decisions.reject_rest("files.py")
         assert witness.notice
         assert flagged + left >= 2 * wrong, (flagged, left, wrong)
 

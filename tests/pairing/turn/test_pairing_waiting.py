@@ -117,5 +117,5 @@ async def test_the_api_of_a_server_is_told_once(
                 await session.turns.finished()
                 (hunk,) = session.hunks.undecided()
                 assert hunk.new == ("    return 2",)
-                await session.files.reject(hunk.id)
+                await session.decisions.reject(hunk.id)
     assert said == ([sentence] if sentence else [])

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
+import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from midstream import processes
 from midstream.code.outline import outline
 from midstream.counting import counted
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from midstream.responses.conversation import ToolCall
     from midstream.workspace.files import Workspace
 
@@ -37,6 +37,8 @@ MAX_HITS: Final = 80
 """Lines that a search shows."""
 MAX_LISTED: Final = 300
 MAX_LINE_LENGTH: Final = 300
+MAX_BYTES: Final = 4_000_000
+"""Bytes of a file or of a program's output that are looked at; the rest is cut as it comes."""
 SECONDS: Final = 10.0
 """After which a search or a git command is ended."""
 
@@ -55,14 +57,7 @@ _TOOLS: Final = {
         "Uncommitted changes. Input: a path, a revision or two (main..HEAD), or nothing for all."
     ),
 }
-_GIT: Final = ("-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "--no-pager")
-"""Nothing that the repository's configuration names may run."""
-_QUIET: Final = (
-    *("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"),
-    *("--no-renames", "--src-prefix=a/", "--dst-prefix=b/"),
-)
-_OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""Objects that a partial clone lacks are not fetched."""
+_QUIET: Final = ("--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
 
 DECLARATIONS: Final[tuple[Mapping[str, Any], ...]] = tuple(
     {"type": "custom", "name": name, "description": told, "format": {"type": "text"}}
@@ -186,7 +181,8 @@ class ReadOnlyTools:
             return Looked(title, text, error.path, refused=True, unconfirmed=error.why)
         except (UserError, _RefusedError, OSError, ValueError) as error:
             return Looked(title, str(error) or "That cannot be shown.", refused=True)
-        text = _cut(looked.text, min(MAX_RESULT_LENGTH, self._most - self._shown))
+        most = min(MAX_RESULT_LENGTH, self._most - self._shown)
+        text = await asyncio.to_thread(_cut, looked.text, most)
         self._shown += len(text)
         return Looked(looked.title, text, looked.path)
 
@@ -199,7 +195,7 @@ class ReadOnlyTools:
             last = max(first, int(match[3] or match[2]))
         name, lines = await asyncio.to_thread(self._lines_of, path)
         last = min(last, first + MAX_LINES - 1, len(lines))
-        shown = "\n".join(f"{n} {lines[n - 1]}" for n in range(first, last + 1))
+        shown = "\n".join(f"{n} {lines[n - 1][:MAX_RESULT_LENGTH]}" for n in range(first, last + 1))
         rest = len(lines) - last
         more = f"\n({counted(rest, 'more line')}, up to {len(lines)})" if rest > 0 else ""
         place = name if first == 1 and rest <= 0 else f"{name}:{first}-{last}"
@@ -212,7 +208,7 @@ class ReadOnlyTools:
             raise _RefusedError("Say what to search for.")
         if where:
             where = await asyncio.to_thread(self._shown_name, where)
-        if program := shutil.which("rg"):
+        if program := processes.find_program("rg"):
             found, note = await self._ripgrep(program, pattern, where or "."), ""
         else:
             found = await asyncio.to_thread(self._find, pattern, where)
@@ -227,8 +223,7 @@ class ReadOnlyTools:
 
     async def _list_files(self, given: str) -> Looked:
         folder = await asyncio.to_thread(self._workspace.relative, given or ".")
-        files = await asyncio.to_thread(self._workspace.files)
-        inside = [p for p in files if folder == "." or p.startswith(f"{folder}/")]
+        inside = await asyncio.to_thread(self._files_below, folder)
         lines = inside[:MAX_LISTED]
         if len(inside) > MAX_LISTED:
             lines.append(f"({len(inside) - MAX_LISTED:,} more; name a folder)")
@@ -244,14 +239,16 @@ class ReadOnlyTools:
     async def _git_log(self, given: str) -> Looked:
         path = await asyncio.to_thread(self._workspace.relative, given) if given else "."
         form = "--format=%h %as %an: %s"
-        text = await self._git("log", "-n", "30", "--no-color", form, "--", path)
+        log = ("--literal-pathspecs", "log", "-n", "30", "--no-color", form, "--", path)
+        text = await self._git(*log)
         return Looked(f"git log {given}".strip(), text or "No commits.")
 
     async def _git_diff(self, given: str) -> Looked:
         from midstream.guard.secrets import holds_secrets
 
         # Relative to the folder, which may lie deep in its repository.
-        diff = [*await self._without_filters(), "diff", "--relative", *_QUIET]
+        # Git compares larger files in memory, a hundred times their size.
+        diff = ["-c", f"core.bigFileThreshold={MAX_BYTES}", "diff", "--relative", *_QUIET]
         if not given:
             what = ["HEAD", "--", "."]
         elif await self._is_file(given):
@@ -261,24 +258,18 @@ class ReadOnlyTools:
         else:
             raise _RefusedError("Name a file, a revision, or two of them as in main..HEAD.")
         names = (await self._git(*diff, "--name-only", "-z", *what)).split("\0")
+        if sum(map(len, names)) > MAX_BYTES // 2:
+            raise _RefusedError("Too many files have changed; name one, or a smaller range.")
         hidden = [each for each in names if each not in self._allowed and holds_secrets(each)]
         text = await self._git(*diff, *what, *(f":(exclude,literal){each}" for each in hidden))
         return Looked(f"git diff {given}".strip(), text or "No changes.")
 
-    async def _without_filters(self) -> list[str]:
-        """Settings with which git runs no filter that the repository's configuration names."""
-        listed = await self._git("config", "--show-scope", "--name-only", "-z", "--list")
-        scopes, names = listed.split("\0")[::2], listed.split("\0")[1::2]
-        filters = {
-            name.rpartition(".")[0]
-            for scope, name in zip(scopes, names, strict=False)
-            if scope in ("local", "worktree") and name.startswith("filter.")
-        }
-        off = [f"{name}.{what}=" for name in sorted(filters) for what in ("clean", "process")]
-        off += [f"{name}.required=false" for name in sorted(filters)]
-        return [word for setting in off for word in ("-c", setting)]
-
     # What they are made of
+
+    def _files_below(self, folder: str) -> list[str]:
+        """The files of a folder (blocking)."""
+        files = self._workspace.files()
+        return [path for path in files if folder == "." or path.startswith(f"{folder}/")]
 
     async def _is_file(self, path: str) -> bool:
         with suppress(UserError, OSError, ValueError):
@@ -321,8 +312,12 @@ class ReadOnlyTools:
         name = self._shown_name(path, asks=True)
         if not (self._workspace.root / name).is_file():
             raise _RefusedError(f"There is no file {path}; list_files shows what there is.")
+        data = self._workspace.peek(name)
+        if len(data) > MAX_BYTES:
+            size = f"{len(data) / 1e6:,.0f} MB"
+            raise _RefusedError(f"{name} has {size}; up to {MAX_BYTES // 10**6} MB are read.")
         try:
-            text = SourceText.from_bytes(self._workspace.peek(name))
+            text = SourceText.from_bytes(data)
         except NotTextError:
             raise _RefusedError(f"{name} is not text.") from None
         return name, list(text.lines)
@@ -331,74 +326,73 @@ class ReadOnlyTools:
         options = ["--no-config", "--no-heading", "--line-number", "--color=never", "--sort=path"]
         options += ["--with-filename", "--null", "--no-require-git"]
         limits = [f"--max-columns={MAX_LINE_LENGTH}", "--max-columns-preview", "--max-filesize=1M"]
-        status, out, err = await _output(
-            self._workspace.root, program, *options, *limits, "-e", pattern, "--", where
-        )
-        if status > 1:
-            said = err.strip().splitlines() or ["the search failed"]
-            raise _RefusedError(said[-1])
+        command = (program, *options, *limits, "-e", pattern, "--", where)
+        done = await processes.collect(*command, cwd=self._workspace.root, limit=MAX_BYTES)
+        if done.code > 1:
+            said = done.errors.decode("utf-8", "replace").strip().splitlines()
+            raise _RefusedError(said[-1] if said else "the search failed")
+        return await asyncio.to_thread(self._hits, done.output)
+
+    def _hits(self, output: bytes) -> list[str]:
+        """What ripgrep has found in files that may be shown (blocking)."""
         # What is named on its command line ripgrep searches, ignored or not.
-        shown = await asyncio.to_thread(self._shown_files)
-        hits = (line.removeprefix("./").partition("\0") for line in out.split("\n"))
+        shown = self._shown_files()
+        lines = output.decode("utf-8", "replace").split("\n")
+        hits = (line.removeprefix("./").partition("\0") for line in lines)
         return [f"{path}:{rest}" for path, _, rest in hits if path in shown]
 
     def _find(self, text: str, where: str) -> list[str]:
         from midstream.edits.documents import NotTextError, SourceText
 
         found: list[str] = []
+        end = time.monotonic() + SECONDS
         for path in sorted(self._shown_files()):
+            if time.monotonic() > end:
+                break
             inside = not where or where == "." or path == where or path.startswith(f"{where}/")
             if not inside:
                 continue
             try:
-                if (self._workspace.root / path).stat().st_size > 1_000_000:
+                # The file that a link leads to is searched under its own name, if it may be.
+                status = (self._workspace.root / path).lstat()
+                if not stat.S_ISREG(status.st_mode) or status.st_size > 1_000_000:
                     continue
                 lines = SourceText.from_bytes(self._workspace.peek(path)).lines
             except (NotTextError, UserError, OSError):
                 continue
-            found += (f"{path}:{n}:{line}" for n, line in enumerate(lines, 1) if text in line)
+            hits = (n for n, line in enumerate(lines, 1) if text in line)
+            found += (f"{path}:{n}:{lines[n - 1][:MAX_LINE_LENGTH]}" for n in hits)
             if len(found) > 10 * MAX_HITS:
                 break
         return found
 
     async def _git(self, *arguments: str) -> str:
-        from midstream.workspace.repo import GitFailedError, run_git
+        from midstream.workspace.repo import GitFailedError, find_repository, run_git
 
+        root = self._workspace.root
+        # Elsewhere git compares any two files of the machine.
+        if await asyncio.to_thread(find_repository, root) is None:
+            raise _RefusedError("This folder is in no git repository.")
         # In a thread, which a cancellation leaves to itself: git ends by its own time limit.
-        command = [*_GIT, *arguments]
         try:
             out = await asyncio.to_thread(
-                run_git, self._workspace.root, command, environment=_OFFLINE, timeout=SECONDS
+                run_git, root, arguments, timeout=SECONDS, limit=MAX_BYTES
             )
         except GitFailedError as error:
             raise _RefusedError(str(error)) from None
         return out.decode("utf-8", "replace")
 
 
-async def _output(folder: Path, *command: str) -> tuple[int, str, str]:
-    """Exit status and output of a command, which ends when this is cancelled."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        out, err = await process.communicate()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        raise
-    return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-
-
 def _cut(text: str, most: int) -> str:
     """A text that may be sent: credentials masked, nothing a terminal obeys, not too long."""
     from midstream.guard.secrets import mask
 
+    most = max(0, most)
+    # Cut behind a whole line, or what is left of a credential would not be recognised.
+    end = len(text) if len(text) <= 2 * most else text.rfind("\n", 0, 2 * most)
+    lines = text[: end if end >= 0 else 2 * most].split("\n")
     safe = "\n".join(
-        "".join(c for c in mask(line) if c.isprintable() or c == "\t") for line in text.split("\n")
+        "".join(c for c in mask(line) if c.isprintable() or c == "\t") for line in lines
     )
-    return safe if len(safe) <= most else f"{safe[: max(0, most)]}\n(cut; ask for less)"
+    whole = len(safe) <= most and end == len(text)
+    return safe if whole else f"{safe[:most]}\n(cut; ask for less)"

@@ -49,8 +49,6 @@ END_S: Final = 2.0
 """How long a stopped command may take before it is killed."""
 QUIET_S: Final = 1.0
 """How long no hunk may be decided before the command runs by itself."""
-HELD_S: Final = 0.5
-"""Silence after which the command may have ended and left its output open to others."""
 AROUND: Final = 30
 """Lines of output that go to the model with a finding."""
 MAX_REPORTED: Final = 50
@@ -229,12 +227,12 @@ class ProjectCheck:
         self._stopped = True
         if process is None:  # Its copy is being made.
             return
-        _signal(process, signal.SIGTERM)
+        processes.signal_group(process.pid, signal.SIGTERM)
         try:
             async with asyncio.timeout(END_S):
                 await process.wait()
         except TimeoutError:
-            _signal(process, SIGKILL)
+            processes.signal_group(process.pid, processes.SIGKILL)
 
     async def finished(self) -> None:
         """Wait until nothing runs."""
@@ -371,12 +369,12 @@ class ProjectCheck:
         held = True
         try:
             held = await self._read_all(process)
-            self.exit_code = await process.wait()
         finally:
             # What it has left running belongs to it.
             if held:
-                _signal(process, SIGKILL)
-            await processes.end(process)
+                processes.signal_group(process.pid, processes.SIGKILL)
+            await processes.end(process, kill=held)
+        self.exit_code = process.returncode
         if self._stopped:
             return CheckState.STOPPED
         return CheckState.PASSED if self.exit_code == 0 else CheckState.FAILED
@@ -388,7 +386,7 @@ class ProjectCheck:
         rest, data, held = "", b" ", False
         while data:
             try:
-                async with asyncio.timeout(HELD_S):
+                async with asyncio.timeout(processes.HELD_S):
                     data = await process.stdout.read(65_536)
             except TimeoutError:
                 held = process.returncode is not None
@@ -484,18 +482,6 @@ def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
             with contextlib.suppress(UnencodableError):
                 found[path] = overlay.source.to_bytes()
     return found
-
-
-SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
-
-
-def _signal(process: Process, number: int) -> None:
-    """Send a signal to the command and what it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.kill()
 
 
 def suggested_command(root: Path) -> CheckCommand | None:

@@ -47,7 +47,7 @@ class EntryWriter(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return when every entry is on disk; OSError when the disk is full or gone."""
+        """Return when every entry is on the device; OSError when the disk is full or gone."""
         ...
 
 

@@ -134,9 +134,9 @@ class SessionJournal:
             self._journal.append(kind, **data)
 
     def flush(self) -> None:
-        """Return when every entry is on disk; OSError when the disk is full or gone."""
+        """Return when every entry is on the device; OSError when the disk is full or gone."""
         if self._journal is not None:
-            self._journal.flush()
+            self._journal.flush(sync=True)
 
     def close(self) -> None:
         """End the journal."""

@@ -7,7 +7,6 @@ Ending it loses nothing: what has come is kept, and the next download goes on fr
 from __future__ import annotations
 
 import json
-import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from typing import Any, Final
@@ -49,9 +48,9 @@ async def download_model(name: str, told: Callable[[float], None]) -> str:
     Raises:
         UnavailableError: The download has failed; its sentence says why and what to do.
     """
-    command = (sys.executable, "-m", "midstream", "models", "get", name, "--yes", "--json")
+    command = ("midstream", "models", "get", name, "--yes", "--json")
     try:
-        process = await processes.start(
+        process = await processes.start_python(
             *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, limit=_MAX_LINE_BYTES
         )
     except OSError as error:

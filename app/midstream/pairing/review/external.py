@@ -29,7 +29,7 @@ from midstream.pairing.status import (
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.files.open import OpenFiles
-    from midstream.pairing.files.put_backs import RecentWrites
+    from midstream.pairing.files.put_backs import PutBackQueue, RecentWrites
     from midstream.pairing.guard import Guard
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Spawn
@@ -62,6 +62,7 @@ class ExternalReview:
     def __init__(
         self,
         files: OpenFiles,
+        put_backs: PutBackQueue,
         guard: Guard,
         status: SessionStatus,
         journal: SessionJournal,
@@ -69,6 +70,7 @@ class ExternalReview:
     ) -> None:
         self.aside: frozenset[str] = frozenset()
         self._files = files
+        self._put_backs = put_backs
         self._guard = guard
         self._status = status
         self._journal = journal
@@ -96,8 +98,8 @@ class ExternalReview:
         baseline = self._baseline = await asyncio.to_thread(
             Baseline, self._files.workspace, since_commit=since_commit, record=record
         )
-        self._files.reviewing = True
-        self._files.before = baseline.read
+        self._files.follower.reviewing = True
+        self._files.follower.before = baseline.read
         self._files.disk.was_executable = baseline.executable
         self._status.emit(ReviewSwitched(True))
         if not self._record(baseline):
@@ -141,8 +143,8 @@ class ExternalReview:
     def stop(self) -> None:
         """Review nothing new; hunks that wait stay."""
         self._baseline = None
-        self._files.reviewing = False
-        self._files.before = None
+        self._files.follower.reviewing = False
+        self._files.follower.before = None
         self.aside = frozenset()
         self._status.emit(ReviewSwitched(False))
 
@@ -175,7 +177,7 @@ class ExternalReview:
 
     async def finish(self) -> None:
         """Put back what waits for that, as soon as nobody writes."""
-        await self._files.put_backs.finish()
+        await self._put_backs.finish()
 
     async def look(self) -> int:
         """Open what was set aside; how many files there were."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.status import AgentHeld, ReviewSwitched, SessionEvent
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from midstream.edits.agent_input import PlannedFile
     from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.files.decide import Decisions
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.files.put_backs import RecentWrites
     from midstream.pairing.review.external import ExternalReview
@@ -41,6 +43,13 @@ SEEN_S: Final = 0.5
 _PENDING = (
     "The review of this edit is still open and nothing was written. Do not write the file in "
     "another way; tell the user that you wait for their decision, or try the same edit again later."
+)
+
+
+_UNKNOWN = (
+    "Midstream reviews this folder and cannot show what {tool} would write; nothing was written. "
+    "Edit the file as text, with the usual tools; a notebook is a file of JSON. The user can let "
+    "other tools pass by a narrower matcher of the hook."
 )
 
 
@@ -72,6 +81,7 @@ class EditGate:
     def __init__(
         self,
         files: OpenFiles,
+        decisions: Decisions,
         review: ExternalReview,
         feedback: Feedback,
         status: SessionStatus,
@@ -84,6 +94,7 @@ class EditGate:
         self.heard = False
         self.wait_s = wait_s
         self._files = files
+        self._decisions = decisions
         self._review = review
         self._feedback = feedback
         self._status = status
@@ -115,21 +126,27 @@ class EditGate:
 
     async def answer(self, event: HookEvent) -> HookAnswer | None:
         """Answer a hook, as soon as its edit is decided; ``None``: the agent does as it likes."""
-        from midstream.agents.hooks import AT_STOP, BEFORE_TOOL, deny, go_on, is_note
+        from midstream.agents.hook_client import precedes_tool
+        from midstream.agents.hooks import AT_STOP, deny, go_on, is_note
         from midstream.agents.mcp_server import REVIEW_EVENT
-        from midstream.edits.agent_input import EDIT_TOOLS, UnplacedError
+        from midstream.edits.agent_input import EDIT_TOOLS, OTHER_TOOLS, UnplacedError
 
         if event.kind == REVIEW_EVENT:
             return {"text": await self._standing(event)}
         self.heard = True
         if event.kind == AT_STOP:
-            await self._files.put_backs.agent_stopped()
+            await self._decisions.put_backs.agent_stopped()
             text = "" if event.stopped_before else self._feedback.take()
             return go_on(text) if text else None
-        if event.kind != BEFORE_TOOL or event.tool not in EDIT_TOOLS:
+        if not precedes_tool(event.kind) or event.tool in OTHER_TOOLS:
             return None
-        if await asyncio.to_thread(is_note, event, self._files.workspace.root):
-            return None
+        if event.tool not in EDIT_TOOLS:
+            return deny(_UNKNOWN.format(tool=shown(event.tool) or "a tool without a name"))
+        try:
+            if await asyncio.to_thread(is_note, event, self._files.workspace.root):
+                return None
+        except (OSError, ValueError, RuntimeError) as error:
+            return deny(f"Refused by Midstream: the path cannot be used ({error}).")
         self._call += 1
         call = self._call
         try:
@@ -145,11 +162,13 @@ class EditGate:
         except UserError as error:
             self._status.inform(f"{event.agent} was refused an edit: {error}")
             return deny(f"Refused by Midstream: {error}")
+        except (OSError, ValueError) as error:  # a path that no system takes, and the like
+            return deny(f"Refused by Midstream: the edit cannot be carried out ({error}).")
         finally:
             self._agents.pop(call, None)
             self._status.emit(AgentHeld())
             if not any(hunk.due for hunk in self._files.hunks.of_call(call)):
-                self._files.drop_call(call)
+                self._decisions.drop_call(call)
 
     async def _standing(self, event: HookEvent) -> str:
         """How the review stands, at once or when all is decided."""
@@ -218,7 +237,7 @@ class EditGate:
             for file, proposal in opened:
                 if file.after is None:
                     self._files.disk.may_vanish(proposal.path)
-                added = self._files.propose(proposal, file.after or (), call)
+                added = self._decisions.propose(proposal, file.after or (), call)
                 held.append(_Held(file, bool(added)))
             return held
 
@@ -255,7 +274,7 @@ class EditGate:
             self._files.disk.may_vanish(path)
             proposal = self._files.get(path)
             if proposal is None:
-                proposal = self._files.adopt(path, SourceText((), ()), None)
+                proposal = self._files.follower.adopt(path, SourceText((), ()), None)
         self._files.fold(proposal, 0, 0)
         exists = self._files.disk.digests[path] is not None
         if exists is (file.before is None) or (not exists and proposal.base.lines):
@@ -292,7 +311,7 @@ class EditGate:
                         "What was kept of this edit cannot be written with this tool; nothing "
                         "was written."
                     )
-            self._files.answer_call(call)
+            self._decisions.answer_call(call)
         more = self._feedback.take()
         if not changes:
             return deny(f"{told}\n{more}".rstrip())
@@ -316,7 +335,7 @@ class EditGate:
     async def _expire(self, call: int, agent: str) -> None:
         """Give up on what an agent may write and does not."""
         await asyncio.sleep(WRITTEN_WITHIN_S)
-        if gone := self._files.drop_call(call):
+        if gone := self._decisions.drop_call(call):
             self._status.warn(
                 f"{agent} has not written {counted(len(gone), 'hunk')} that you accepted in "
                 f"{gone[0].path}."

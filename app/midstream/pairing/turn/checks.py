@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from midstream import processes
 from midstream.code.syntax import has_syntax, is_python
 from midstream.codebase.references import ReferencesError, listed, renames, uses_left
 from midstream.codebase.syntax_check import breaks, where_broken
@@ -179,15 +179,13 @@ def _ruff(path: str, text: str) -> list[LintFinding]:
         return []
     arguments = ["check", "--isolated", "--select", "F,E9", "--output-format", "json"]
     try:
-        done = subprocess.run(
+        done = processes.run(
             [program, *arguments, "--stdin-filename", Path(path).name, "-"],
-            input=text.encode(),
-            capture_output=True,
+            stdin=text.encode(),
             timeout=_RUFF_S,
-            check=False,
         )
-        found = cast("list[dict[str, Any]]", json.loads(done.stdout or b"[]"))
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+        found = cast("list[dict[str, Any]]", json.loads(done.output or b"[]"))
+    except (OSError, ValueError):
         return []
     return [LintFinding(f["location"]["row"], str(f["code"]), f["message"]) for f in found]
 

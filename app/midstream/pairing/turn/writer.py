@@ -13,13 +13,13 @@ import contextlib
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from midstream import processes
 from midstream.errors import UserError
 from midstream.pairing.status import TurnStatus
 from midstream.pairing.turn.checks import Lines, Verdict, look_at
@@ -228,21 +228,13 @@ class Trial:
     def _run(self) -> bool | None:
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
-            done = subprocess.run(
-                self._command,
-                cwd=self._folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TESTS_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            done = processes.run(self._command, cwd=self._folder, environ=env, timeout=TESTS_S)
+        except TimeoutError:
             return False
         except OSError as error:
             self.trouble = f"{self._command[0]} cannot be started ({error.strerror})"
             return None
-        return done.returncode == 0
+        return done.code == 0 and not done.cut
 
     def close(self) -> None:
         """Remove the copy."""

@@ -50,7 +50,7 @@ class Decide(Controller):
             self._go_on(hunk)
 
             async def work() -> None:
-                if not await session.files.accept(hunk_id):
+                if not await session.decisions.accept(hunk_id):
                     self._back_to(hunk_id)
 
             self._work.run(work)
@@ -76,7 +76,7 @@ class Decide(Controller):
         self._go_on(hunk)
 
         async def work() -> None:
-            if not await session.files.reject(hunk_id):
+            if not await session.decisions.reject(hunk_id):
                 self._back_to(hunk_id)
             elif conflict:  # Its rows are gone: say where.
                 self._pane.sync()
@@ -159,7 +159,7 @@ class Decide(Controller):
             unread = frozenset(bulk.unread)
             again = bool(unread) and unread <= self._offered
             wanted = {*bulk.read, *(bulk.unread if again else ())}
-            count = await session.files.accept_all(wanted)
+            count = await session.decisions.accept_all(wanted)
             if wanted and not count:
                 return  # A notice says why; the same key is to mean the same again.
             self._offered = frozenset() if again else unread
@@ -202,7 +202,7 @@ class Decide(Controller):
         async def work() -> None:
             if not session.hunks.postponed():
                 self._notices.say("info", "No hunk is waiting to be put back.")
-            elif count := await session.files.put_backs.apply():
+            elif count := await session.decisions.put_backs.apply():
                 self._say_undo(f"{counted(count, 'hunk')} put back; {{undo}} undoes it.")
 
         self._work.run(work)
@@ -214,7 +214,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            if not (count := await session.files.reject_all()):
+            if not (count := await session.decisions.reject_all()):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():
                 self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes the last file.")
@@ -227,7 +227,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            if not (count := await session.files.reject_rest(path)):
+            if not (count := await session.decisions.reject_rest(path)):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():  # Those have a notice of their own.
                 self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
@@ -278,16 +278,16 @@ class Decide(Controller):
             return False
         if part.whole:
             return await (
-                session.files.accept(hunk_id) if accept else session.files.reject(hunk_id)
+                session.decisions.accept(hunk_id) if accept else session.decisions.reject(hunk_id)
             )
         if part.lines is not None:
-            return await session.files.decide_lines(hunk_id, *part.lines, accept)
+            return await session.decisions.decide_lines(hunk_id, *part.lines, accept)
         # Old lines and their replacement, from the middle: they are no single range.
-        ids = await session.files.split(hunk_id, part.cuts)
+        ids = await session.decisions.split(hunk_id, part.cuts)
         if not ids:
             return False
         mine = ids[0] if part.first == (0, 0) else ids[1]
-        return await (session.files.accept(mine) if accept else session.files.reject(mine))
+        return await (session.decisions.accept(mine) if accept else session.decisions.reject(mine))
 
     # changing a hunk
 
@@ -300,7 +300,7 @@ class Decide(Controller):
         hunk, cuts = found
 
         async def work() -> None:
-            ids = await session.files.split(hunk.id, cuts)
+            ids = await session.decisions.split(hunk.id, cuts)
             self._pane.sync()
             if ids:
                 self._say_undo(f"Split into {len(ids)} hunks; {{undo}} joins them again.")
@@ -395,7 +395,7 @@ class Decide(Controller):
                 self._notices.say(
                     "info", f"The file already has these lines; {key} rejects the hunk."
                 )
-            elif await session.files.edit(hunk_id, lines):
+            elif await session.decisions.edit(hunk_id, lines):
                 self._edited.pop(hunk_id, None)
                 self._pane.sync()
                 key = self._services.key_for("hunk.accept")
@@ -459,7 +459,7 @@ class Decide(Controller):
             self._work.run(release)
             return
         self._go_on(hunk)
-        self._work.run(lambda: session.files.reject(hunk.id, why))
+        self._work.run(lambda: session.decisions.reject(hunk.id, why))
         if again and why:
             start = view.to_written(hunk.start)
             self._steer.instruct(why, (start, view.to_written(max(hunk.stop, hunk.start + 1))))
@@ -479,7 +479,7 @@ class Decide(Controller):
 
         async def work() -> None:
             told = len(session.status.notices)
-            ids = await (session.files.undo() if back else session.files.redo())
+            ids = await (session.decisions.undo() if back else session.decisions.redo())
             if not ids:
                 if len(session.status.notices) == told:
                     self._notices.say("info", f"Nothing to {'undo' if back else 'redo'}.")
