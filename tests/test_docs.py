@@ -58,7 +58,8 @@ def test_links_and_named_files_exist(name: str) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in link]
     missing = [link for link in links if not (path.parent / link).exists()]
     named = re.findall(r"`((?:app|tests|docs|themes|models|screenshots)/[\w./-]+)`", text)
-    missing += [file for file in named if not (ROOT / file).exists()]
+    created = re.findall(r"<!-- create (\S+) -->", text)
+    missing += [file for file in named if not (ROOT / file).exists() and file not in created]
     assert not missing
 
 
@@ -141,3 +142,52 @@ def test_every_row_of_the_compatibility_table_names_its_test() -> None:
 def test_one_change_takes_at_most_25_calls() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     assert 10 < len(re.findall(r"^\| \d+ \|", text, re.MULTILINE)) <= 25
+
+
+def test_the_map_of_the_parts_names_every_folder() -> None:
+    """AGENTS.md has one line for every package, and none for one that is gone."""
+    parts = (ROOT / "AGENTS.md").read_text("utf-8").partition("    app/midstream/\n")[2]
+    named = re.findall(r"^ {6}([\w/]+)/ +\S", parts.partition("\n    themes/")[0], re.MULTILINE)
+    app = ROOT / "app" / "midstream"
+    packages = [file.parent.relative_to(app).as_posix() for file in app.rglob("__init__.py")]
+    assert sorted(named) == sorted(set(packages) - {"."} - {p for p in packages if "project" in p})
+
+
+def docstrings() -> list[tuple[str, str]]:
+    """Every docstring of the application, with the file and line of its owner."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found: list[tuple[str, str]] = []
+    for file in sorted((ROOT / "app" / "midstream").rglob("*.py")):
+        if "demo/project" in file.as_posix():
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, owners) and (text := ast.get_docstring(node)):
+                place = f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+                found.append((place, text))
+    return found
+
+
+def test_docstrings_are_in_one_dialect() -> None:
+    """Google style, double backticks, and a capital after the name of a field."""
+    single = re.compile(r"(?<![`:\w])`[^`\n]+`(?![`_])")
+    field = re.compile(r"^ {4}\*{0,2}\w+(?: \([^)]*\))?: [a-z]+(?=[ .,;:]|$)(?!\()", re.MULTILINE)
+    wrong = [place for place, text in docstrings() if single.search(text)]
+    for place, text in docstrings():
+        for section in re.findall(
+            r"^(?:Args|Attributes|Raises):\n((?: {4}.*\n?|\n)+)", text, re.MULTILINE
+        ):
+            wrong += [f"{place}: {hit.strip()}" for hit in field.findall(section)]
+    assert not wrong
+
+
+def test_limits_are_named_max_and_min() -> None:
+    odd = re.compile(r"^_?(?:MOST|LONGEST|SHORTEST|LEAST|FEW|FEWEST|LARGEST|WIDEST)(?:_|$)")
+    named = [
+        f"{file.relative_to(ROOT)}: {target.id}"
+        for file in (ROOT / "app" / "midstream").rglob("*.py")
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and odd.match(target.id)
+    ]
+    assert not named
