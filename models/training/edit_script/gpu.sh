@@ -17,7 +17,7 @@ cd "$here"
 train() { # train NAME OPTIONS...: what the run needs to go on is in runs/NAME.pt
     name=$1
     shift
-    python3 train.py --name "$name" --runs "$runs" --data "$runs/shards" \
+    PYTHONPATH=../../.. python3 train.py --name "$name" --runs "$runs" --data "$runs/shards" \
         --tokenizer ../../rill-116m/tokenizer.json --device "$device" \
         --tokens "${TOKENS:-16384}" --shares "$shares" "$@"
 }
