@@ -75,12 +75,23 @@ def correlations(
 
 def rounded(matrix: Array, sums: Array, form: BlockFormat) -> QuantisedBlocks:
     """Quantise `[inputs, outputs]`, given the correlations of its inputs."""
+    square = sums.astype(np.float64)
+    square[np.diag_indices(len(square))] += DAMPING * square.diagonal().mean() + 1e-8
+    spread = np.linalg.cholesky(np.linalg.inv(square)).T.astype(np.float32)
+    return rounded_along(matrix, spread, form)
+
+
+def rounded_along(matrix: Array, spread: Array, form: BlockFormat) -> QuantisedBlocks:
+    """Quantise `[inputs, outputs]`.
+
+    Args:
+        matrix: the weights.
+        spread: the upper triangle U with U' U the inverse of the inputs' correlations: row i holds
+            what input i's error does to later ones.
+        form: how it is stored.
+    """
     inputs, outputs = matrix.shape
     weights = matrix.astype(np.float32).copy()
-    square = sums.astype(np.float64)
-    square[np.diag_indices(inputs)] += DAMPING * square.diagonal().mean() + 1e-8
-    # Upper triangle U with U' U the inverse: row i holds what input i's error does to later ones.
-    spread = np.linalg.cholesky(np.linalg.inv(square)).T.astype(np.float32)
     most = (1 << form.bits) - 1
     stored = np.empty((outputs, inputs // form.block, form.block), np.float32)
     scales = np.empty((outputs, inputs // form.block, 1), np.float32)

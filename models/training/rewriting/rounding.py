@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from models.training.edit_script.rounding import rounded
+from models.training.edit_script.rounding import DAMPING, rounded_along
 from models.training.graphs import BlockFormat, QuantisedBlocks, quantise_range, unpack_blocks
 from models.training.rewriting.examples import Batch
 from models.training.rewriting.network import PARTS, PRODUCTS, Block, Network
@@ -70,6 +70,7 @@ def rounded_layers(
                 getattr(block, name).w = exact[name].bfloat16()
             wanted = [n for n in PRODUCTS if form_of(n, number, layers).bits == 4]
             sums = _correlations(block, wanted, batches, states, turns)
+            spread = {name: spread_of(found) for name, found in sums.items()}
             for name in PRODUCTS:
                 form = form_of(name, number, layers)
                 matrix = exact[name].numpy()
@@ -77,7 +78,7 @@ def rounded_layers(
                 values: list[Any] = []
                 for part, at in zip(parts, NAMES[name], strict=True):
                     blocks = (
-                        rounded(part.T, sums[name], form)
+                        rounded_along(part.T, spread[name], form)
                         if form.bits == 4
                         else quantise_range(part.T, form)
                     )
@@ -88,13 +89,26 @@ def rounded_layers(
                 states[index] = block(states[index], *turns[index], batch.mask)
 
 
+def spread_of(sums: torch.Tensor) -> Any:
+    """Return the upper triangle U with U' U the inverse of correlations, float32.
+
+    With rows and columns in reverse order, a Cholesky factor is an upper triangle R with R R' the
+    correlations; U is its inverse.
+    """
+    square = sums.clone()
+    square.diagonal().add_(DAMPING * square.diagonal().mean() + 1e-8)
+    factor = torch.linalg.cholesky(square.flip(0, 1)).flip(0, 1)
+    identity = torch.eye(len(square))
+    return torch.linalg.solve_triangular(factor, identity, upper=True).numpy()
+
+
 def _correlations(
     block: Any,
     names: Sequence[str],
     batches: Sequence[Batch],
     states: Sequence[torch.Tensor],
     turns: Sequence[tuple[torch.Tensor, torch.Tensor]],
-) -> dict[str, Any]:
+) -> dict[str, torch.Tensor]:
     sums: dict[str, torch.Tensor] = {}
 
     def watch(name: str) -> Any:
@@ -110,7 +124,7 @@ def _correlations(
         block(state, *turn, batch.mask)
     for hook in hooks:
         hook.remove()
-    return {name: found.numpy() for name, found in sums.items()}
+    return sums
 
 
 assert set(NAMES) == set(PARTS)
