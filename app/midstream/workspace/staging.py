@@ -139,6 +139,27 @@ def committed_file(root: Path, rel: str) -> bytes:
         return b""
 
 
+def last_clean(root: Path, paths: Iterable[str]) -> dict[str, float]:
+    """When files were last seen to be as the index has them, in seconds since the epoch.
+
+    Git notes the time of a file whose content it has checked out, staged or compared: one that a
+    checkout or a reset has written is newer there than what it replaced.  Files that are not in the
+    index, and all of them if git fails, are left out.
+    """
+    command = ["ls-files", "--debug", "-z", "--", *(f":(literal){path}" for path in paths)]
+    times: dict[str, float] = {}
+    with contextlib.suppress(GitFailedError):
+        path = ""
+        for line in os.fsdecode(run_git(root, command)).splitlines():
+            name, nul, rest = line.partition("\0")
+            path = name if nul else path
+            fact, _, value = (rest if nul else line).strip().partition(": ")
+            if fact == "mtime":
+                seconds, _, nanoseconds = value.partition(":")
+                times[path] = int(seconds) + int(nanoseconds) / 1e9
+    return times
+
+
 def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]:
     """Put accepted changes into the index, all or none.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
+from midstream.edits.external import waiting_hunks
 from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
@@ -255,7 +256,8 @@ class AcceptedChanges:
 
         last = await asyncio.to_thread(last_commit, self._root) if amend else None
         own = {path for path in self._files if self._own_texts(path) is not None}
-        await asyncio.to_thread(self._earlier.look, own)
+        waits = {hunk.path for hunk in waiting_hunks(self._files.hunks)}
+        await asyncio.to_thread(self._earlier.look, own | waits)
         paths = dict.fromkeys((*own, *self._earlier.paths))
         view = await asyncio.to_thread(
             compare_changes, self._root, self._changes(paths), amend=last is not None
@@ -458,7 +460,9 @@ class EarlierChanges:
     """Changed files with lines that an earlier session accepted and no commit has.
 
     A journal is replayed as for resuming, and its hunks are moved to the file as it is on disk:
-    only lines that are still as they were accepted count.  Nothing is written.
+    only lines that are still as they were accepted count.  They do not where a later session left
+    the file with a change that waits, nor where git has checked the file out since: what is there
+    now was written again by somebody, and nobody has accepted that.  Nothing is written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -479,12 +483,16 @@ class EarlierChanges:
         """Find them again if a file has changed since (blocking).
 
         Args:
-            apart: Files in which the current session has accepted something.
+            apart: Files of which the current session knows better: it has accepted something in
+                them, or has found changes that wait for a decision.
         """
-        from midstream.workspace.repo import work_tree_changes
-        from midstream.workspace.staging import committed_file
+        from midstream.workspace.repo import GitFailedError, work_tree_changes
+        from midstream.workspace.staging import committed_file, last_clean
 
-        _, tracked, new = work_tree_changes(self._root)
+        try:
+            _, tracked, new = work_tree_changes(self._root)
+        except GitFailedError:
+            tracked = new = frozenset[str]()
         texts = {
             path: text
             for path in (tracked | new).difference(apart)
@@ -493,10 +501,14 @@ class EarlierChanges:
         if texts == self._texts:
             return
         before = dict(texts)
-        for replay in _sessions(self._root, tuple(texts)):
-            for path in texts.keys() & replay.files.keys():
+        clean = last_clean(self._root, texts) if texts else {}
+        doubtful: set[str] = set()
+        for ended, replay in _sessions(self._root, tuple(texts)):
+            doubtful |= {path for path, seen in clean.items() if seen > ended}
+            for path in (texts.keys() & replay.files.keys()) - doubtful:
                 committed = committed_file(self._root, path) if path in tracked else b""
                 before[path] = _without(replay, path, before[path], _lines(committed))
+            doubtful |= {hunk.path for hunk in waiting_hunks(replay.hunks)}
         self._texts = texts
         # An untracked file is committed as a whole, so all of it must have been accepted.
         self._found = {
@@ -513,12 +525,12 @@ class EarlierChanges:
             return None
 
 
-def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
-    """Finished sessions whose journals name one of the files, last used first."""
+def _sessions(root: Path, paths: Collection[str]) -> list[tuple[float, Replay]]:
+    """Finished sessions whose journals name one of the files, with their ends, last used first."""
     from midstream.pairing.journal.journal import Replay, earlier_sessions
 
     names = [json.dumps(path).encode() for path in paths]
-    found: list[Replay] = []
+    found: list[tuple[float, Replay]] = []
     left = MAX_READ_BYTES
     for info in sorted(earlier_sessions(root), key=lambda info: info.changed, reverse=True):
         if not names or info.live or info.size > left:
@@ -529,7 +541,7 @@ def _sessions(root: Path, paths: Collection[str]) -> list[Replay]:
             if len(data) == info.size and not any(name in data for name in names):
                 continue
             left -= info.size
-            found.append(Replay.read(info.path))
+            found.append((info.changed, Replay.read(info.path)))
         except (OSError, UserError):
             continue
     return found
