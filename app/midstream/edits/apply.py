@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from midstream.code.syntax import is_python, syntax_error
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
-from midstream.edits.elision import elided, elides, merge
+from midstream.edits.elision import elided, elides, merge, placeholder
 from midstream.edits.events import Event, FileOp, Problem
 from midstream.edits.formats import format_spec
 from midstream.edits.lcs import line_edits
@@ -28,7 +28,7 @@ from midstream.edits.outcome import (
     HunkOutcome,
     HunkStatus,
 )
-from midstream.edits.reply import ReplyFile, ReplyHunk, collect, normalise
+from midstream.edits.reply import ReplyFile, ReplyHunk, Side, collect, normalise
 from midstream.edits.sniffing import sniff
 
 Read = Callable[[str], bytes | None]
@@ -38,6 +38,9 @@ Find = Callable[[str], Sequence[str]]
 """Gives the files whose paths end in the name that the reply gives, if no such file exists."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+_MARK = "\ufeff"
+"""The byte order mark, as a character."""
+_PROSE = frozenset({".md", ".markdown", ".rst", ".txt", ".adoc", ""})
 _ELSEWHERE = re.compile(r"(?:[A-Za-z]:|~)[/\\]")
 
 
@@ -157,12 +160,34 @@ class _Application:
         except NotTextError as error:
             sentence = f"{path} is not a text file: {error}."
             raise _RefusedError(FailureReason.NOT_TEXT, sentence) from error
+        target = section.new_path if section.new_path != path else None
+        if target and self._bytes(target) is not None:
+            verb = "copied" if section.copied else "moved"
+            sentence = f"{path} cannot be {verb} to {target}, which exists; delete that first."
+            raise _RefusedError(FailureReason.EXISTS, sentence)
+        source = self._take_mark(section, source)
         if section.op is FileOp.DELETE:
             self._delete(section, path, source)
         elif section.op is FileOp.UPDATE:
             self._update(section, path, source)
         else:
             self._write(section, path, source)
+
+    @staticmethod
+    def _take_mark(section: ReplyFile, source: SourceText | None) -> SourceText | None:
+        """Take the byte order mark from lines that have it; the file with or without, as they say.
+
+        A text has its mark apart from its first line.
+        """
+        marked: set[Side] = set()
+        for hunk in section.hunks:
+            for number, part in enumerate(hunk.parts):
+                if part.text.startswith(_MARK):
+                    hunk.parts[number] = part._replace(text=part.text.removeprefix(_MARK))
+                    marked.add(part.side)
+        if source is None or not marked or Side.CONTEXT in marked:
+            return source
+        return replace(source, bom=Side.NEW in marked)
 
     def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
@@ -181,11 +206,20 @@ class _Application:
             self._hunks += (HunkOutcome.failed(h.id, path, _malformed(h)) for h in section.hunks)
             self._done(section, path, self._bytes(path))
             return
+        if section.op is FileOp.ADD and source is not None and source.lines:
+            sentence = (
+                f"{path} exists already, so it is not made anew; edit it, or delete it first."
+            )
+            raise _RefusedError(FailureReason.EXISTS, sentence)
         text = "".join(hunk.new_text for hunk in section.hunks)
+        mark = text.startswith(_MARK)
+        text = text.removeprefix(_MARK)
         exact = any(hunk.characters for hunk in section.hunks)
         if text and not exact and not text.endswith("\n"):
             text += "\n"
-        new = SourceText.from_text(text)
+        new = replace(SourceText.from_text(text), bom=mark)
+        if source is None and not _is_prose(path) and placeholder((), new.lines) is not None:
+            raise _RefusedError(FailureReason.ELIDED, f"Code was left out of the new file {path}.")
         if section.final_newline is not None:
             new = new.with_final_newline(section.final_newline)
         if source is not None and elides(source.lines, new.lines):
@@ -295,7 +329,8 @@ class _Application:
         digest = "" if before is None else sha256(before).hexdigest()[:12]
         self._files.append(FileOutcome(path, str(section.op), section.new_path, digest))
         self._done_paths.add(path)
-        if section.executable is not None:
+        new_file = self._before.get(path) is None
+        if section.executable is not None and (section.executable or not new_file):
             self._executable[section.new_path or path] = section.executable
         if section.new_path and section.new_path != path:
             self._bytes(section.new_path)
@@ -323,6 +358,10 @@ class _RefusedError(Exception):
 def _is_foreign(path: str) -> bool:
     """Whether a path starts at a drive or home, or has control characters."""
     return bool(_ELSEWHERE.match(path)) or any(ord(c) < 32 or ord(c) == 127 for c in path)
+
+
+def _is_prose(path: str) -> bool:
+    return PurePosixPath(path).suffix.lower() in _PROSE
 
 
 def _malformed(hunk: ReplyHunk) -> HunkError:

@@ -267,11 +267,6 @@ class NewlineFolder:
             text = text[:-1]
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
-    def release(self) -> str:
-        r"""The held ``"\r"`` unchanged, for a consumer that folds line ends itself."""
-        held, self._held = self._held, False
-        return "\r" if held else ""
-
     def finish(self) -> str:
         r"""``"\n"`` if a ``"\r"`` was held at the end, else ``""``."""
         held, self._held = self._held, False

@@ -7,7 +7,7 @@ nothing is guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from midstream.edits.documents import LineEdit
 from midstream.edits.indent import indent_of
@@ -18,7 +18,14 @@ _ELISION = re.compile(
     r"(?:(?:the )?(?:existing|rest|remaining|unchanged|same|other|previous|omitted|keep)\b.*|"
     r"\(?(?:existing|rest|remaining|unchanged|same|other|previous|omitted)\b.*)"
     r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*(?:the )?(?:rest|remaining|remainder)"
-    r" of (?:the|your|this) (?:\w+ )?(?:code|file|class|function|methods?|content)\b.*",
+    r" of (?:the|your|this) (?:\w+ )?(?:code|file|class|function|methods?|content)\b.*"
+    # A comment that says nothing else: "// existing code", "# unchanged", "/* ... */".
+    r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*[\[(]?(?:(?:the )?"
+    r"(?:existing|unchanged|remaining|omitted|previous|other|same)"
+    r"(?: (?:code|lines?|file|functions?|methods?|content|implementation|logic))?"
+    r"(?: (?:here|unchanged|omitted|remains?|stays?|as before|goes here))*|as before)"
+    r"[\])]?[\s.…]*(?:\*/\}?|-->)?\s*"
+    r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*(?:\.\.\.|…)\s*(?:\*/\}?|-->)?\s*",
     re.IGNORECASE,
 )
 
@@ -31,6 +38,11 @@ def is_elision(line: str) -> bool:
 def elides(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether new text leaves out lines of the old text, which has no such line itself."""
     return bool(old) and any(is_elision(line) and line not in old for line in new)
+
+
+def placeholder(old: Collection[str], new: Iterable[str]) -> str | None:
+    """The first new line that stands for code that was left out, if the old text lacks it."""
+    return next((line for line in new if is_elision(line) and line not in old), None)
 
 
 def elided(path: str) -> str:

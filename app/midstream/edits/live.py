@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from midstream.edits.elision import elided, elides, merge
+from midstream.edits.elision import elided, elides, merge, placeholder
 from midstream.edits.events import (
     ContextLine,
     Event,
@@ -427,7 +427,7 @@ class LiveReply:
             if waiting.path == block.path:
                 waiting.later.append(_collected(block.events))
         if block.streaming and proposal is not None:
-            if self._op is not FileOp.UPDATE and self._elided(block, proposal):
+            if self._elided(block, proposal):
                 return
             rest = block.repair.finish() if block.repair is not None else ""
             if rest + block.suffix:
@@ -439,7 +439,10 @@ class LiveReply:
             return
         block.done = True
         if block.patch is not None and proposal is not None:
-            if block.patch.close():
+            written = _collected(block.events).parts
+            new = [part.text for part in written if part.side is Side.NEW]
+            whole = placeholder(proposal.base.lines, new) is None
+            if whole and block.patch.close():
                 if block.patch.segments:
                     self._located_in(proposal).skip(block.patch.stop)
                 self._placed(number, block.path, block.patch.level)

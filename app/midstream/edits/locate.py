@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midstream.edits.documents import LineEdit, SourceText
+from midstream.edits.elision import elided, merge, placeholder
 from midstream.edits.lcs import line_edits
 from midstream.edits.matching import Ambiguous, Match, Matcher, MatchLevel
 from midstream.edits.outcome import FailureReason, HunkError, Nearby
@@ -74,7 +75,22 @@ class Locator:
         if self._taken and (isinstance(located, HunkError) or self._collides(located)):
             self._apply_taken()
             located = self._located(hunk, later)
-        return located
+        return located if isinstance(located, HunkError) else self._complete(located)
+
+    def _complete(self, located: Located) -> Located | HunkError:
+        """The place of a hunk, without lines that stand for code which was left out."""
+        new = [line for edit in located.edits for line in edit.lines]
+        if placeholder(self.source.lines, new) is None:
+            return located
+        start, stop = located.edits[0].start, located.edits[-1].stop
+        start, stop = min(start, located.start), max(stop, located.stop)
+        after = SourceText.from_text(self.source.text()).replace(located.edits)
+        stop_after = stop + len(after.lines) - len(self.source.lines)
+        edits = merge(self.source.lines[start:stop], after.lines[start:stop_after], self.path)
+        if edits is None:
+            return HunkError(FailureReason.ELIDED, elided(self.path))
+        moved = tuple(LineEdit(e.start + start, e.stop + start, e.lines) for e in edits)
+        return replace(located, edits=moved)
 
     def take(self, located: Located) -> None:
         """Make a hunk's edits; the next one is looked for after it."""

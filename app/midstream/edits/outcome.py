@@ -36,6 +36,8 @@ class FailureReason(StrEnum):
     NO_FILE = "no-file"
     NOT_TEXT = "not-text"
     NOT_EMPTY = "not-empty"
+    EXISTS = "exists"
+    """The file to make, or to move to, is there already."""
 
 
 @dataclass(frozen=True, slots=True)

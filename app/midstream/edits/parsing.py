@@ -24,6 +24,8 @@ from midstream.edits.events import (
     Prose,
 )
 
+_END = re.compile(r"\r\n|\r|\n")
+
 
 class ReplyParser(Protocol):
     """Reads a reply as it streams, without files or clock."""
@@ -58,7 +60,7 @@ class EventParser:
         self._events: list[Event] = []
         self._hunk: int | None = None
         """The hunk that is open."""
-        self._number = 0
+        self._number: int = 0
         """Number of the line being read, 0-based."""
 
     def _begin_hunk(self) -> int:
@@ -89,6 +91,29 @@ class EventParser:
         return events
 
 
+class LineEnds:
+    """Which lines of a text end with CRLF, in any chunking."""
+
+    def __init__(self) -> None:
+        self._crlf: list[bool] = []
+        self._held = ""
+
+    def feed(self, text: str) -> None:
+        """Take the next part of the text."""
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        ends = _END.findall(text.removesuffix("\r") if self._held else text)
+        self._crlf += [end == "\r\n" for end in ends]
+
+    def crlf(self, line: int) -> bool:
+        """Whether a line, counted from 0, ends with CRLF."""
+        return line < len(self._crlf) and self._crlf[line]
+
+    def all_crlf(self) -> bool:
+        """Whether there are lines, and all of them end with CRLF."""
+        return bool(self._crlf) and all(self._crlf)
+
+
 class LineParser(EventParser, ABC):
     """Base of parsers that read lines and may show the line being written."""
 
@@ -102,9 +127,12 @@ class LineParser(EventParser, ABC):
         self._held: list[str] = []  # the rest of a line that waits for its end
         self._wait = Wait.MORE
         self._passing = False
+        self._ends = LineEnds()
+        self._new_ends: set[bool] = set()
 
     def feed(self, text: str) -> list[Event]:
         """Take the next part of the reply."""
+        self._ends.feed(text)
         text = self._newlines.feed(text)
         if text:
             self._take(text)
@@ -122,6 +150,19 @@ class LineParser(EventParser, ABC):
             self._line(self._whole(""), ended=self._closes_lines)
         self._end()
         return self._taken()
+
+    def _new(self, text: str) -> None:
+        if text.endswith("\n"):
+            self._new_ends.add(self._ends.crlf(self._number))
+        super()._new(text)
+
+    def _newline_of_file(self) -> str | None:
+        """The line end of the new lines since the last call, if they have one of their own.
+
+        In a reply that has CRLF throughout it says nothing: that is how the reply came.
+        """
+        ends, self._new_ends = self._new_ends, set()
+        return "\r\n" if ends == {True} and not self._ends.crlf(0) else None
 
     @abstractmethod
     def _line(self, line: str, *, ended: bool) -> None:

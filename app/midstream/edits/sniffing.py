@@ -66,23 +66,26 @@ class _DecidingParser(ABC):
     def __init__(self) -> None:
         self.format: str | None = None
         self._parser: ReplyParser | None = None
-        self._held: list[str] = []
+        self._reply: list[str] = []  # as it came, until the format is known
         self._newlines = NewlineFolder()
         self._clues = _Clues()
 
     def feed(self, text: str) -> list[Event]:
         """Take the next part of the reply."""
-        return self._sniff(text) if self._parser is None else self._parser.feed(text)
+        if self._parser is not None:
+            return self._parser.feed(text)
+        self._reply.append(text)
+        return self._sniff(text)
 
     @abstractmethod
     def _sniff(self, text: str) -> list[Event]:
         """Take text while the format is not known."""
 
-    def _become(self, found: str, parser: ReplyParser, rest: str) -> list[Event]:
+    def _become(self, found: str, parser: ReplyParser) -> list[Event]:
         self.format, self._parser = found, parser
-        held = "".join(self._held)
-        self._held.clear()
-        return parser.feed(held + rest)
+        reply = "".join(self._reply)
+        self._reply.clear()
+        return parser.feed(reply)
 
 
 class SniffingParser(_DecidingParser):
@@ -100,16 +103,13 @@ class SniffingParser(_DecidingParser):
     def _sniff(self, text: str) -> list[Event]:
         first, *others = self._newlines.feed(text).split("\n")
         self._partial.append(first)
-        for number, start in enumerate(others):
+        for start in others:
             line = "".join(self._partial)
             self._partial = [start]
             self._too_long = False
-            self._held.append(line + "\n")
             found = self._look(line)
             if found is not None:
-                self._partial.clear()
-                rest = "\n".join(others[number:])
-                return self._found(found, rest + self._newlines.release())
+                return self._found(found)
         return self._look_ahead()
 
     def finish(self) -> list[Event]:
@@ -120,7 +120,7 @@ class SniffingParser(_DecidingParser):
         found = self._look(rest) if rest else None
         if found is None and not self._fence:
             found = self._clues.possible
-        return self._found(found or self._fallback, rest) + self.finish()
+        return self._found(found or self._fallback) + self.finish()
 
     def _look_ahead(self) -> list[Event]:
         if self._fence or self._too_long:
@@ -129,13 +129,10 @@ class SniffingParser(_DecidingParser):
         self._partial = [start]
         self._too_long = len(start) > _MAX_AHEAD
         found = None if self._too_long else self._clues.look_ahead(start)
-        if found is None:
-            return []
-        self._partial = [""]
-        return self._found(found, start + self._newlines.release())
+        return [] if found is None else self._found(found)
 
-    def _found(self, found: str, rest: str) -> list[Event]:
-        return self._become(found, format_spec(found).parser(), rest)
+    def _found(self, found: str) -> list[Event]:
+        return self._become(found, format_spec(found).parser())
 
     def _look(self, line: str) -> str | None:
         """The format, once a line has given it away or a fence has turned out to be plain text."""
@@ -165,6 +162,7 @@ class PreferringParser(_DecidingParser):
         makes.
         """
         super().__init__()
+        self._held: list[str] = []
         self._preferred = preferred
         self._make = make
 
@@ -199,7 +197,7 @@ class PreferringParser(_DecidingParser):
             self._clues = _Clues()
             return []
         parser = self._make() if found == self._preferred else format_spec(found).parser()
-        return self._become(found, parser, self._newlines.release())
+        return self._become(found, parser)
 
 
 def _leads_in(line: str) -> bool:

@@ -108,7 +108,7 @@ class SearchReplaceParser(LineParser):
         elif not self.next_hunk and not self._operated:
             self._problem("the reply has no SEARCH block", fatal=True)
         if self._path is not None:
-            self._events.append(FileSectionClosed(self._path))
+            self._events.append(FileSectionClosed(self._path, newline=self._newline_of_file()))
 
     def _search_line(self, line: str, marker: str) -> None:
         if self._unopened:
@@ -161,7 +161,7 @@ class SearchReplaceParser(LineParser):
         self._recent.clear()
         self._mentioned = None
         if name is not None and name != self._path and self._path is not None:
-            self._events.append(FileSectionClosed(self._path))
+            self._events.append(FileSectionClosed(self._path, newline=self._newline_of_file()))
             self._path = None
         if self._path is None:
             self._path = path = name or ""
@@ -178,7 +178,7 @@ class SearchReplaceParser(LineParser):
         self._recent.clear()
         self._mentioned = None
         if self._path is not None:
-            self._events.append(FileSectionClosed(self._path))
+            self._events.append(FileSectionClosed(self._path, newline=self._newline_of_file()))
             self._path = None
         self._events += operation
         self._operated = True

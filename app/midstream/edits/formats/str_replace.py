@@ -24,7 +24,7 @@ from midstream.edits.events import (
 )
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.formats.v4a import V4AParser, operation_events
-from midstream.edits.parsing import EventParser
+from midstream.edits.parsing import EventParser, LineEnds
 
 _OLD: Final = frozenset({"old_str", "old_string", "old_text", "oldText", "search", "old"})
 _NEW: Final = frozenset({"new_str", "new_string", "new_text", "newText", "replace", "new"})
@@ -67,6 +67,7 @@ class JsonEditParser(EventParser):
         self._surrogate = ""  # the first half of a pair
         self._is_key = False
         self._folder = NewlineFolder()
+        self._ends = LineEnds()  # of the new text of the file
         self._patch: V4AParser | None = None
         self._held: list[_Object] = []  # edits whose file is not named yet
         self._path: str | None = None
@@ -202,6 +203,7 @@ class JsonEditParser(EventParser):
 
     def _emit(self, text: str) -> None:
         if self._hunk is not None:
+            self._ends.feed(text)
             self._new(self._folder.feed(text))
         elif self._patch is not None:
             self._events += self._patch.feed(text)
@@ -322,6 +324,7 @@ class JsonEditParser(EventParser):
         edit.hunk = self._hunk = self._open_hunk(edit, path)
         folder = NewlineFolder()
         text = _first(edit.strings, _NEW | _INSERTED | _WHOLE) or ""
+        self._ends.feed(text)
         self._new(folder.feed(text) + folder.finish())
         self._hunk = None
         self._close_hunk(edit, edit.hunk)
@@ -361,8 +364,10 @@ class JsonEditParser(EventParser):
         if path == self._path and op is FileOp.UPDATE:
             return
         if self._path is not None:
-            self._events.append(FileSectionClosed(self._path))
+            newline = "\r\n" if self._ends.all_crlf() else None
+            self._events.append(FileSectionClosed(self._path, newline=newline))
         self._path = path
+        self._ends = LineEnds()
         if path is not None:
             self._events.append(FileSectionOpened(op, path))
 

@@ -20,7 +20,7 @@ from midstream.edits.events import (
 from midstream.edits.formats import ApplyPolicy, FormatSpec, Sniff, register
 from midstream.edits.parsing import LineParser, Wait
 
-_GIT = re.compile(r"diff --git (\"?)a/(.*?)\1 (\"?)b/(.*?)\3$")
+_GIT: Final = "diff --git "
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$")
 _TIME = re.compile(r"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*.*$")
 _LOOSE = re.compile(r"@@(?: (.*?))?(?: ?@@)?\s*$")
@@ -28,6 +28,7 @@ _EXTENDED = re.compile(
     r"(index|old mode|new mode|new file mode|deleted file mode|(?:dis)?similarity index|"
     r"rename (?:from|to)|copy (?:from|to)|Index:|=+$)"
 )
+_SOURCE = re.compile(r"(?:rename|copy) from (.*)$")
 _MODE = re.compile(r"new (?:file )?mode (\d{6})$")
 _BINARY = re.compile(r"GIT binary patch$|Binary files .* differ$")
 
@@ -87,13 +88,15 @@ class UnifiedDiffParser(LineParser):
         elif self._headed and line[:1] in ("+", "-", " "):
             self._open_loose(None)  # some models leave the "@@" line out
             self._body(line)
-        elif git := _GIT.match(line):
+        elif git := _git_names(line):
             self._close_file()
-            self._git = (git[2], git[4])
+            self._git = git
+        elif (source := _SOURCE.match(line)) and self._git is not None:
+            self._git = (_unquoted(source[1]), self._git[1])
         elif line.startswith("rename to ") and self._git is not None:
-            self._rename(line.removeprefix("rename to "))
+            self._rename(_unquoted(line.removeprefix("rename to ")))
         elif line.startswith("copy to ") and self._git is not None:
-            self._rename(line.removeprefix("copy to "))
+            self._rename(_unquoted(line.removeprefix("copy to ")))
             self._copied = True
         elif line.startswith("deleted file mode") and self._git is not None:
             self._source = self._git[0]
@@ -175,7 +178,7 @@ class UnifiedDiffParser(LineParser):
     def _header(self, minus: str, plus: str) -> None:
         self._close_hunk()
         git, copied, executable = self._git, self._copied, None
-        old, new = _path_of(minus), _path_of(plus)
+        old, new = _paths_of(minus, plus, renamed=self._new_path is not None)
         if old == self._source or self._new_path is None:
             self._source = None  # this header says the same, with hunks to follow
         if git is not None and (old == git[0] or new == git[1]):
@@ -274,6 +277,7 @@ class UnifiedDiffParser(LineParser):
                 self._final_newline,
                 copied=self._copied,
                 executable=self._executable,
+                newline=self._newline_of_file(),
             )
             self._events.append(closed)
         self._path = self._new_path = self._source = self._git = None
@@ -281,13 +285,85 @@ class UnifiedDiffParser(LineParser):
         self._final_newline = self._executable = None
 
 
-def _path_of(header: str) -> str | None:
-    """The file of a ``---`` or ``+++`` line, without ``a/`` or ``b/``; None for ``/dev/null``."""
-    name = _TIME.sub("", header[4:].split("\t")[0]).strip().strip('"')
-    if name == "/dev/null":
-        return None
-    return re.sub(r"^[abciw]/", "", name)
+def _unquoted(name: str) -> str:
+    """A name as it is, of one that git may have quoted like a string of C."""
+    if len(name) < 2 or name[0] != '"' or name[-1] != '"':
+        return name
 
+    def byte(match: re.Match[bytes]) -> bytes:
+        code = match[1]
+        return bytes([int(code, 8) & 255]) if code.isdigit() else _ESCAPED.get(code, code)
+
+    data = re.sub(rb"\\([0-7]{1,3}|.)", byte, name[1:-1].encode("utf-8", "surrogateescape"))
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _git_names(line: str) -> tuple[str, str] | None:
+    """Both names of a ``diff --git`` line without their prefixes; ``None`` for any other line.
+
+    Names with spaces are not quoted: then the line is cut where both halves name the same file.
+    """
+    if not line.startswith(_GIT):
+        return None
+    rest = line.removeprefix(_GIT)
+    if (quoted := _QUOTED_FIRST.fullmatch(rest)) or (quoted := _QUOTED_SECOND.fullmatch(rest)):
+        pair = (quoted[1], quoted[2])
+    else:
+        cuts = [at for at, char in enumerate(rest) if char == " "]
+        pairs = [(rest[:at], rest[at + 1 :]) for at in cuts]
+        same = [pair for pair in pairs if _bare(*pair)[0] == _bare(*pair)[1]]
+        usual = [pair for pair in pairs if _PREFIX.match(pair[0]) and _PREFIX.match(pair[1])]
+        if not (found := same or usual or pairs[:1]):
+            return None
+        pair = found[0]
+    return _bare(_unquoted(pair[0]), _unquoted(pair[1]))
+
+
+def _bare(old: str, new: str) -> tuple[str, str]:
+    """Two names of one file without the prefixes that tell its sides apart, ``a/`` and ``b/``.
+
+    A folder that both names begin with is part of the name (``git diff --no-prefix``).
+    """
+    if old[:2] != new[:2] and _PREFIX.match(old) and _PREFIX.match(new):
+        return old[2:], new[2:]
+    return old, new
+
+
+def _paths_of(minus: str, plus: str, *, renamed: bool) -> tuple[str | None, str | None]:
+    """The names of a ``---`` and a ``+++`` line; ``None`` for ``/dev/null``."""
+    old, new = (_name_of(header) for header in (minus, plus))
+    if old == "/dev/null" or new == "/dev/null":
+        sides = [None if name == "/dev/null" else _PREFIX.sub("", name) for name in (old, new)]
+        return sides[0], sides[1]
+    old, new = _bare(old, new)
+    if not renamed and old != new:
+        # Only git moves files: two folders that were compared, old/x.py and new/x.py.
+        parts, parts_new = old.split("/"), new.split("/")
+        same = 0
+        while same < min(len(parts), len(parts_new)) and parts[-1 - same] == parts_new[-1 - same]:
+            same += 1
+        if same:
+            return "/".join(parts[-same:]), "/".join(parts[-same:])
+        if old.startswith(new) or new.startswith(old):  # x.py.orig and x.py
+            return min(old, new, key=len), min(old, new, key=len)
+    return old, new
+
+
+def _name_of(header: str) -> str:
+    """The name of a ``---`` or ``+++`` line, with its prefix."""
+    name = header[4:]
+    if name.startswith('"') and (end := _QUOTED.match(name)):
+        return _unquoted(end[0])
+    return _TIME.sub("", name.split("\t")[0]).strip()
+
+
+_PREFIX = re.compile(r"[abciow]/")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_QUOTED_FIRST = re.compile(rf"({_QUOTED.pattern}) (.+)")
+_QUOTED_SECOND = re.compile(rf"(.+?) ({_QUOTED.pattern})")
+_ESCAPED: Final = {
+    b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
+}  # fmt: skip
 
 _MARKER = re.compile(r"diff --git |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+\+\+ \S")
 

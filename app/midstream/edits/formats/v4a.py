@@ -245,7 +245,8 @@ class V4AParser(LineParser):
             self._open_hunk()
             self._problem("the hunk has no lines")
         self._close_hunk()
-        self._events.append(FileSectionClosed(self._path, self._new_path))
+        newline = self._newline_of_file()
+        self._events.append(FileSectionClosed(self._path, self._new_path, newline=newline))
         self._path = ""
 
     def _end_patch(self) -> None:

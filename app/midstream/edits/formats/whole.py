@@ -141,7 +141,8 @@ class WholeFileParser(LineParser):
             self._prose("```\n")
             return
         if self._hunk is not None:
-            self._events += (HunkClosed(self._hunk), FileSectionClosed(self._path))
+            closed = FileSectionClosed(self._path, newline=self._newline_of_file())
+            self._events += (HunkClosed(self._hunk), closed)
             self._hunk = None
 
 
