@@ -153,3 +153,45 @@ async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:
             assert (await client.terminal())["type"] == "response.completed"
         stderr.seek(0)
         assert stderr.read().decode() == "midstream: stopped.\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_stopped_server_lets_its_answers_end(
+    tmp_path: Path, number: signal.Signals, streamed: bool
+) -> None:
+    words = 120
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": "word " * words, "rate": 100}]))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "midstream", "serve", "--port", "0", "--json"),
+        *("--replay", str(script)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    url = json.loads(await process.stdout.readline())["url"].replace("ws:", "http:")
+    async with httpx.AsyncClient(timeout=60) as http:
+        asked = {"input": "x", "stream": True}
+        if streamed:
+            async with http.stream("POST", f"{url}/responses", json=asked) as answer:
+                lines = answer.aiter_lines()
+                while "output_text.delta" not in await anext(lines):
+                    pass
+                process.send_signal(number)
+                rest = "\n".join([line async for line in lines])
+            assert "response.completed" in rest
+        else:
+            asking = asyncio.create_task(http.post(f"{url}/responses", json={"input": "x"}))
+            telemetry = f"{url.removesuffix('/v1')}/metrics"
+            while "midstream_generations 1" not in (await http.get(telemetry)).text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            process.send_signal(number)
+            answer = await asking
+            assert answer.status_code == 200
+            assert answer.text.count("word") >= words
+    told = (await process.stderr.read()).decode()
+    assert "may end within 30 s" in told
+    assert "Traceback" not in told
+    assert await process.wait() == (0 if number == signal.SIGTERM else 130)

@@ -17,9 +17,14 @@ from midstream.commands.common import REPLAY_HELP, print_json
 from midstream.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from midstream.serving.limits import Limits
+    from midstream.serving.running import RunningServer
     from midstream.serving.source import ModelSource
 
+GRACE_S = 30.0
+"""How long answers that run may take to end once the server is stopped."""
 _MIN_TOKEN_LENGTH = 22
 """Characters of a token off loopback: 128 bits in base64."""
 
@@ -137,7 +142,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl+C.
+    """Serve until Ctrl+C or SIGTERM.
 
     Raises:
         UserError: The model does not load, or the address cannot be used.
@@ -163,7 +168,12 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     source = _source(options)
-    asyncio.run(_on_ray(source, token, options) if options.ray else _serve(source, token, options))
+    # As the first process of a container it would otherwise not be stopped while it loads.
+    signal.signal(signal.SIGTERM, _terminated)
+    if options.ray:
+        asyncio.run(_on_ray(source, token, options))
+    elif asyncio.run(_serve(source, token, options)):
+        raise KeyboardInterrupt
     return 0
 
 
@@ -312,7 +322,8 @@ def _say(options: argparse.Namespace, model: str, port: int) -> None:
         print(f"{model} is served at {url} (Ctrl+C stops it).", flush=True)
 
 
-async def _serve(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:
+async def _serve(source: ModelSource, token: str | None, options: argparse.Namespace) -> bool:
+    """Serve until a signal; whether that was Ctrl+C."""
     from midstream.serving.app import create_app
     from midstream.serving.running import raise_file_limit, serve
 
@@ -334,10 +345,46 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         certificate=options.tls_cert and str(options.tls_cert),
         key=options.tls_key and str(options.tls_key),
         log_requests=options.log_requests,
+        grace=GRACE_S,
     ) as server:
-        _say(options, names[0], server.port)
-        # Ctrl+C must not cancel the server itself: leaving the context shuts it down in order.
-        await asyncio.shield(server.finished)
+        with _signals(server) as stopped_by:
+            _say(options, names[0], server.port)
+            await server.finished
+    return stopped_by[:1] == [signal.SIGINT]
+
+
+@contextlib.contextmanager
+def _signals(server: RunningServer) -> Generator[list[int]]:
+    """Let SIGTERM and Ctrl+C stop a server once its answers have ended; a second one at once.
+
+    Yields:
+        The signals, in the order they came.
+    """
+    loop, came = asyncio.get_running_loop(), list[int]()
+
+    def stop(number: int) -> None:
+        came.append(number)
+        if len(came) > 1:
+            server.hurry()
+            return
+        print(
+            f"midstream: answers that run may end within {GRACE_S:.0f} s; Ctrl+C or SIGTERM again "
+            "stops at once.",
+            file=sys.stderr,
+        )
+        server.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield came
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _terminated(_number: int, _frame: object) -> None:
+    sys.exit(0)
 
 
 async def _on_ray(source: ModelSource, token: str | None, options: argparse.Namespace) -> None:

@@ -31,7 +31,7 @@ from midstream.serving.requests import (
     read_frame,
     read_steer_messages,
 )
-from midstream.serving.service import Service
+from midstream.serving.service import Service, shutting_down
 from midstream.serving.turn import AcceptedSteer, Interrupt, ServedResponse
 
 _log = logging.getLogger(__name__)
@@ -410,9 +410,7 @@ class ServerConnection:
     # The end.
 
     async def farewell(self) -> None:
-        sentence = "The server is shutting down; reconnect shortly."
-        error = RequestError(sentence, code="server_shutting_down", status=503)
-        await self._dismiss(error, _SERVICE_RESTART, "the server is ending")
+        await self._dismiss(shutting_down(), _SERVICE_RESTART, "the server is ending")
 
     async def _end_of_life(self) -> None:
         sentence = "This connection has reached its time limit; open a new one."

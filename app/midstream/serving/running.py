@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ from websockets.frames import CloseCode, Frame
 from midstream.errors import UnavailableError
 from midstream.serving.limits import Limits, TokenBucket
 from midstream.serving.logs import hush
+from midstream.serving.service import Service
 
 _MAX_UNREAD_BYTES = 1024 * 1024
 """Bytes that a peer leaves unread above which its pings are not answered: it would not see that."""
@@ -81,10 +82,14 @@ class RunningServer:
     Attributes:
         port: Its port.
         finished: Ends when the server has stopped serving.
+        stop: Ends it once the answers that run have ended, or the time for that is up.
+        hurry: Does not wait for them any more.
     """
 
     port: int
     finished: asyncio.Task[None]
+    stop: Callable[[], None]
+    hurry: Callable[[], None]
 
 
 _REQUEST_SECONDS = 10.0
@@ -97,9 +102,11 @@ _OTHER_FILES = 256
 class _Server(uvicorn.Server):
     """uvicorn's server, which says when it listens and leaves signals to the program around it."""
 
-    def __init__(self, config: uvicorn.Config, farewell: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, grace: float) -> None:
         super().__init__(config)
-        self._farewell = farewell
+        self._service = service
+        self._grace = grace
+        self._hurried = asyncio.Event()
         self.listening = asyncio.Event()
         self._leaving = asyncio.Event()
         self._silent: dict[object, float] = {}
@@ -108,6 +115,9 @@ class _Server(uvicorn.Server):
     def leave(self) -> None:
         self.should_exit = True
         self._leaving.set()
+
+    def hurry(self) -> None:
+        self._hurried.set()
 
     async def main_loop(self) -> None:
         # uvicorn's own loop wakes ten times a second, which an idle screen's child should not.
@@ -145,8 +155,22 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._farewell()
+        for server in self.servers:  # New connections are refused from now on.
+            server.close()
+        await self._drain()
+        await self._service.leave()
         await super().shutdown(sockets)
+
+    async def _drain(self) -> None:
+        """Let answers end, until time is up or somebody is in a hurry."""
+        work = (self._service.drain(self._grace), self._hurried.wait())
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -180,6 +204,7 @@ async def serve(
     certificate: str | None = None,
     key: str | None = None,
     log_requests: bool = False,
+    grace: float = 0.0,
 ) -> AsyncGenerator[RunningServer]:
     """Serve an application until the block is left.
 
@@ -193,6 +218,7 @@ async def serve(
         certificate: Path of a TLS certificate chain.
         key: Path of its key.
         log_requests: Whether each request makes a line in the log: who, what address, which status.
+        grace: How long answers that run may take to end once the server is stopped, in seconds.
 
     Raises:
         UnavailableError: The address cannot be bound.
@@ -229,7 +255,8 @@ async def serve(
             ssl_certfile=certificate,
             ssl_keyfile=key,
         ),
-        app.state.service.leave,
+        app.state.service,
+        grace,
     )
     task = asyncio.create_task(server.serve(sockets=[listener]), name="serving")
     try:
@@ -239,7 +266,8 @@ async def serve(
             listening.cancel()
             await task
             raise UnavailableError("The server stopped during startup.")
-        yield RunningServer(listener.getsockname()[1], task)
+        port = listener.getsockname()[1]
+        yield RunningServer(port, task, server.leave, server.hurry)
     finally:
         server.leave()
         await asyncio.gather(task, return_exceptions=True)

@@ -30,6 +30,12 @@ _REMEMBERED = 16
 """Ended turns that the telemetry still lists."""
 
 
+def shutting_down() -> RequestError:
+    """The refusal of a server that is about to end."""
+    sentence = "The server is shutting down; reconnect shortly."
+    return RequestError(sentence, code="server_shutting_down", status=503)
+
+
 class Service:
     """Everything of the server that outlives a connection.
 
@@ -46,6 +52,8 @@ class Service:
         stored: What can be retrieved and continued from any connection.
         news: Set when a turn begins or ends; a waiter clears it first.
         leaving: Set when the server is about to end.
+        draining: Set when no further generation is taken.
+        ended_one: Set when a turn ends; a waiter clears it first.
     """
 
     def __init__(self, models: Mapping[str, TextModel], limits: Limits, shelf: Shelf) -> None:
@@ -57,10 +65,21 @@ class Service:
         self.ended: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
         self.news = asyncio.Event()
         self.leaving = asyncio.Event()
+        self.draining = asyncio.Event()
+        self.ended_one = asyncio.Event()
         self.started = time.time()
         one_each = {id(model): ModelWorker(model) for model in models.values()}
         self._workers = {name: one_each[id(model)] for name, model in models.items()}
         self.stored = StoredResponses(limits, shelf)
+
+    async def drain(self, seconds: float) -> None:
+        """Take no further generation, and wait for those that run or wait, up to some seconds."""
+        self.draining.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.turns:
+                    self.ended_one.clear()
+                    await self.ended_one.wait()
 
     async def leave(self) -> None:
         """Tell all connections that the server is about to shut down."""
@@ -192,13 +211,16 @@ class Service:
             self.turns.pop(turn, None)
             self.ended.append(turn.telemetry())
             self.news.set()
+            self.ended_one.set()
 
     def admit(self) -> None:
         """Take one more generation.
 
         Raises:
-            RequestError: Too many wait already.
+            RequestError: Too many wait already, or the server is about to end.
         """
+        if self.draining.is_set():
+            raise shutting_down()
         if len(self.turns) >= self.limits.waiting_total:
             raise RequestError(
                 "Too many requests are waiting; try again shortly.",

@@ -1,0 +1,200 @@
+"""Every way in which the program starts a process, and that none takes code from the folder."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from midstream import processes
+from midstream.agents.hooks import session_meta
+
+APP = Path(processes.__file__).parent
+STARTERS = {
+    **dict.fromkeys(("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"), "os"),
+    **{f"exec{kind}": "os" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")},
+    **{f"spawn{kind}": "os" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")},
+}
+MODULES = {"subprocess", "multiprocessing", "pty", "popen2", "pexpect"}
+FUNCTIONS = {"create_subprocess_exec", "create_subprocess_shell", "ProcessPoolExecutor"}
+
+# Each starts programs through ``processes``; what follows is why that is enough.
+STARTS = {
+    "agents/acp.py": "the agent that the user has named",
+    "codebase/references.py": "own module",
+    "codebase/related.py": "own module",
+    "codebase/syntax_check.py": "own module",
+    "commands/doctor.py": "git, found on absolute entries of PATH",
+    "commands/web.py": "own module, by a shell command",
+    "agents/hooks.py": "own module, by a shell command for the agent",
+    "editor.py": "the user's editor",
+    "guard/ruff.py": "ruff, beside Python or on absolute entries of PATH, in the root folder",
+    "guard/second_opinion.py": "own module",
+    "pairing/chat/tools.py": "ripgrep, found on absolute entries of PATH",
+    "pairing/checks/run.py": "the test command that the user has set or confirmed",
+    "pairing/models/downloads.py": "own module",
+    "pairing/turn/checks.py": "ruff, as the guard finds it",
+    "pairing/turn/writer.py": "the quick test command of the user's settings",
+    "serving/embedded.py": "own module",
+    "workspace/repo.py": "git, disarmed unless it stages or commits",
+}
+# Names with which the standard library or a package of ours would be shadowed.
+SHADOWS = (
+    *("contextlib", "warnings", "types", "typing", "json", "socket", "asyncio", "runpy", "pkgutil"),
+    *("sitecustomize", "usercustomize", "msgspec", "platformdirs", "hashlib", "stat", "selectors"),
+)
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(APP.rglob("*.py")):
+        name = path.relative_to(APP).as_posix()
+        if not name.startswith(("bench/", "demo/project/")):
+            yield name, ast.parse(path.read_text("utf-8"))
+
+
+def starts_by_itself(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if node.attr in FUNCTIONS or STARTERS.get(node.attr, "-") == owner:
+                return True
+        if any(name.split(".")[0] in MODULES for name in names):
+            return True
+    return False
+
+
+def starts_by_processes(tree: ast.Module) -> bool:
+    ways = {"run", "start", "start_python", "collect", "hand_over", "shell_command"}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "midstream.processes"
+        for alias in node.names
+    }
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return any(
+        (isinstance(each, ast.Name) and each.id in ways & imported)
+        or (isinstance(each, ast.Attribute) and each.attr in ways and named(each) == "processes")
+        for each in called
+    )
+
+
+def named(attribute: ast.Attribute) -> str:
+    return attribute.value.id if isinstance(attribute.value, ast.Name) else ""
+
+
+def test_every_process_is_started_by_one_module() -> None:
+    assert [name for name, tree in sources() if starts_by_itself(tree)] == ["processes.py"]
+    assert {name for name, tree in sources() if starts_by_processes(tree)} == STARTS.keys()
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder whose files note that they were run."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    mark = f"open({str(tmp_path / 'RAN')!r}, 'a').write(__name__ + '\\n')\n"
+    for name in SHADOWS:
+        (folder / f"{name}.py").write_text(mark)
+    for package in ("midstream", "midstream/serving", "midstream/codebase", "midstream/guard"):
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text(mark)
+        (folder / package / "__main__.py").write_text(mark)
+    for program in ("git", "rg", "ruff", "python"):
+        (folder / program).write_text(f"#!/bin/sh\necho {program} >> {tmp_path}/RAN\n")
+        (folder / program).chmod(0o755)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def ran(folder: Path) -> list[str]:
+    mark = folder.parent / "RAN"
+    return mark.read_text().split() if mark.exists() else []
+
+
+def python_paths(folder: Path) -> Iterator[str | None]:
+    yield from (None, f".{os.pathsep}", str(folder))
+
+
+MODULES_OF_OUR_OWN = {
+    "midstream.codebase.syntax_child": b'{"path": "a.py", "before": "", "after": "x = 1"}',
+    "midstream.codebase.references_child": b"",
+    "midstream.codebase.related_child": b"",
+    "midstream.guard.bandit_child": b'"x = 1"\n',
+    "midstream.serving": b"",
+}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("module", MODULES_OF_OUR_OWN)
+def test_no_module_of_the_folder_shadows_ours(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    for path in python_paths(hostile):
+        with monkeypatch.context() as set_:
+            if path is None:
+                set_.delenv("PYTHONPATH", raising=False)
+            else:
+                set_.setenv("PYTHONPATH", path)
+            environ = processes.python_environment()
+        arguments = ["--help"] if module == "midstream.serving" else []
+        given = MODULES_OF_OUR_OWN[module]
+        processes.run(
+            processes.python(module, *arguments), environ=environ, stdin=given, timeout=60
+        )
+        assert ran(hostile) == [], path
+
+
+@pytest.mark.system
+def test_neither_the_hook_of_an_agent_nor_a_tab_runs_the_folder(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are started by others, in a shell, with the environment that they have."""
+    event = {"hook_event_name": "PreToolUse", "cwd": str(hostile), "tool_name": "Write"}
+    for path in python_paths(hostile):
+        environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        with monkeypatch.context() as set_:
+            set_.delenv("PYTHONPATH", raising=False)
+            if path is not None:
+                set_.setenv("PYTHONPATH", path)
+                environ["PYTHONPATH"] = path
+            meta = session_meta("claude")
+            tab = processes.shell_command("midstream", "--version")
+        assert meta is not None
+        settings = meta["claudeCode"]["options"]["settings"]
+        hook = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+        for command in (hook, tab):
+            done = subprocess.run(
+                command,
+                shell=True,
+                env=environ,
+                input=json.dumps(event).encode(),
+                capture_output=True,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, b"")
+            assert ran(hostile) == [], path
+
+
+def test_programs_are_not_found_in_the_folder(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, usual = processes.find_program("git"), os.environ["PATH"]
+    for path in (".", "", f".{os.pathsep}", "./", "sub/.."):
+        monkeypatch.setenv("PATH", os.pathsep.join((path, usual)))
+        assert processes.find_program("rg") != str(hostile / "rg")
+        assert processes.program("git") == found
+        assert Path(processes.program("git")).is_absolute()
+    with pytest.raises(FileNotFoundError):
+        processes.program("there-is-no-such-program")
+    assert processes.find_program("./git") == str(hostile / "git"), "the user has named it"
