@@ -35,7 +35,9 @@ class Sampler:
         self._top_k = top_k
         self._min_p = min_p
         # Only if needed: creating a generator takes as long as a small run.
-        self._random = None if self.greedy else np.random.Generator(np.random.PCG64(seed))
+        # Seeds of clients are signed, and the generator's are not.
+        start = None if seed is None else seed % 2**64
+        self._random = None if self.greedy else np.random.Generator(np.random.PCG64(start))
 
     @property
     def greedy(self) -> bool:
@@ -55,7 +57,8 @@ class Sampler:
         """Return the float64 distribution [vocab] that ``pick`` draws from (temperature above
         0).
         """
-        scaled = logits.astype(np.float64) / self._temperature
+        # The best is 0 first, so that no temperature is too small for the others.
+        scaled = (logits.astype(np.float64) - float(logits.max())) / self._temperature
         if 0 < self._top_k < len(scaled):
             kept = np.argpartition(-scaled, self._top_k - 1)[: self._top_k]
             filtered = np.full_like(scaled, -np.inf)
@@ -66,8 +69,10 @@ class Sampler:
         if self._top_p < 1:
             order = np.argsort(-chances, kind="stable")
             before = np.cumsum(chances[order]) - chances[order]
-            # The token that crosses the threshold stays, so that at least one does.
-            chances[order[before >= self._top_p]] = 0
+            # The token that crosses the threshold stays; so does the likeliest, whatever it is.
+            beyond = before >= self._top_p
+            beyond[0] = False
+            chances[order[beyond]] = 0
         if self._min_p > 0:
             chances[chances < self._min_p * chances.max()] = 0
         return chances / chances.sum()

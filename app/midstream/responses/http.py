@@ -20,6 +20,7 @@ import httpx
 
 from midstream import __version__
 from midstream.responses.endpoint import Endpoint
+from midstream.responses.reading import CutOffError
 from midstream.responses.refusals import explained
 
 _CONNECT_SECONDS: Final = 10.0
@@ -49,10 +50,6 @@ class RefusedError(Exception):
         self.may_retry = (headers or {}).get("x-should-retry") != "false"
         self.location = (headers or {}).get("location", "")
         self.asked: tuple[str, ...] = ()
-
-
-class CutOffError(OSError):
-    """The connection was there, and ended before the answer did."""
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> bytes:

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -26,18 +26,16 @@ from midstream.responses.dialect import WireApi
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import (
     TERMINALS,
-    TEXT_DELTAS,
     ErrorCode,
     ServerEvent,
     WireError,
     WireResponse,
 )
-from midstream.responses.frames import Frame, FrameReader
-from midstream.responses.http import CutOffError, Poster, RefusedError, url_below
-from midstream.responses.http_api import AnswerReader, HttpApi
-from midstream.responses.liberal import loads
+from midstream.responses.http import Poster, RefusedError, url_below
+from midstream.responses.http_api import HttpApi
 from midstream.responses.messages_api import MESSAGES_API
-from midstream.responses.refusals import Refusal, error_of
+from midstream.responses.reading import AnswerReading, CutOffError
+from midstream.responses.refusals import Refusal
 from midstream.responses.responses_api import RESPONSES_API
 from midstream.responses.tool_arguments import EndlessCallError
 
@@ -219,12 +217,11 @@ class HttpLink:
                 refusal = self._refusal(refused)
                 if attempt.state != "asked":
                     raise
-                if _is_about_tools(refusal, frame):
-                    choice.concessions.withdraw(conceded)
-                    raise  # What a request without them asks for is not up to this link.
                 if choice.concessions.concede(refusal, self._body(frame)):
                     continue
                 choice.concessions.withdraw(conceded)
+                if _is_about_tools(refusal, frame):
+                    raise  # What a request without them asks for is not up to this link.
                 if refusal.lacks_route:
                     first, asked = first or refused, choice.asked
                     if choice.next():
@@ -267,23 +264,25 @@ class HttpLink:
             ValueError: A frame cannot be read.
         """
         endpoint, api = self._choice.endpoint, self._choice.api
-        reading = _Reading(api.reader(), lambda event: self._deliver(event, attempt))
+        reading = AnswerReading(api.reader(), lambda event: self._deliver(event, attempt))
         chunks = self._poster.post(
             url_below(endpoint, api.path),
             msgspec.json.encode(self._body(frame)),
             api.headers(endpoint),
         )
         clock = asyncio.get_running_loop().time
-        began = clock()
+        began, ending = clock(), ""
         try:
             async with asyncio.timeout(_SILENCE_S) as limit, contextlib.aclosing(chunks):
                 async for chunk in chunks:
                     heard = reading.take(chunk)
-                    if attempt.state == "ended":
-                        patience = _DRAIN_S
-                    elif reading.reader.finished:
-                        patience = _COUNTS_S
-                    elif heard:
+                    if attempt.state == "ended" or reading.reader.finished:
+                        if ending != attempt.state:  # Whatever else comes, it is not waited for.
+                            ending = attempt.state
+                            over = _DRAIN_S if ending == "ended" else _COUNTS_S
+                            limit.reschedule(clock() + over)
+                        continue
+                    if heard:
                         began, patience = clock(), _STALL_S if reading.writes else _SILENCE_S
                     else:
                         silence = _STALL_S if reading.writes else _HEARTBEATS_S
@@ -331,74 +330,9 @@ class HttpLink:
         return msgspec.structs.replace(response, error=error)
 
 
-class _Reading:
-    """Reads one answer.
-
-    Attributes:
-        reader: Of the API.
-        heard: Whether any frame has come.
-        writes: Whether text of the answer has come.
-        said: What came in place of an answer.
-        running: Id of the response.
-    """
-
-    def __init__(self, reader: AnswerReader, deliver: Callable[[ServerEvent], None]) -> None:
-        self.reader = reader
-        self.heard = self.writes = False
-        self.said = b""
-        self.running = ""
-        self._frames = FrameReader()
-        self._deliver = deliver
-
-    def take(self, chunk: bytes) -> bool:
-        """Take what has come; whether it was more than a heartbeat."""
-        return self._read(self._frames.feed(chunk))
-
-    def end(self) -> None:
-        """There is no more to come.
-
-        Raises:
-            CutOffError: It ended within a frame.
-        """
-        self._read(self._frames.end())
-        self.said = self.said or (b"" if self.heard else self._frames.said.strip())
-        if self._frames.cut and self.heard and not self.reader.finished:
-            raise CutOffError("the answer ended early")
-        for event in self.reader.end():
-            self._tell(event)
-
-    def _read(self, frames: list[Frame]) -> bool:
-        for frame in frames:
-            if not frame.framed and not self.heard and _is_refusal(frame):
-                self.said = frame.data
-                continue
-            self.heard = True
-            for event in self.reader.take(frame):
-                self._tell(event)
-        return bool(frames)
-
-    def _tell(self, event: ServerEvent) -> None:
-        if event.type == "response.created" and event.response is not None:
-            self.running = event.response.id
-        self.writes = self.writes or event.type in TEXT_DELTAS
-        self._deliver(event)
-
-
 def _is_about_tools(refusal: Refusal, frame: Mapping[str, Any]) -> bool:
     given = refusal.status in (400, 404, 422, 500, 501) and bool(frame.get("tools"))
     return given and refuses_tools(refusal.said)
-
-
-def _is_refusal(frame: Frame) -> bool:
-    """Whether JSON that is in no event is an error in place of an answer."""
-    try:
-        value = loads(frame.data)
-    except ValueError:
-        return False
-    if not isinstance(value, dict):
-        return error_of(value) is not None
-    fields = cast("dict[str, Any]", value)
-    return not fields.keys() & {"choices", "content", "output"} and error_of(fields) is not None
 
 
 def _pause(retry_after: float | None, tries: int) -> float | None:

@@ -160,18 +160,18 @@ def _fit_one(value: object, kind: Any) -> Any:
         fitting = {name: _fit(item, get_args(kind)[1]) for name, item in table.items()}
         return {name: fit for name, fit in fitting.items() if fit is not _UNFIT}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return (
-            _structure(cast("dict[str, Any]", value), kind) if isinstance(value, dict) else _UNFIT
-        )
+        if isinstance(value, str) and "message" in kind.__struct_fields__:
+            return kind(message=value)  # An error that is nothing but its sentence.
+        if not isinstance(value, dict):
+            return _UNFIT
+        return _structure(cast("dict[str, Any]", value), kind)
     if isinstance(value, bool) or value is None:
         return _UNFIT
     if kind is str:
         if isinstance(value, dict):
             fields = cast("dict[str, object]", value)
-            said = next(
-                (fields[name] for name in _WORDS if isinstance(fields.get(name), str)), None
-            )
-            return _UNFIT if said is None else said
+            words = (fields.get(name) for name in _WORDS)
+            return next((word for word in words if isinstance(word, str)), _UNFIT)
         return str(value) if isinstance(value, int | float) else _UNFIT
     if kind in (int, float) and isinstance(value, str | int | float):
         try:

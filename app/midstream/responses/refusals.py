@@ -218,5 +218,6 @@ def error_of(value: object, depth: int = _MAX_DEPTH) -> WireError | None:
             kind = fields.get("type")
             kind = inner.type or (kind if isinstance(kind, str) else None)
             return WireError(inner.code or code, inner.message, kind, inner.param)
-    known = fields.keys() & {"code", "type", "param"}
-    return WireError(code) if code is not None and known and "choices" not in fields else None
+    # The type of an event alone is no error.
+    says = fields.get("code") or depth < _MAX_DEPTH
+    return WireError(code) if code is not None and says and "choices" not in fields else None

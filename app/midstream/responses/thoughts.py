@@ -103,6 +103,7 @@ class ThoughtSplitter:
         self._last = "\n"
         self._back = _State.START
         self._out = ""
+        self._answered = 0
         self._characters = 0
         self._retracts = False
 
@@ -135,6 +136,7 @@ class ThoughtSplitter:
         return self._told()
 
     def _told(self) -> Told:
+        self._answered += len(self._out)
         told = Told(self._out, self._characters, self._retracts)
         self._out, self._characters, self._retracts = "", 0, False
         return told
@@ -204,7 +206,7 @@ class ThoughtSplitter:
 
     def _channel(self) -> bool:
         end = _MESSAGE_END.search(self._held)
-        at = end.start() if end is not None else self._kept()
+        at = end.start() if end is not None else self._safe()
         text, self._held = self._held[:at], self._held[at:]
         if self._final:
             self._out += text
@@ -252,13 +254,14 @@ class ThoughtSplitter:
     def _safe(self) -> int:
         """How much of what is held cannot be part of a mark."""
         held = self._held
-        if (ends := _ENDS.search(held, max(0, len(held) - 4 * _MAX_MARK))) is not None:
+        kept = self._kept()
+        if (ends := _ENDS.search(held[:kept])) is not None:
             return ends.start()
         low = held.lower()
         at = max(low.rfind("<|start|>"), low.rfind("<|channel|>"))
         if at >= 0 and len(held) - at < _MAX_HEADER:
-            return at
-        return self._kept()
+            return min(at, kept)
+        return kept
 
     def _opening(self) -> re.Match[str] | None:
         """A thought that begins on a line of its own, after text of the answer."""
@@ -285,7 +288,8 @@ class ThoughtSplitter:
         return None
 
     def _take_back(self, tag: re.Match[str]) -> None:
-        self._characters += len(self._out) + tag.start()
+        self._characters += self._answered + len(self._out) + tag.start()
+        self._answered = 0
         self._out, self._retracts, self._thought = "", True, True
         self._held = self._held[tag.end() :]
         self._last = "\n"

@@ -17,7 +17,14 @@ from midstream.errors import UserError
 from midstream.responses.model_info import ModelInfo
 from midstream.serving.requests import RequestError
 from midstream.serving.rewrites import last_region, rewrite_patch
-from midstream.serving.tools import APPLY_PATCH, CallInput, CallSplitter, CallStart, ToolUse
+from midstream.serving.tools import (
+    APPLY_PATCH,
+    CallInput,
+    CallSplitter,
+    CallStart,
+    ToolUse,
+    read_call,
+)
 
 _FENCED = re.compile(r"\s*```\w*\n(?P<inside>.*)\n```\s*", re.DOTALL)
 _object_decoder = msgspec.json.Decoder(dict[str, object])
@@ -107,8 +114,11 @@ def _input(name: str, custom: bool, text: str) -> str:
     if custom and name != APPLY_PATCH:
         return bare
     if not custom:
+        call = read_call(bare)
+        if call is not None and call.name == name:  # The call, and not only its arguments.
+            bare = call.input_of("function")
         try:
             return msgspec.json.encode(_object_decoder.decode(bare)).decode()
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             pass
     raise NotCalledError(name)

@@ -213,6 +213,7 @@ def read_create(fields: dict[str, Any]) -> CreateRequest:
         ("temperature", request.temperature, 0.0, 2.0),
         ("top_p", request.top_p, 0.0, 1.0),
         ("max_output_tokens", request.max_output_tokens, 1, None),
+        ("seed", request.seed, -(2**63), 2**64 - 1),
     ):
         if value is not None and (value < low or (high is not None and value > high)):
             span = f"between {low} and {high}" if high is not None else f"at least {low}"

@@ -1,9 +1,9 @@
 """Tools: which must be called, how they are described to a chat model, how its text becomes calls.
 
 A chat model calls a function as Qwen and Hermes models learnt it, a JSON object between
-``<tool_call>`` and ``</tool_call>`` on lines of their own; a custom tool with its bare input
-between ``<tool_call name="NAME">`` and ``</tool_call>``; and the tool ``apply_patch`` by writing a
-patch. Running a tool is the client's business.
+``<tool_call>`` and ``</tool_call>``, on lines of their own or on one; a custom tool with its bare
+input between ``<tool_call name="NAME">`` and ``</tool_call>``; and the tool ``apply_patch`` by
+writing a patch. Running a tool is the client's business.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ APPLY_PATCH: Final = "apply_patch"
 _PATCH_BEGIN, _PATCH_END = "*** Begin Patch", "*** End Patch"
 _TAG, _TAG_END = "<tool_call", "</tool_call>"
 _OPENING = re.compile(r'<tool_call(?: name="(?P<name>[^"\n]{1,128})")?>\s*$')
+_FUNCTION = re.compile(r"<tool_call>[ \t]*(?:\{|$)")
+"""A line that may hold all of a function call."""
+_BETWEEN_CALLS = re.compile(rf"{_TAG_END}\s*<tool_call>")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _MAX_ARGUMENTS = 1_000_000
 """Characters of a function call that are held back to be read as a whole."""
+
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 Choice = str | dict[str, Any] | None
 """``tool_choice``."""
@@ -228,6 +233,8 @@ class CallSplitter:
         return steps
 
     def _may_mark(self, line: str) -> bool:
+        if self._function is not None:
+            return self._held + len(line) <= _MAX_ARGUMENTS
         if self._inside:
             return self._inside.startswith(line.rstrip()) or line.rstrip() == self._inside
         for begin in self._begins:
@@ -239,11 +246,13 @@ class CallSplitter:
 
     def _take(self, line: str, steps: list[Step]) -> None:
         bare = line.rstrip()
+        if self._function is not None:
+            self._pass(line, steps)
+            if bare.endswith(_TAG_END):
+                steps += self._called()
+            return
         if self._inside:
-            ends = bare == self._inside
-            if ends and self._function is not None:
-                steps += self._called(line)
-            elif ends:
+            if bare == self._inside:
                 if self._inside == _PATCH_END:
                     steps.append(CallInput(line))
                 steps.append(CallEnd())
@@ -255,8 +264,9 @@ class CallSplitter:
         if _PATCH_BEGIN in self._begins and bare == _PATCH_BEGIN:
             self._inside = _PATCH_END
             steps += [CallStart(APPLY_PATCH, True), CallInput(line)]
-        elif opening is not None and opening["name"] is None:
-            self._inside, self._function, self._held = _TAG_END, [line], 0
+        elif _FUNCTION.match(bare):
+            self._inside, self._function, self._held = _TAG_END, [], 0
+            self._take(line, steps)
         elif opening is not None and self._tools.get(opening["name"]) == "custom":
             self._inside = _TAG_END
             steps.append(CallStart(opening["name"], True))
@@ -273,35 +283,62 @@ class CallSplitter:
         else:
             steps.append(CallInput(text) if self._inside else TextStep(text))
 
-    def _called(self, last: str) -> Iterator[Step]:
-        lines = self._function or []
+    def _called(self) -> Iterator[Step]:
+        """The calls in what was held back, or that as text if they are none."""
+        text = "".join(self._function or ())
         self._function, self._inside = None, ""
-        try:
-            call = msgspec.json.decode("".join(lines[1:]), type=_Call)
-        except msgspec.DecodeError:
-            call = None
-        kind = self._tools.get(call.name) if call is not None else None
-        if call is None or kind is None:
-            yield TextStep("".join(lines) + last)
+        inside = text.strip().removeprefix("<tool_call>").removesuffix(_TAG_END)
+        calls = [read_call(body) for body in _BETWEEN_CALLS.split(inside)]
+        if any(call is None or call.name not in self._tools for call in calls):
+            yield TextStep(text)
             return
-        arguments = call.arguments
-        if kind == "custom":
-            text = arguments.get("input") if isinstance(arguments, dict) else arguments
-            arguments = text if isinstance(text, str) else msgspec.json.encode(arguments).decode()
-        elif not isinstance(arguments, str):
-            arguments = msgspec.json.encode(arguments).decode()
-        yield CallStart(call.name, kind == "custom")
-        yield CallInput(arguments)
-        yield CallEnd()
+        for call in calls:
+            if call is not None:
+                kind = self._tools[call.name]
+                yield CallStart(call.name, kind == "custom")
+                yield CallInput(call.input_of(kind))
+                yield CallEnd()
 
 
-class _Call(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call as a model wrote it."""
+
     name: str
-    arguments: str | dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    arguments: str | dict[str, Any]
+
+    def input_of(self, kind: str) -> str:
+        """Its input for a tool of a kind: JSON for a function, text for a custom tool."""
+        arguments = self.arguments
+        if isinstance(arguments, str):
+            return arguments
+        text = arguments.get("input") if kind == "custom" else None
+        return text if isinstance(text, str) else msgspec.json.encode(arguments).decode()
+
+
+def read_call(text: str) -> WrittenCall | None:
+    """The call in a JSON object; ``None`` if it is none.
+
+    Models name the arguments as their training did: ``arguments``, or ``parameters`` (Llama).
+    """
+    try:
+        fields = _object_decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if isinstance(inner := fields.get("function"), dict):  # As a client would send it.
+        fields = cast("dict[str, Any]", inner)
+    name = fields.get("name", fields.get("function"))
+    given = [fields[key] for key in ("arguments", "parameters") if fields.get(key) is not None]
+    arguments: Any = given[0] if given else dict[str, Any]()
+    if not isinstance(name, str) or not isinstance(arguments, str | dict):
+        return None
+    return WrittenCall(name, cast("str | dict[str, Any]", arguments))
 
 
 def _may_open(line: str) -> bool:
-    """Whether an unfinished line can still become an opening tag."""
+    """Whether an unfinished line can still become an opening tag, or a call on one line."""
+    if _FUNCTION.match(line):
+        return len(line) <= _MAX_ARGUMENTS
     return (
         line.startswith(_TAG)
         and (len(line) < len(_TAG) + 160)

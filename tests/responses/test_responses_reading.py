@@ -1,0 +1,350 @@
+"""Answers as servers really stream them: what is complete, what is cut, and what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.reading import answer, chat_chunk, pieces, read_answer, sse
+
+APIS = ("responses", "chat", "messages")
+TEXT = "<region>\ndef f(a):\n    return a  # é \U0001f600\n</region>\n"
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_answer_is_complete_where_the_server_says_so(api: str) -> None:
+    read = read_answer(api, answer(api, TEXT))
+    assert (read.text, read.ended) == (TEXT, "completed")
+    if api != "responses":  # The connection may close before the event that says so.
+        read = read_answer(api, answer(api, TEXT, closes=False))
+        assert (read.text, read.ended) == (TEXT, "completed")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("closes", [True, False])
+def test_an_answer_that_ends_without_a_word_is_cut(api: str, closes: bool) -> None:
+    read = read_answer(api, answer(api, TEXT, "", closes=closes))
+    assert (read.text, read.ended) == (TEXT, "incomplete")
+    assert read.why == "the server ended it without saying that it is complete"
+
+
+@pytest.mark.parametrize("word", ["stop", "STOP", "tool_calls", "end_turn", "eos", "COMPLETE"])
+@pytest.mark.parametrize("api", ["chat", "messages"])
+def test_the_words_of_other_apis_complete_an_answer(api: str, word: str) -> None:
+    assert read_answer(api, answer(api, TEXT, word)).ended == "completed"
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("max_output_tokens", "max_output_tokens"),
+        ("content_filter", "content_filter"),
+        ("cancelled", "the server cancelled it"),
+        ("odd_new_reason", "odd_new_reason"),
+    ],
+)
+def test_other_words_mean_that_it_was_cut(api: str, word: str, why: str) -> None:
+    read = read_answer(api, answer(api, TEXT, word))
+    assert (read.text, read.ended) == (TEXT, "incomplete")
+    assert why in read.why
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("length", "max_output_tokens"),
+        ("MAX_TOKENS", "max_output_tokens"),
+        ("SAFETY", "content_filter"),
+        ("abort", "the server aborted it"),
+        ("error", "the server failed midway"),
+        ({"type": "length"}, "max_output_tokens"),
+        ({"odd": 1}, '{"odd":1}'),
+    ],
+)
+def test_reasons_of_gateways_and_engines(word: Any, why: str) -> None:
+    read = read_answer("chat", [sse(chat_chunk("x")), sse(chat_chunk(finish=word)), DONE])
+    assert read.ended == "incomplete"
+    assert why in read.why
+
+
+def test_the_first_word_that_says_that_it_was_cut_counts() -> None:
+    chunks = [sse(chat_chunk("x", "length")), sse(chat_chunk(finish="stop")), DONE]
+    assert read_answer("chat", chunks).why == "max_output_tokens"
+    both = [sse(chat_chunk("x", "tool_calls")), sse(chat_chunk(finish="stop")), DONE]
+    assert read_answer("chat", both).ended == "completed"
+
+
+ERRORS: dict[str, list[bytes]] = {
+    "responses": [
+        sse({"type": "error", "code": "server_error", "message": "No memory."}),
+        sse({"type": "error", "error": {"message": "No memory."}}),
+        sse({"message": "No memory."}, "error"),
+        sse({"type": "response.failed", "response": {"error": {"message": "No memory."}}}),
+        sse({"error": "No memory."}),
+    ],
+    "chat": [
+        sse({"error": {"message": "No memory.", "code": 500, "type": None}}),
+        sse({"error": "No memory."}),
+        sse({"object": "error", "message": "No memory.", "code": 400}),
+        sse({"detail": "No memory."}),
+        sse({"message": "No memory."}, "error"),
+        b'error: {"message": "No memory."}\n\n',
+        b"event: error\ndata: No memory.\n\n",
+        b'{"error": {"message": "No memory."}}\n',
+    ],
+    "messages": [
+        sse({"type": "error", "error": {"type": "overloaded_error", "message": "No memory."}}),
+        sse({"type": "error", "error": "No memory."}),
+        sse({"error": {"message": "No memory."}}, "error"),
+        sse({"type": "error", "message": "No memory."}),
+    ],
+}
+
+
+@pytest.mark.parametrize(("api", "error"), [(a, e) for a, es in ERRORS.items() for e in es])
+def test_an_error_among_the_events_fails_the_answer_in_its_words(api: str, error: bytes) -> None:
+    begun = answer(api, "def f", "", closes=False)
+    for rest in ([], [DONE], answer(api, "", None)[1:]):
+        read = read_answer(api, [*begun, error, *rest])
+        assert (read.text, read.ended, read.why) == ("def f", "failed", "No memory.")
+    if not error.startswith(b"{"):
+        assert read_answer(api, [error, DONE]).why == "No memory."
+
+
+@pytest.mark.parametrize("error", [None, {}, "", {"code": None, "message": None}])
+def test_an_empty_error_is_none(error: Any) -> None:
+    end = {"id": "r1", "status": "completed", "output": [], "error": error, "metadata": {"a": 1}}
+    chunks = [*answer("responses", TEXT, "", closes=False)]
+    chunks.append(sse({"type": "response.completed", "response": end}))
+    assert read_answer("responses", chunks).ended == "completed"
+    chunks = [sse({**chat_chunk(TEXT), "error": error}), *answer("chat", "")]
+    assert read_answer("chat", chunks).ended == "completed"
+
+
+# Framing
+
+DRESSES: dict[str, Callable[[bytes], bytes]] = {
+    "CRLF": lambda body: body.replace(b"\n", b"\r\n"),
+    "CR": lambda body: body.replace(b"\n", b"\r"),
+    "BOM": lambda body: b"\xef\xbb\xbf" + body,
+    "no space": lambda body: body.replace(b"data: ", b"data:"),
+    "spaces": lambda body: body.replace(b"data: ", b"data:   ").replace(b"\n\n", b"  \n\n"),
+    "comments": lambda body: b": ping\n\n:\n" + body.replace(b"\n\n", b"\n\n: ping\n\n"),
+    "ids": lambda body: body.replace(b"data: ", b"id: 5\nretry: 1\ndata: "),
+    "empty data": lambda body: b"data:\n\ndata\n\n" + body.replace(b"\n\n", b"\n\ndata: \n\n"),
+    "no last blank line": lambda body: body.rstrip(b"\n"),
+    "no blank lines": lambda body: body.replace(b"\n\n", b"\n"),
+    "more blank lines": lambda body: body.replace(b"\n\n", b"\n\n\n"),
+    "lines of JSON": lambda body: body.replace(b"data: ", b"").replace(b"event: ", b": "),
+    "indented": lambda body: b"".join(
+        line if line.startswith(b"event") or b"[DONE]" in line else _indented(line)
+        for line in body.splitlines(keepends=True)
+    ),
+}
+
+
+def _indented(line: bytes) -> bytes:
+    if not line.strip():
+        return line
+    lines = json.dumps(json.loads(line.removeprefix(b"data: ")), indent=1).splitlines()
+    return "".join(f"data: {each}\n" for each in lines).encode()
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("dress", DRESSES)
+def test_frames_are_read_in_every_dress(api: str, dress: str) -> None:
+    body = DRESSES[dress](b"".join(answer(api, TEXT)))
+    for size in (1, 5, len(body)):
+        chunks = [body[at : at + size] for at in range(0, len(body), size)]
+        read = read_answer(api, chunks)
+        assert (read.text, read.ended) == (TEXT, "completed"), size
+
+
+@given(st.data())
+def test_the_pieces_of_a_stream_make_no_difference(data: st.DataObject) -> None:
+    api = data.draw(st.sampled_from(APIS))
+    body = DRESSES[data.draw(st.sampled_from(sorted(DRESSES)))](b"".join(answer(api, TEXT)))
+    body = body[: data.draw(st.integers(1, len(body)))]
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(body)), max_size=12)))
+    chunks = [body[a:b] for a, b in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    read = read_answer(api, chunks)
+    assert read == read_answer(api, [body])
+    assert TEXT.startswith(read.text)
+    assert read.ended != "completed" or read.text == TEXT
+
+
+@given(st.binary(max_size=200), st.sampled_from(APIS))
+def test_any_bytes_are_read_or_refused(body: bytes, api: str) -> None:
+    try:
+        read = read_answer(api, [body])
+    except ValueError:
+        return
+    assert read.ended != "completed"
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "responses": {
+        "id": "r", "object": "response", "status": "completed",
+        "output": [{"id": "i", "type": "message",
+                    "content": [{"type": "output_text", "text": TEXT}]}],
+    },
+    "chat": {
+        "id": 7, "object": "chat.completion", "usage": {"prompt_tokens": float("nan")},
+        "choices": [{"message": {"content": TEXT}, "finish_reason": "stop"}],
+    },
+    "messages": {
+        "id": "m", "type": "message", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": TEXT}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("framed", [True, False])
+def test_an_answer_that_is_not_streamed_is_taken(api: str, indent: int, framed: bool) -> None:
+    body = json.dumps(WHOLE[api], indent=indent)
+    if framed:
+        body = "".join(f"data: {line}\n" for line in body.splitlines()) + "\n"
+    if framed and api == "responses":
+        return  # An event of that API has a type.
+    read = read_answer(api, [body.encode()])
+    assert (read.text, read.ended) == (TEXT, "completed")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    "body", [b'{"error": {"message": "No."}}', b'[{"error": {"message": "No."}}]',
+             b"<!DOCTYPE html>\n<title>Log in</title>\n", b": ping\n\n{\"detail\": \"No.\"}\n"],
+)  # fmt: skip
+def test_what_comes_in_place_of_an_answer_is_handed_on(api: str, body: bytes) -> None:
+    read = read_answer(api, [body])
+    assert read.ended == "refused"
+    assert "No." in read.why or "Log in" in read.why
+
+
+def test_fields_of_other_types_are_taken_for_what_they_mean() -> None:
+    chunks = [
+        sse({**chat_chunk({"type": "text", "text": "a"}), "id": 12, "usage": None}),
+        sse({**chat_chunk([{"type": "text", "text": "b"}, "c"]), "choices_extra": 1}),
+        sse({"id": None, "choices": [{"index": None, "delta": {"content": 5}}, None]}),
+        b'data: {"choices": [{"delta": {"content": "d"}, "logprobs": NaN}]}\n\n',
+        sse({"choices": [], "prompt_filter_results": []}),
+        sse({"choices": [{"index": 0, "finish_reason": None}]}),
+        sse({"choices": [{"index": 1, "delta": {"content": "another answer"}}]}),
+        sse(chat_chunk(finish="stop")),
+    ]
+    read = read_answer("chat", chunks)
+    assert (read.text, read.ended) == ("abc5d", "completed")
+
+
+def test_text_that_cannot_be_read_makes_an_answer_incomplete() -> None:
+    chunks = [sse(chat_chunk("a")), sse(chat_chunk({"odd": 1})), *answer("chat", "b")]
+    read = read_answer("chat", chunks)
+    assert (read.text, read.ended) == ("ab", "incomplete")
+    assert read.why == "a part of its text could not be read"
+
+
+@pytest.mark.parametrize("last", ["</region>\n", TEXT, TEXT.strip(), ""])
+def test_a_last_message_may_repeat_what_was_streamed(last: str) -> None:
+    end = chat_chunk(finish="stop")
+    end["choices"][0]["message"] = {"content": last}
+    read = read_answer("chat", [*map(sse, map(chat_chunk, pieces(TEXT))), sse(end)])
+    assert (read.text, read.ended) == (TEXT, "completed")
+    item = {"id": "i", "type": "message", "content": [{"type": "output_text", "text": last}]}
+    final = {"id": "r1", "status": "completed", "output": [item]}
+    chunks = answer("responses", TEXT, "", closes=False)
+    chunks.append(sse({"type": "response.completed", "response": final}))
+    read = read_answer("responses", chunks)
+    assert (read.text, read.ended) == (TEXT, "completed")
+
+
+def test_a_last_message_that_contradicts_makes_an_answer_incomplete() -> None:
+    item = {"id": "i", "type": "message", "content": [{"type": "output_text", "text": "other"}]}
+    final = {"id": "r1", "status": "completed", "output": [item]}
+    chunks = answer("responses", TEXT, "", closes=False)
+    chunks.append(sse({"type": "response.completed", "response": final}))
+    assert read_answer("responses", chunks).why == "its last event contradicts its text"
+
+
+@pytest.mark.parametrize("number", [lambda n: 1, lambda n: n % 5 + 1, lambda n: None])
+def test_numbers_of_events_that_mean_nothing_lose_no_text(number: Callable[[int], Any]) -> None:
+    chunks = answer("responses", "", "", closes=False)
+    for n, piece in enumerate(pieces(TEXT, 4)):
+        delta = {"type": "response.output_text.delta", "item_id": "i1", "delta": piece}
+        chunks.append(sse({**delta, "sequence_number": number(n)}))
+    final = {"id": "r1", "status": "completed", "output": []}
+    chunks.append(sse({"type": "response.completed", "response": final}))
+    read = read_answer("responses", chunks)
+    assert (read.text, read.ended) == (TEXT, "completed")
+
+
+def test_a_refusal_is_quoted_and_is_no_text() -> None:
+    said = "I cannot help with that."
+    chunks = [*(sse(chat_chunk(refusal=piece)) for piece in pieces(said)), *answer("chat", "")]
+    read = read_answer("chat", chunks)
+    assert (read.text, read.ended) == ("", "incomplete")
+    assert read.why == f'the model declined: "{said}"'
+    part = {"type": "refusal", "refusal": said}
+    final = {"id": "r1", "status": "completed", "output": [{"type": "message", "content": [part]}]}
+    chunks = answer("responses", "", "", closes=False)
+    chunks.append(sse({"type": "response.completed", "response": final}))
+    assert read_answer("responses", chunks).why == f'the model declined: "{said}"'
+
+
+# Calls of tools
+
+
+def _call(call_id: str | None, name: str | None, arguments: Any, index: int | None = None) -> bytes:
+    given = {"name": name, "arguments": arguments}
+    call: dict[str, Any] = {"function": {k: v for k, v in given.items() if v is not None}}
+    call |= {} if call_id is None else {"id": call_id}
+    call |= {} if index is None else {"index": index}
+    return sse(chat_chunk(tool_calls=[call]))
+
+
+def _arguments(text: str) -> str:
+    return json.dumps({"input": text})
+
+
+@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("whole", [True, False])
+def test_several_calls_under_one_index_or_none_are_told_apart(
+    index: int | None, whole: bool
+) -> None:
+    chunks: list[bytes] = []
+    for number, name in enumerate(("a.py", "b.py", "c.py")):
+        if whole:
+            chunks.append(_call(f"call-{number}", "read_file", _arguments(name), index))
+            continue
+        chunks.append(_call(f"call-{number}", "read_file", "", index))
+        chunks += [_call(None, None, piece, index) for piece in pieces(_arguments(name), 3)]
+    read = read_answer("chat", [*chunks, sse(chat_chunk(finish="tool_calls")), DONE])
+    assert read.calls == tuple(("read_file", name) for name in ("a.py", "b.py", "c.py"))
+
+
+def test_interleaved_calls_and_repeated_ids_are_put_together() -> None:
+    first, second = pieces(_arguments("a.py"), 4), pieces(_arguments("b.py"), 4)
+    chunks = [_call("1", "read_file", "", 0), _call("2", "read_file", "", 1)]
+    for one, two in zip(first, second, strict=True):
+        chunks += [_call("1", "read_file", one, 0), _call("", "", two, 1)]
+    read = read_answer("chat", [*chunks, sse(chat_chunk(finish="tool_calls"))])
+    assert read.calls == (("read_file", "a.py"), ("read_file", "b.py"))
+
+
+def test_a_message_with_whole_calls_is_taken() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "read_file", "input": {"input": "a.py"}}
+    whole = {"type": "message", "content": [block], "stop_reason": "tool_use"}
+    assert read_answer("messages", [json.dumps(whole).encode()]).calls == (("read_file", "a.py"),)
+    given = {"name": "read_file", "arguments": {"input": "a.py"}}
+    message = {"content": None, "tool_calls": [{"id": "t", "function": given}]}
+    choice = {"message": message, "finish_reason": "tool_calls"}
+    read = read_answer("chat", [json.dumps({"choices": [choice]}).encode()])
+    assert read.calls == (("read_file", "a.py"),)
