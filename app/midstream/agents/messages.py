@@ -18,7 +18,7 @@ JsonObject: TypeAlias = Mapping[str, Any]
 ALLOW_ONCE: Final = "allow_once"
 REJECT_ONCE: Final = "reject_once"
 _MAX_AMOUNT: Final = 1e15
-"""A larger number of tokens or money is no number of them."""
+"""Amounts of tokens or money above this are taken for errors of the agent and left out."""
 
 
 @dataclass(frozen=True, slots=True)

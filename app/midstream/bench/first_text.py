@@ -48,7 +48,7 @@ class FirstText:
 def first_texts(
     model: OnnxModel, contexts: Sequence[int], progress: Progress
 ) -> dict[str, FirstText]:
-    """Measure a chat model behind contexts of about so many tokens, as far as they fit."""
+    """Measure a chat model behind contexts of about these many tokens, as far as they fit."""
     found: dict[str, FirstText] = {}
     with progress.stoppable():
         for size in contexts:

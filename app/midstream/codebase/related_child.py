@@ -27,9 +27,9 @@ from midstream.codebase.references_trees import search_trees
 from midstream.codebase.similar_edits import names_at
 
 SHORT: Final = 16
-"""Lines of a definition that is told whole; of a longer one its head and docstring."""
+"""Lines of a definition that is sent in full; a longer one is sent as its head and docstring."""
 MAX_MEMBERS: Final = 30
-"""Members of a class that are told by their heads."""
+"""Members of a class whose heads are sent."""
 MAX_NAMES: Final = 60
 """Names of the place that are looked up."""
 MAX_DEFINITIONS: Final = 16
@@ -42,7 +42,7 @@ MAX_CONSTANT_LINES: Final = 6
 MAX_SEARCHED: Final = 20
 """Files in which uses are looked for: those that most likely have some."""
 MAX_TRIED: Final = 40
-"""Tokens with the name of which it is found out what they mean."""
+"""Occurrences of a name that are resolved to their definitions."""
 _HEAD: Final = 4
 """Lines that show the head of a definition whose text cannot be parsed."""
 _WORD: Final = re.compile(r"[^\W\d]\w*")

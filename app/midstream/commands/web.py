@@ -183,7 +183,9 @@ async def token_app(arguments: list[str], port: int, token: str) -> web.Applicat
             tabs -= 1
 
     class PageServer(Server):
-        """Names in its page the host by which it was opened, or the cookie is not sent."""
+        """Write the host that the browser used into the page; otherwise the browser sends no
+        cookie.
+        """
 
         async def app(self) -> web.Application:
             """The application, with the guard before it."""

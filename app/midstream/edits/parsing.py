@@ -218,7 +218,7 @@ class LineParser(EventParser, ABC):
         self._passed(ready, ended=False)
 
     def _whole(self, end: str) -> str:
-        """The complete line, of which ``end`` is the last piece."""
+        """The complete line whose last piece is ``end``."""
         line = "".join((self._buffer, *self._held, end))
         self._buffer = ""
         self._held.clear()

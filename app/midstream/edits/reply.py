@@ -177,7 +177,7 @@ def collect(events: Iterable[Event]) -> tuple[list[ReplyFile], list[Problem]]:
 
 
 def normalise(hunk: ReplyHunk) -> None:
-    """Turn a hunk of whole old and new text into lines of which common ones are context."""
+    """Turn a hunk of whole old and new texts into lines; those in common become context."""
     if any(part.side is Side.CONTEXT for part in hunk.parts):
         return
     old, new = _unwrapped(hunk.old, hunk.new)

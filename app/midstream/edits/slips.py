@@ -49,7 +49,7 @@ _USE: Final = re.compile(
     r"\b(?:us(?:e[sd]?|ing)|instead|rather|pass(?:e[sd])?|so|that|which|when|if|and|then)\b",
     re.IGNORECASE,
 )
-"""Words that ask for more of a parameter than that it is there."""
+"""Words that ask for more than the presence of a parameter."""
 _REPEATED: Final = re.compile(r"([A-Za-z]{2,6})\1\1", re.IGNORECASE)
 _KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist))
 

@@ -190,7 +190,7 @@ class StreamDecoder:
 
 Array = np.ndarray[Any, Any]
 MAX_REFUSED: Final = 2
-"""Refused line ends after which a line may end as it is."""
+"""Refused line ends after which a line may end anyway."""
 CANDIDATES: Final = 24
 """Likeliest tokens to try before the likeliest one is taken regardless."""
 MAX_SCRIPT_LINES: Final = 80

@@ -399,7 +399,7 @@ class Decoder:
         return run
 
     def _logits_of(self, rows: int) -> Array:
-        """The buffer for the logits of so many rows; runs of every length share it."""
+        """The buffer for the logits of ``rows`` rows; runs of every length share it."""
         size = rows * self.vocab
         if size > self._logits.size:
             self._runs.clear()

@@ -33,7 +33,7 @@ _DIGITS: Final = frozenset("0123456789")
 
 
 def margin_of(lines: Sequence[str]) -> str:
-    """Return the spaces that all lines begin with, blank ones aside."""
+    """Return the spaces that all lines except blank ones begin with."""
     rows = [line for line in lines if line.strip()]
     if not rows:
         return ""

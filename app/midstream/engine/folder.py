@@ -115,7 +115,7 @@ class CacheShape:
     queries: int
 
     def row_bytes(self, element: int) -> int:
-        """Bytes of one token in the cache, in elements of so many bytes."""
+        """Bytes of one token in the cache, for elements of the given size in bytes."""
         return 2 * self.layers * self.heads * self.width * element
 
 

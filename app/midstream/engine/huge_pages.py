@@ -32,7 +32,8 @@ MIN_BYTES = 4 << 20
 """Smaller mappings are no weights."""
 
 RESIDENT_SHARE = 0.9
-"""Mappings of which less is in memory are left alone: a huge page is in memory as a whole."""
+"""Mappings with a smaller share in memory are left alone, because a huge page is in memory as a
+whole."""
 
 _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) [0-9a-f]+ \S+ (\d+)")
 

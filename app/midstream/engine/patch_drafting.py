@@ -27,7 +27,7 @@ CONTEXT = 3
 """Unchanged lines around a change, before the answer has shown how many it gives."""
 
 SURE_START = 4
-"""Characters of a line, without its indentation, by which it is looked up in the source."""
+"""Leading characters of a line, without its indentation, that serve as its key in the source."""
 
 SURE_END = 3
 """Characters behind something new by which a line is taken to be its old line again."""
@@ -136,7 +136,7 @@ class _Format(Protocol):
         ...
 
     def ahead(self, start: str) -> Iterator[str]:
-        """Yield the lines that are expected, from the one on of which ``start`` is written."""
+        """Yield the expected lines, beginning with the one that starts with ``start``."""
         ...
 
 
@@ -151,7 +151,7 @@ def _opened(line: str, before: Sequence[str], source: _Source) -> _Format | None
 
 
 def _openings(start: str) -> Iterator[str]:
-    """Yield the line with which a patch begins, if a part of it is written."""
+    """Yield the first line of a patch, if a part of it has been written."""
     return (line for line in _OPENINGS if start and line.startswith(start))
 
 
@@ -186,7 +186,7 @@ class _Source:
     trail: int = CONTEXT
 
     def changed(self, line: str) -> str:
-        """Return a line as it is expected to become."""
+        """Return the expected new form of a line."""
         if not any(word in line for word in self.words):
             return line
         return _WORD.sub(lambda found: self.words.get(found[0], found[0]), line)

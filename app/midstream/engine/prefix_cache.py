@@ -36,7 +36,7 @@ PROVING_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Rows that were copied aside, and how many of them are sound."""
+    """Rows that were copied out of the cache, and how many of them are valid."""
 
     rows: list[Array]
     sound: int

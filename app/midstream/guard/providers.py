@@ -333,4 +333,5 @@ PROVIDERS: Final[tuple[tuple[str, str, tuple[str, ...], str], ...]] = (
         r"A{22}[A-Za-z0-9%]{80,100}",
     ),
 )
-"""Rule, description, literals of which one must occur (a cheap first test), pattern."""
+"""Rule, description, pattern, and literals: at least one must occur, which is a cheap first
+test."""

@@ -96,7 +96,7 @@ def is_program(digest: str | None) -> bool:
 
 
 def is_empty_file(digest: str | None) -> bool:
-    """Whether a file is there without a byte; then an empty text does not mean that it is gone."""
+    """Whether a file exists and is empty; then an empty text does not mean that it is gone."""
     from midstream.workspace.content import content_digest
 
     return content_part(digest) == content_digest(b"")

@@ -112,7 +112,7 @@ class Sink(Protocol):
         ...
 
     def disclosed(self, sentence: str) -> None:
-        """What the endpoint will be sent, the first time that it is used."""
+        """The sentence about what the endpoint receives, shown the first time that it is used."""
         ...
 
     def text(self, text: str) -> None:

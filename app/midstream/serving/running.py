@@ -162,7 +162,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _drain(self) -> None:
-        """Let answers end, until time is up or somebody is in a hurry."""
+        """Let answers end, until the time is up or a second signal arrives."""
         work = (self._service.drain(self._grace), self._hurried.wait())
         tasks = [asyncio.create_task(each) for each in work]
         try:

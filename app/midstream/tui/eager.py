@@ -190,7 +190,7 @@ SHARE: Final = 0.055
 MAX_DELAY_S: Final = 0.1
 """Seconds between two frames at most, however expensive they are."""
 _WEIGHT: Final = 0.2
-"""Of the newest frame in the mean."""
+"""Weight of the newest frame in the moving average of frame times."""
 
 
 class FramePace:

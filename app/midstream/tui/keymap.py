@@ -255,7 +255,7 @@ def _is_character(name: str) -> bool:
 
 
 _BEGINNINGS: Final = frozenset("[]OPNX_^\\")
-"""Characters with which longer sequences go on."""
+"""Characters that continue longer key sequences."""
 _WORDS: Final = frozenset("bf")
 """ESC b and ESC f are what some terminals send for a move by words."""
 

@@ -24,7 +24,7 @@ MAX_CHOICES: Final = 50
 MAX_FILES_READ: Final = 2_000
 """Files that are read for their definitions."""
 MAX_TREES: Final = 400
-"""Files in other languages than Python among them, of which a whole tree is made."""
+"""Files in languages other than Python among them, for which a whole syntax tree is built."""
 MAX_OUTLINED_LINES: Final = 10_000
 """Lines; longer files take too long to outline."""
 OLD_S: Final = 30.0

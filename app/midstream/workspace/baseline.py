@@ -101,7 +101,7 @@ class Baseline:
         self.complete = True
         self._kept: dict[str, Entry | None] = {}
         self._untold: dict[str, str] = {}
-        """Why nobody can tell what files held, or the folders that they are in."""
+        """Why the earlier contents of files, or of whole folders, are unknown."""
         self._of_commit: RecordedFiles | None = None
         self._sparse: frozenset[str] | None = None
         self._size = 0

@@ -370,7 +370,7 @@ class Recovery:
     unreadable: list[str] = field(default_factory=list[str])
 
     def sentences(self) -> list[str]:
-        """What the user is told."""
+        """The sentence for the user."""
         told = [
             f"{shown(path)} holds what you saved while Midstream was killed; compare it with the "
             f"file beside it."
@@ -543,7 +543,7 @@ def _read_record(descriptor: int, root: str) -> list[PlannedWrite]:
 
 
 def _set_aside(record: Path, found: Recovery) -> None:
-    """Keep a record that cannot be read where it is in nobody's way."""
+    """Set an unreadable record aside, so that it blocks nothing."""
     aside = record.with_name(f"{record.name}{_UNREADABLE}")
     with contextlib.suppress(OSError):
         record.rename(aside)

@@ -253,7 +253,9 @@ class UnifiedDiffParser(LineParser):
         self._hunk = None
 
     def _open_bare(self, git: tuple[str, str]) -> None:
-        """Open a file of which git has only a header: it is empty, renamed, gone or executable."""
+        """Open a file that has only a header in git's diff: empty, renamed, deleted, or with a new
+        mode.
+        """
         if self._created:
             op, path = FileOp.ADD, git[1]
         elif self._source is not None:

@@ -76,7 +76,8 @@ MAX_HISTORY_TOKENS: Final = 6_000
 """Characters of the last exchanges that an instruction is sent with."""
 
 KEPT_SHARE: Final = 0.5
-"""Of that what is kept in full when the rest is summed up, so that this is not due again soon."""
+"""Share of the budget that recent exchanges keep when older ones are summarised; the rest is room
+to grow before the next summary."""
 MAX_SUMMARY_LENGTH: Final = 800
 """Tokens of a summary; a longer one is cut."""
 SUMMARY_SHARE: Final = 1 / 8

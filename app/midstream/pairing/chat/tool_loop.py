@@ -117,7 +117,7 @@ class Looking:
         self._stopped = asyncio.Event()
 
     def begin(self, room: int) -> None:
-        """Something is asked; what it has looked at may take so many characters."""
+        """Begin a question whose tool results may take this many characters."""
         self._tools.begin(room)
 
     @property
@@ -172,7 +172,7 @@ class Looking:
                 told.append(ToolOutput(call.call_id, shown))
 
     async def _look(self, call: ToolCall, live: Callable[[], bool], *, asks_user: bool) -> str:
-        """Carry a call out if the user allows it; what the model is told."""
+        """Carry a call out if the user allows it; returns the result for the model."""
         from midstream.agents.messages import ToolCall as ShownCall
 
         permission = self._permission

@@ -137,7 +137,7 @@ class ReadOnlyTools:
         }
 
     def begin(self, room: int) -> None:
-        """A question is asked; its calls may show so many characters, and no more than usual."""
+        """Begin a question whose calls may return this many characters, within the usual limit."""
         self._calls = self._shown = 0
         self._denied.clear()
         self._most = min(room, MAX_TOTAL_LENGTH)

@@ -288,7 +288,7 @@ class FilesOnDisk:
         return True
 
     def _make_program(self, path: str, program: bool) -> None:
-        """Change a mode as far as the system allows; the bytes are what they are to be."""
+        """Change a mode as far as the system allows; the bytes are written already."""
         with contextlib.suppress(UserError):
             self._workspace.set_executable(path, program)
 

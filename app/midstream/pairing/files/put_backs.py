@@ -104,11 +104,11 @@ class RecentWrites:
         self._until = max(self._until, time.monotonic() + (0 if self.author else QUIET_S))
 
     def busy(self) -> bool:
-        """Whether somebody is in the middle of it."""
+        """Whether another program is in the middle of writing."""
         return bool(self._at_work) or time.monotonic() < self._until
 
     async def quiet(self) -> None:
-        """Return when nobody is any more."""
+        """Return when no program is writing any more."""
         while self.busy():
             if self._at_work:
                 await self._ended.wait()
@@ -195,7 +195,7 @@ class PutBackQueue:
         return ()
 
     async def finish(self) -> None:
-        """Put the marked hunks back as soon as nobody writes; not if somebody goes on writing."""
+        """Put the marked hunks back as soon as no program writes; not while one goes on writing."""
         if self._batches or self._applying.locked():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(NAMED_S):
@@ -209,7 +209,9 @@ class PutBackQueue:
             await self.apply(tell=True)
 
     async def apply(self, *, tell: bool = False) -> int:
-        """Put the marked hunks back; returns how many, and tells it if nobody asked."""
+        """Put the marked hunks back; returns how many, and posts a notice unless the user asked for
+        it.
+        """
         async with self._applying:
             return await self._apply_all(tell=tell)
 

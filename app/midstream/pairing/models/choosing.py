@@ -26,7 +26,7 @@ from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import OWN_EFFORTS, SESSION_EFFORTS, Settings, change_file
 
 MANY_FILES: Final = 4
-"""From so many files with open hunks on, work counts as spread over many files."""
+"""With open hunks in at least this many files, work counts as spread over many files."""
 
 
 _FREE: Final = Price(0.0, 0.0, 0.0)

@@ -195,7 +195,7 @@ MAX_DECISIONS: Final = 1_200
 MAX_REJECTED_LINES: Final = 24
 """Lines of a rejected hunk in a prompt."""
 MAX_HUNKS: Final = 8
-"""Decisions that are told of, the last ones."""
+"""The latest decisions that are sent along."""
 
 
 def decisions(hunks: Sequence[Hunk]) -> Part:

@@ -162,7 +162,7 @@ def _part(part: Part, *, numbered: bool) -> str:
 
 
 def _tagged(tag: str, attributes: Mapping[str, str], text: str) -> str:
-    """A block of which the end cannot be mistaken: the tag is numbered where the text has it."""
+    """A block whose end cannot be mistaken: the tag gets a number where the text contains it."""
     name, number = tag, 1
     while re.search(rf"</?{name}[\s>]", text):
         number += 1

@@ -140,7 +140,9 @@ class AgentPartner:
         self._next()
 
     def launch(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
-        """Start an agent in the background; a failure is told, and the model stays."""
+        """Start an agent in the background; after a failure, which a notice reports, the model
+        stays.
+        """
         self._spawn(self._launch(agent, earlier))
 
     def renew(self) -> None:

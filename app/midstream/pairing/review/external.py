@@ -176,11 +176,11 @@ class ExternalReview:
                 await asyncio.sleep(GIT_POLL_S)
 
     async def finish(self) -> None:
-        """Put back what waits for that, as soon as nobody writes."""
+        """Put back the marked hunks as soon as no program writes."""
         await self._put_backs.finish()
 
     async def look(self) -> int:
-        """Open what was set aside; how many files there were."""
+        """Open the files that were set aside; returns how many there were."""
         paths, self.aside = self.aside, frozenset()
         await self._review(sorted(paths))
         return len(paths)

@@ -222,7 +222,7 @@ class Answer:
         self._text.append(text)
 
     def rambles(self, characters: int) -> bool:
-        """Whether so many characters are more than what was asked for can need."""
+        """Whether an answer of this many characters is longer than the request can need."""
         most = self.mode.longest
         # A long instruction may bring text that belongs into the answer.
         return most is not None and characters > most + len(self.turn.instruction)

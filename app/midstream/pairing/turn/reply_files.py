@@ -82,7 +82,7 @@ class ReplyFiles:
             self._status.warn(f"The answer does not get {path}: {error}")
 
     async def closed(self, reply: LiveReply) -> None:
-        """The answer is through with a file: propose that it is deleted or moved, if it says so."""
+        """The answer has finished with a file: propose its deletion or move, if it asks for one."""
         ends = len(reply.deletions) + len(reply.moves)
         if ends == self._ends:
             return

@@ -91,7 +91,7 @@ class ShownConversation(Protocol):
 
     @property
     def facts(self) -> Sequence[str]:
-        """What else is told of it, in a few words each."""
+        """Further facts about it, in a few words each."""
         ...
 
 
@@ -255,7 +255,7 @@ class ConversationPane(Widget, can_focus=True):
         self._show_plan(conversation)
 
     def scroll(self, rows: int) -> None:
-        """Move what is shown by so many rows; at the beginning, show what was said before."""
+        """Scroll by a number of rows; at the beginning, show earlier messages."""
         if rows < 0 and self._said.scroll_y <= 0:
             self._scrolled(0)
         self._said.scroll_relative(y=rows, animate=False)
@@ -270,7 +270,7 @@ class ConversationPane(Widget, can_focus=True):
         return self._cursor
 
     def move(self, step: int) -> None:
-        """Move the cursor by so many tools; without tools, scroll by rows."""
+        """Move the cursor by a number of tools; without tools, scroll by rows."""
         tools = [widget for widget in self._widgets if isinstance(widget, ToolLine)]
         if not tools:
             self.scroll(step)

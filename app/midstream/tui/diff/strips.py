@@ -86,7 +86,7 @@ class RowStrips:
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
         self.move_of: Callable[[Hunk], Move | None] = lambda hunk: None
-        """The moved file of which a hunk is a half."""
+        """The moved file that a hunk is one half of."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""
         self._view: FileView | None = None
@@ -107,7 +107,7 @@ class RowStrips:
         self._kept.clear()
 
     def of(self, y: int, *, cursor: bool, selected: bool) -> list[Strip]:
-        """The strips of a row, of which there are several where it is wrapped."""
+        """The strips of a row; several where it is wrapped."""
         view, syntax, painter = self._view, self._syntax, self.painter
         row = None if view is None else view.row(y)
         if painter is None or row is None or syntax is None:

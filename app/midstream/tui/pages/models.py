@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _AGENT = "agent "
 """Begins the ids of agents in the list."""
 _NARROW_LIST = 66
-"""Columns of the list under which it leaves the edit format to the detail."""
+"""Width of the list in columns below which only the details name the edit format."""
 
 
 class ModelsScreen(PageScreen):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 WIDE: Final = 110
 """Columns from which on a page shows its list and what is chosen in it side by side."""
 MIN_FACT_WIDTH: Final = 10
-"""Cells of a fact in the title row below which it is left out."""
+"""Width in cells below which a fact in the title row is left out."""
 
 CLOSE_CELLS: Final = 4
 """Cells of the title row that the cross takes."""

@@ -428,7 +428,7 @@ class ReviewScreen(EagerScreen):
             self.state.session.keep_draft(composer.text, composer.pasted)
 
     def _read_folder(self) -> None:
-        """The list of files is another one."""
+        """Rebuild the file list after files were opened, created or moved."""
         self.panes.composer.offer()
         self.refresh_facts()
         self._start.read()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from midstream.tui.services import AppServices
 
 MAX_RECENT: Final = 3
-"""Sessions that are told."""
+"""Recent sessions that are listed."""
 MAX_READ_BYTES: Final = 2_000_000
 """Bytes of a journal that is replayed for it."""
 

@@ -68,7 +68,7 @@ class PaneWindow(Staying, ScrollView):
 
     @property
     def bottom(self) -> int:
-        """The row after the last one of which something is visible."""
+        """The row after the last one that is at least partly visible."""
         if not self.wrap:
             return self.top + self.height
         return self.walk((self.top, self.skip), self.height - 1)[0] + 1
