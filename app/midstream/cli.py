@@ -395,6 +395,11 @@ def _check_terminal() -> None:
         raise UsageError(
             "The screen needs a terminal; --plain and `midstream edit FILE -m TEXT` work without."
         )
+    if (term := os.environ.get("TERM", "")) == "dumb":
+        raise UsageError(
+            f"The screen needs a terminal that can move its cursor, and TERM is {term}; --plain "
+            "works here."
+        )
 
 
 def _last_journal(path: Path, agent: KnownAgent | None) -> Path:

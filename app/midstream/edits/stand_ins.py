@@ -141,6 +141,8 @@ def _named(held: Held, digest: str) -> str:
     if held.link:
         target = data.decode("utf-8", "backslashreplace")
         return "link to " + target.replace("\r", "\\r").replace("\n", "\\n")
+    if not data:
+        return "empty file, executable" if held.executable else "empty file"
     words = [f"{len(data):,} bytes"]
     try:
         text = SourceText.from_bytes(data)

@@ -174,7 +174,8 @@ def reviewed_texts(
         entry is None or text is not None for entry, text in zip((old, new), texts, strict=True)
     )
     before, after = texts
-    if by_lines and (before is None or after is None or before.lines != after.lines):
+    lines = [() if text is None else text.lines for text in texts]
+    if by_lines and lines[0] != lines[1]:  # An empty file that appears or goes has none.
         return before, after
     return None if old is None else stand_in(old), None if new is None else stand_in(new)
 

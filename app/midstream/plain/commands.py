@@ -347,7 +347,12 @@ class PlainCommands:
             raise UsageError('Say what changed: commit "MESSAGE".')
         if changes.stageable:
             await commit.stage(*changes.stageable)
-        done = await commit.commit(message)
+        try:
+            done = await commit.commit(message)
+        except UserError as error:
+            for line in str(getattr(error, "output", "")).splitlines():
+                self._say(line)
+            raise
         where = f" on {changes.branch}" if changes.branch else ""
         self._say(f"Committed {done[:8]}{where}: {message.splitlines()[0]}")
 

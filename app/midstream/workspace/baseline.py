@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from midstream.workspace.atomic import is_temporary
 from midstream.workspace.content import Entry
 from midstream.workspace.errors import (
     MissingFileError,
@@ -109,6 +110,7 @@ class Baseline:
             self.head, tracked, new = work_tree_changes(self._root, self._place)
         except GitFailedError:
             self.head, tracked, new = "", frozenset[str](), frozenset[str]()
+        new = frozenset(path for path in new if not is_temporary(path.rpartition("/")[2]))
         self._note_ignored()
         if record is not None and self._go_on(record, new):
             return

@@ -515,7 +515,15 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
             raise GitError(
                 "Git does not know who you are", "set user.name and user.email with git config"
             ) from error
-        raise GitError(f"Git did not commit: {shown(str(error))}", output=error.output) from error
+        why = shown("; ".join(_said(error.output)) or str(error))
+        raise GitError(f"Git did not commit: {why}", output=error.output) from error
+
+
+def _said(output: str) -> list[str]:
+    """What git itself said, whole; of a hook the last line, as its output is shown beside."""
+    words = [line.partition(": ") for line in output.splitlines()]
+    own = [text for mark, _, text in words if mark in ("error", "fatal")]
+    return own or output.splitlines()[-1:]
 
 
 def _has_staged(root: Path) -> bool:

@@ -88,12 +88,12 @@ class FilesOnDisk:
             return False
         return whole or not mode_changed(self.executable.get(path), entry.executable)
 
-    def take_form(self, proposal: FileProposal, entry: Entry, *, review: bool) -> None:
+    def take_form(self, proposal: FileProposal, entry: Entry | None, *, review: bool) -> None:
         """Decide a file by lines or as a whole, as its change asks for, if no hunk is in the way.
 
         Args:
             proposal: Its proposal.
-            entry: What it is now.
+            entry: What it is now; ``None``: it is gone.
             review: Whether the change waits for a decision.
         """
         whole = is_whole(proposal.base)

@@ -131,6 +131,8 @@ class DiskFollower:
         """Make hunks of what differs on disk; ``None``: the file is gone."""
         before = self.disk.digests[proposal.path]
         if entry is None and before is not None:
+            if not proposal.base.lines:  # An empty file has no line to show as deleted.
+                self.disk.take_form(proposal, None, review=True)
             self.disk.may_vanish(proposal.path)
             self.make_journal()
             added = self._rebase(proposal, None, None, review=True)
