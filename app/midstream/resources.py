@@ -7,20 +7,62 @@ checkout they are the top-level folders ``themes/`` and ``models/``.
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import shutil
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from midstream.errors import UnavailableError
 
+MAX_SMALL_BYTES = 4_000_000
+"""Bytes of a file with settings, notes or the like."""
+MAX_CONFIG_BYTES = 64_000_000
+"""Bytes of a configuration of a tokenizer, which may list all of its tokens."""
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def _data(name: str) -> Path:
     packaged = _PACKAGE / "_data" / name
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / name
+
+
+def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
+    """Bytes of a small file that anybody may have made (blocking).
+
+    A pipe is not waited for, and no device is read without end.  Links are followed.
+
+    Raises:
+        OSError: There is none, it is no regular file, or it is larger than ``limit``.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit / 1e6:.0f} MB", str(path))
+    return data
+
+
+def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> object:
+    """What a file of JSON says; raises as ``read_small``, and ValueError if it is none."""
+    try:
+        return json.loads(read_small(path, limit))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a file of TOML says; raises as ``read_small``, and ValueError if it is none."""
+    try:
+        return tomllib.loads(read_small(path).decode("utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -69,7 +111,7 @@ def default_model() -> Path:
 def _takes_over(folder: Path) -> bool:
     """Whether a model folder names another model that answers first (see ``engine.cascade``)."""
     try:
-        return "takeover" in tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
+        return "takeover" in read_toml(folder / "midstream.toml")
     except (OSError, ValueError):
         return False
 

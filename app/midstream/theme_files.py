@@ -10,13 +10,12 @@ the same table.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from midstream.resources import config_path, themes_dir
+from midstream.resources import config_path, read_toml, themes_dir
 
 if TYPE_CHECKING:
     from textual.color import Color
@@ -161,8 +160,8 @@ def read_theme(path: Path) -> ThemeFile:
             no colour.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = read_toml(path)
+    except (OSError, ValueError) as error:
         raise ThemeError(f"{path.name} cannot be read as a theme: {error}.") from None
     for key in document:
         if key not in ("label", "about", "dark", "ansi", *TABLES):

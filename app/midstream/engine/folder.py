@@ -8,14 +8,13 @@ drafting, facts. Nothing is loaded here but small text files; ``graph`` looks in
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from midstream.errors import UnavailableError
+from midstream.resources import MAX_CONFIG_BYTES, read_json, read_small, read_toml
 
 GRAPH_ORDER = (
     "model_q4.onnx",
@@ -182,11 +181,19 @@ class ModelFolder:
 
 
 def read_folder(path: Path) -> ModelFolder:
-    """Read a model folder's configuration.
+    """Read a model folder's configuration, whatever is in it.
 
     Raises:
         ModelFolderError: A file is missing or does not say what is needed.
     """
+    try:
+        return _read_folder(path)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ModelFolderError(f"The configuration in {path} is not understood ({why}).") from error
+
+
+def _read_folder(path: Path) -> ModelFolder:
     if not path.is_dir():
         raise ModelFolderError(
             f"There is no model folder at {path}; name one with --model or see `midstream models`."
@@ -209,7 +216,7 @@ def read_folder(path: Path) -> ModelFolder:
             f'{path / "midstream.toml"} asks for prompt = "{prompt}"; known are '
             f"{', '.join(sorted(PROMPTS))}."
         )
-    name = str(card.get("name", path.name))
+    name = "".join(filter(str.isprintable, str(card.get("name", path.name))))
     context = _context_length(path, model, config)
     search: dict[str, Any] = _table(genai, "search", path / "genai_config.json")
     shares = search.get("past_present_share_buffer")
@@ -248,7 +255,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value: object = json.loads(path.read_text("utf-8"))
+        value = read_json(path, MAX_CONFIG_BYTES)
     except (OSError, ValueError) as error:
         raise ModelFolderError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(value, dict):
@@ -260,7 +267,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return read_toml(path)
     except (OSError, ValueError) as error:
         raise ModelFolderError(f"{path} cannot be read as TOML: {error}.") from error
 
@@ -449,7 +456,7 @@ def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
 def _chat_template(path: Path, texts: dict[str, Any]) -> str | None:
     file = path / "chat_template.jinja"
     if file.is_file():
-        return file.read_text("utf-8")
+        return read_small(file).decode("utf-8")
     value: object = texts.get("chat_template")
     if isinstance(value, str):
         return value

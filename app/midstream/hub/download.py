@@ -17,10 +17,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from midstream.engine.folder import GRAPH_ORDER, read_folder
 from midstream.hub.offer import HubError, HubFile, Offer, hub_errors, hub_library
+from midstream.resources import read_json
 
 _NOTE: Final = "download.json"
 _PART: Final = ".part"
@@ -64,10 +65,11 @@ def partials(place: Path) -> list[Partial]:
     found: list[Partial] = []
     for note in sorted(place.glob(f".*.partial/{_NOTE}")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            said = json.loads(note.read_text("utf-8"))
+            said: Any = read_json(note)
             done = sum(f.stat().st_size for f in note.parent.rglob("*") if f.is_file())
-            done = min(done - note.stat().st_size, said["size"])
-            found.append(Partial(said["name"], said["repository"], done, said["size"]))
+            done = min(done - note.stat().st_size, int(said["size"]))
+            name, repository = str(said["name"]), str(said["repository"])
+            found.append(Partial(name, repository, done, int(said["size"])))
     return found
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from midstream.errors import UsageError, UserError
-from midstream.resources import config_path
+from midstream.resources import config_path, read_toml
 from midstream.responses.profiles import Profile
 from midstream.settings.declarations import BY_NAME, SETTINGS, TABLES, Setting, Settings
 from midstream.settings.endpoints import read_profiles
@@ -168,13 +168,13 @@ def _read(root: Path | None, environ: Mapping[str, str]) -> tuple[Settings, dict
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path)
     except FileNotFoundError:
         return {}
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}.") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from midstream.resources import read_json
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.paths import make_private, root_key
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
@@ -164,6 +165,14 @@ class CheckpointLog:
         return checkpoint
 
 
+def _described(file: Path) -> Any:
+    """The description of a copy; KeyError if it cannot be read."""
+    try:
+        return read_json(file)
+    except (OSError, ValueError):
+        raise KeyError(file.parent.name) from None
+
+
 class FolderStore:
     """Copies in the state folder: ``<session>/<checkpoint id>/{checkpoint.json,0,1,…}``."""
 
@@ -192,7 +201,7 @@ class FolderStore:
     def load(self, checkpoint_id: str) -> list[SavedFile]:
         """The changes of one checkpoint; KeyError when it is not there."""
         for folder in self._folder.glob(f"*/{checkpoint_id}"):
-            data = json.loads((folder / "checkpoint.json").read_text())
+            data: Any = _described(folder / "checkpoint.json")
             return [
                 _parse_change(
                     file, (folder / str(number)).read_bytes() if file["existed"] else None
@@ -203,11 +212,11 @@ class FolderStore:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of this root, oldest first."""
-        found = [
-            _parse_description(json.loads(file.read_text()))
-            for file in self._folder.glob("*/*/checkpoint.json")
-            if file.parent.suffix != ".half"
-        ]
+        found: list[Checkpoint] = []
+        for file in self._folder.glob("*/*/checkpoint.json"):
+            if file.parent.suffix != ".half":
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    found.append(_parse_description(_described(file)))
         return sorted(found, key=lambda checkpoint: checkpoint.id)
 
     def _session_folder(self) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -16,13 +17,15 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from midstream import processes
 from midstream.errors import UserError
+from midstream.resources import read_small
 from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.listing import list_files
+from midstream.workspace.paths import shown
 from midstream.workspace.repo import GitFailedError, run_git
 
 PREFIX: Final = "midstream-copy-"
@@ -186,7 +189,13 @@ def _copy_file(root: Path, into: Path, name: str) -> None:
 
 def _write(root: Path, into: Path, name: str, data: bytes) -> None:
     target = into / name
+    # A link in the folder may lead out of its copy.
+    inside = Path(os.path.realpath(into / PurePosixPath(name).parent))
+    if ".." in PurePosixPath(name).parts or not inside.is_relative_to(into):
+        raise OSError(errno.EXDEV, f"{shown(name)} lies outside of it")
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
     target.write_bytes(data)
     with contextlib.suppress(FileNotFoundError):
         shutil.copymode(root / name, target)
@@ -199,6 +208,7 @@ def _link_dependencies(root: Path, into: Path, names: Iterable[str]) -> None:
         for name in DEPENDENCIES:
             there, here = root / folder / name, into / folder / name
             if there.is_dir() and not here.exists() and here.parent.is_dir():
+                here.unlink(missing_ok=True)  # A relative link that leads nowhere from here.
                 here.symlink_to(there.resolve(), target_is_directory=True)
 
 
@@ -226,7 +236,7 @@ def _site_packages(environment: Path) -> list[Path]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text("utf-8", "replace").splitlines()
+        return read_small(file).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from midstream.resources import MAX_CONFIG_BYTES, read_json
 from midstream.workspace import atomic
 from midstream.workspace.paths import root_state_dir
 
@@ -46,7 +47,7 @@ class Drafts:
 def read_drafts(state: Path, root: Path) -> Drafts:
     """The kept input of a root (blocking)."""
     try:
-        found: object = json.loads(_file(state, root).read_text(encoding="utf-8"))
+        found = read_json(_file(state, root), MAX_CONFIG_BYTES)
     except (OSError, ValueError):
         return Drafts()
     if not isinstance(found, dict):

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from midstream.workspace.checkpoints import new_session_id
 from midstream.workspace.errors import WorkspaceError
@@ -31,6 +31,9 @@ VERSION: Final = 1
 FLUSH_S: Final = 0.1
 SYNC_S: Final = 1.0
 MAX_BYTES: Final = 16_000_000
+MAX_HEADER: Final = 65_536
+MAX_TIME: Final = 1e12
+"""Seconds since the epoch; a larger number is none."""
 MAX_PARTS: Final = 4
 KEPT_SESSIONS: Final = 20
 TRUNCATED: Final = "journal.truncated"
@@ -196,12 +199,12 @@ class Journal:
                 yield JournalEntry(TRUNCATED, 0.0, {"parts": number - expected})
             expected = number + 1
             with part.open("rb") as stream:
-                for line in stream:
+                for line in _lines(stream):
                     record = _parse_line(line)
                     if record is None:
                         continue
                     if "midstream" in record:
-                        if int(record["midstream"]) > VERSION:
+                        if record["midstream"] > VERSION:
                             raise JournalVersionError(
                                 "A newer Midstream wrote that session", "update to resume it"
                             )
@@ -249,7 +252,7 @@ def sessions(state: Path, root: Path) -> list[SessionInfo]:
             with contextlib.suppress(OSError):
                 statuses = [part.stat() for _, part in _parts(path)]
                 first = _first_line(path)
-                started = float(first.get("t", statuses[0].st_mtime))
+                started = float(first.get("t") or statuses[0].st_mtime)
                 changed = max(status.st_mtime for status in statuses)
                 size = sum(status.st_size for status in statuses)
                 found.append(SessionInfo(path, started, changed, size, _is_live(path)))
@@ -308,19 +311,33 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """A header or an entry; ``None`` for a line that is neither, torn or made by others."""
     try:
         value: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None
     record = cast("dict[str, Any]", value)
-    return record if "midstream" in record or {"k", "t", "d"} <= record.keys() else None
+    time_ = record.get("t")
+    timed = isinstance(time_, int | float) and abs(time_) < MAX_TIME
+    if "midstream" in record:
+        version = record["midstream"]
+        return record if isinstance(version, int) and (timed or time_ is None) else None
+    known = isinstance(record.get("k"), str) and isinstance(record.get("d"), dict)
+    return record if known and timed else None
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of a part; one that is longer than a part may be is left out."""
+    while line := stream.readline(2 * MAX_BYTES):
+        if line.endswith(b"\n") or len(line) < 2 * MAX_BYTES:
+            yield line
 
 
 def _first_line(path: Path) -> dict[str, Any]:
     with path.open("rb") as stream:
-        return _parse_line(stream.readline()) or {}
+        return _parse_line(stream.readline(MAX_HEADER)) or {}
 
 
 def _is_live(path: Path) -> bool:

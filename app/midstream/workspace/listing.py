@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from midstream.resources import read_small
 from midstream.workspace.atomic import is_temporary
 from midstream.workspace.repo import GitFailedError, RepositoryPlace, run_git
 
@@ -228,7 +229,7 @@ class IgnoreRules:
 def _read(file: Path) -> list[_Pattern]:
     """Patterns of one ignore file, last line first because the last match decides."""
     try:
-        text = file.read_bytes().removeprefix(codecs.BOM_UTF8).decode("latin-1")
+        text = read_small(file).removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except (OSError, ValueError):
         return []
     # Git ends lines at "\n" only; a form feed or U+2028 is part of a pattern.

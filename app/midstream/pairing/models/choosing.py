@@ -6,10 +6,8 @@ model folder it reads nothing but its small text files.
 
 from __future__ import annotations
 
-import json
 import os
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +17,15 @@ from typing import Any, Final, cast
 from midstream.errors import UnavailableError
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.models.lists import KeptList, Lists, configured, found_engines
-from midstream.resources import config_path, default_model, find_model, model_places
+from midstream.resources import (
+    MAX_CONFIG_BYTES,
+    config_path,
+    default_model,
+    find_model,
+    model_places,
+    read_json,
+    read_toml,
+)
 from midstream.responses.catalogue import ListedModel
 from midstream.responses.dialect import EFFORTS, kind_of
 from midstream.responses.profiles import BUILT_IN, Price, Profile
@@ -161,8 +167,7 @@ def _of_folder(folder: Path) -> ModelChoice | None:
 def _table(path: Path) -> dict[str, Any]:
     """What a small TOML or JSON file holds, nothing if it cannot be read."""
     try:
-        text = path.read_text("utf-8")
-        value: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        value = read_toml(path) if path.suffix == ".toml" else read_json(path, MAX_CONFIG_BYTES)
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

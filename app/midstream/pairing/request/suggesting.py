@@ -9,6 +9,7 @@ from typing import Final
 
 from midstream.edits.suggestions import Suggestion as Suggestion  # what the screen may name
 from midstream.edits.suggestions import suggestions
+from midstream.resources import read_small
 
 MAX_SUGGESTIONS: Final = 3
 """Suggestions that are made."""
@@ -39,7 +40,7 @@ def suggest(root: Path, files: Sequence[str], first: Iterable[str] = ()) -> tupl
         if len(found) >= MAX_SUGGESTIONS or time.thread_time() > until:
             break
         try:
-            text = (root / path).read_text("utf-8")
+            text = read_small(root / path).decode("utf-8")
         except (OSError, UnicodeDecodeError):
             continue
         for suggestion in suggestions(path, text):
