@@ -11,8 +11,9 @@ began the batch had decided it; ``.back`` means roll every file back, because on
 be written; ``.done`` means that only temporary files are left to delete.
 
 The order that makes this safe, also where the power fails and what was not flushed is lost: record
-(flushed), temporary files (flushed), exchanges, a flush of their folders, ``.open`` -> ``.done``
-(flushed; the commit point), deletion of the temporary files, deletion of the record.
+(flushed), temporary files (flushed, with their names), exchanges, a flush of their folders,
+``.open`` -> ``.done`` (flushed; the commit point), deletion of the temporary files, deletion of the
+record.
 
 All files are reached through handles of their folders (:mod:`~midstream.workspace.handles`).
 """
@@ -177,6 +178,7 @@ def write_batch(
         try:
             for change in changes:
                 _stage(change, handles)
+            handles.sync()  # What is needed to finish the batch is there before it begins.
             for change in changes:
                 tried.append(change)
                 _swap(change, handles)

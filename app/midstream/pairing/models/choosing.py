@@ -98,7 +98,7 @@ def model_choices(
         folders.append(find_model(settings.model))
     seen: dict[Path, ModelChoice] = {}
     for folder in sorted(folders, key=lambda path: path.name):
-        real = folder.resolve()
+        real = Path(os.path.realpath(folder))  # A loop of links is no error here.
         if real not in seen and (choice := _of_folder(folder)) is not None:
             seen[real] = choice
     profiles = configured(settings)
@@ -145,7 +145,8 @@ def _of_folder(folder: Path) -> ModelChoice | None:
     graphs = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
     if not graphs:
         return None
-    model = cast("dict[str, Any]", config.get("model") or {})
+    named: object = config.get("model")
+    model = cast("dict[str, Any]", named) if isinstance(named, dict) else {}
     languages: object = facts.get("languages")
     weights = [path.stat().st_size for path in folder.glob("*.onnx*") if path.is_file()]
     return ModelChoice(
