@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from models.training.edit_script.items import Item
 from models.training.edit_script.vocabulary import SPECIAL, chosen
-from models.training.rewriting import data
+from models.training.rewriting import data, evaluate
 from models.training.rewriting.vocabulary import smaller
 from tests.helpers.folders import make_tokenizer
 
@@ -112,3 +113,14 @@ def test_every_text_comes_back_from_a_smaller_vocabulary(text: str, more: int) -
     known = BASE["model"]["vocab"]
     back = {number: token for token, number in known.items()}
     assert [back[rows[i]] for i in ids] == [tokenizer.id_to_token(i) for i in ids]
+
+
+def test_a_folder_is_measured_as_the_product_runs_it() -> None:
+    before = "def half(x):\n    return x / 2\n"
+    asked = Item("1", "rename", "", before, "rename x to y", (before.replace("x", "y"),), False)
+    left = Item("2", "nothing to do", "", before, "rename a to b", (before,), True)
+    rows = evaluate.answers(Path("models/brook-4m"), [asked, left], "python", 1)
+    assert rows[0]["text"] == before.replace("x", "y")
+    found = evaluate.figures(rows)
+    assert (found["n"], found["right"]) == (1, 1)
+    assert found["left_alone"] in ("0 of 1", "1 of 1")

@@ -201,6 +201,7 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path("base"))
     parser.add_argument("--cut", type=Path, default=Path("cut"))
     parser.add_argument("--data", type=Path, default=Path("shards"))
+    parser.add_argument("--graph", type=Path, help="an export with the same cut, to be built on")
     parser.add_argument("--name", default="rewriting")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -208,7 +209,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         merged = Path(folder) / "merged"
         parameters = merge(options.base, options.adapters, options.cut, merged)
-        build(merged, options.out)
+        if options.graph:  # adapters change no other weights than those that are replaced
+            shutil.copytree(options.graph, options.out, dirs_exist_ok=True)
+        else:
+            build(merged, options.out)
         table = load_file(merged / "model.safetensors")["model.embed_tokens.weight"].numpy()
         network = Network(merged)
     weights = GraphWeights(options.out / "model.onnx")
