@@ -352,9 +352,9 @@ async def test_transformers_serve(tmp_path: Path, websockets: bool) -> None:
         _, _, nameless = await ask(url, "")
         assert isinstance(nameless, Failed)
         assert "no model is named" in nameless.message
-        _, _, forced = await ask(url.replace("/v1", ""), model)
-        assert isinstance(forced, Failed)
-        assert f"try {url}." in forced.message
+        text, _, end = await ask(url.replace("/v1", ""), model)
+        assert isinstance(end, Finished), end
+        assert text
 
 
 @dataclass(frozen=True)

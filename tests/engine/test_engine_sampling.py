@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,3 +73,18 @@ def test_accepting_drafts_keeps_the_distribution() -> None:
     assert abs(accepted - expected[1]) < slack[1]
     others = counts[[0, 2, 3, 4]] / counts[[0, 2, 3, 4]].sum()
     np.testing.assert_allclose(others, expected[[0, 2, 3, 4]] / 0.8, atol=0.03)
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -3, -1, 0, 2**64 - 1])
+def test_any_seed_of_a_client_is_one(seed: int) -> None:
+    logits = np.zeros(64, np.float32)
+    first, again = (Sampler(temperature=1.0, seed=seed) for _ in range(2))
+    assert [first.pick(logits) for _ in range(9)] == [again.pick(logits) for _ in range(9)]
+
+
+@pytest.mark.parametrize("options", [{"top_p": 0.0}, {"temperature": 5e-324}, {"top_k": 1}])
+def test_at_their_bounds_options_leave_the_likeliest(options: dict[str, Any]) -> None:
+    logits = np.array([0.0, 3.0, -np.inf, 2.0], np.float32)
+    sampler = Sampler(**{"temperature": 1.0, "seed": 1, **options})
+    assert sampler.probabilities(logits).tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert {sampler.pick(logits) for _ in range(20)} == {1}

@@ -265,6 +265,36 @@ async def test_a_websocket_that_falls_silent_is_given_up(monkeypatch: pytest.Mon
     assert end.message == "The model server at 127.0.0.1 was silent for 0 s."
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "error", "code": "server_error", "message": "No memory."},
+        {"type": "error", "error": {"message": "No memory."}},
+        {"type": "error", "status": 500, "error": {"message": "No memory."}},
+        {"type": "response.failed", "response": {"id": "r", "error": {"message": "No memory."}}},
+    ],
+)
+@pytest.mark.parametrize("begun", [True, False])
+async def test_an_error_on_a_websocket_ends_the_answer(error: dict[str, Any], begun: bool) -> None:
+    if not begun and error["type"] != "error":
+        return
+
+    async def fail(socket: ServerConnection) -> None:
+        await socket.recv()
+        created = {"type": "response.created", "response": {"id": "r"}}
+        for event in (created, error) if begun else (error,):
+            await socket.send(json.dumps(event))
+        await socket.wait_closed()
+
+    async with serve(fail, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
+        end = await end_of(await client.create(messages=[("user", "go")]))
+        await client.close()
+    assert isinstance(end, Failed)
+    assert "No memory." in end.message
+
+
 # Addresses
 
 

@@ -111,6 +111,11 @@ async def test_an_edit_model_refuses_a_forced_function_before_it_begins() -> Non
         'Sure:\n<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}\n</tool_call>\n',
         '{"command": "ls"}',
         '```json\n{"command": "ls"}\n```',
+        '{"name": "shell", "arguments": {"command": "ls"}}',
+        '{"name": "shell", "parameters": {"command": "ls"}}',
+        '{"name": "shell", "arguments": "{\\"command\\": \\"ls\\"}"}',
+        '{"type": "function", "function": {"name": "shell", "arguments": {"command": "ls"}}}',
+        '<tool_call>{"name": "shell", "parameters": {"command": "ls"}}</tool_call>',
     ],
 )
 async def test_a_chat_model_makes_a_forced_function_call(text: str) -> None:

@@ -226,3 +226,29 @@ async def test_metrics_count_what_happened() -> None:
     assert 'midstream_tokens_total{kind="output"} 3\n' in text
     assert "midstream_first_text_seconds_count 2\n" in text
     assert 'midstream_first_text_seconds_bucket{le="+Inf"} 2\n' in text
+
+
+ODD: list[Any] = [
+    None, True, -3, 10**30, 0.5, "", "x", "a\x00b", [], {}, [None], [[]], [{}], ["x"], {"x": 1},
+    {"type": None}, {"effort": 5}, {"format": {"type": 5}}, {"name": 5, "type": "function"},
+    [{"type": "function", "name": None}], [{"type": "function", "name": "f", "parameters": 5}],
+    {"type": "allowed_tools", "tools": [{}], "mode": 5}, {"midstream_tokens": 5},
+    [{"type": "message", "role": ["user"], "content": "x"}],
+    [{"type": "function_call", "call_id": 5, "name": 5, "arguments": "{"}],
+]  # fmt: skip
+FIELDS = (
+    "input model instructions previous_response_id store generate stream max_output_tokens "
+    "temperature top_p seed correction reasoning text tools tool_choice parallel_tool_calls "
+    "truncation background metadata stream_id stream_options include conversation prompt type"
+)
+
+
+@pytest.mark.system
+async def test_no_value_of_any_field_breaks_the_server() -> None:
+    async with running("alpha beta") as port, client(port) as http:
+        for name in FIELDS.split():
+            for value in ODD:
+                body = {"input": "go", "temperature": 1.0, name: value}
+                answer = await http.post("/v1/responses", json=body)
+                assert answer.status_code < 500, (name, value, answer.text)
+                assert "server_error" not in answer.text, (name, value)

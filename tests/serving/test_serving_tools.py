@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_serving_sdk import validate
@@ -70,11 +71,32 @@ def test_the_input_of_a_custom_tool_is_what_stands_between_its_tags() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["arguments", "parameters"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "<tool_call>{}</tool_call>\n",
+        "<tool_call> {} </tool_call>",
+        "<tool_call>\n{}</tool_call>\n",
+        "<tool_call>{}\n</tool_call>\n",
+    ],
+)
+def test_a_function_call_may_stand_on_one_line(form: str, name: str) -> None:
+    call = f'{{"name": "shell", "{name}": {{"command": "ls"}}}}'
+    text = form.replace("{}", call)
+    expected = [CallStart("shell", False), CallInput('{"command":"ls"}'), CallEnd()]
+    for size in (1, 7, len(text)):
+        assert split([text[at : at + size] for at in range(0, len(text), size)]) == expected
+    assert split([text.rstrip() * 2]) == expected * 2
+
+
 def test_what_is_no_call_of_a_tool_on_offer_stays_text() -> None:
     for text in (
         '<tool_call name="other">\nx\n</tool_call>\n',
         "<tool_call>\nnot json\n</tool_call>\n",
         '<tool_call>\n{"name": "other", "arguments": {}}\n</tool_call>\n',
+        '<tool_call>{"name": "other"}</tool_call>\n',
+        '<tool_call>{"name": "shell"',
         "say <tool_call> in a line\n",
         "<tool_call>\nnever ends",
         "<tool_calling\n",

@@ -58,7 +58,8 @@ class Sampler:
         0).
         """
         # The best is 0 first, so that no temperature is too small for the others.
-        scaled = (logits.astype(np.float64) - float(logits.max())) / self._temperature
+        with np.errstate(over="ignore"):
+            scaled = (logits.astype(np.float64) - float(logits.max())) / self._temperature
         if 0 < self._top_k < len(scaled):
             kept = np.argpartition(-scaled, self._top_k - 1)[: self._top_k]
             filtered = np.full_like(scaled, -np.inf)
