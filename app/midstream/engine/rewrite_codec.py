@@ -35,7 +35,7 @@ MAX_LINES: Final = 1_000
 """Lines of a region to which a correction may add one; the folder's limits are lower."""
 SPARE_TOKENS: Final = 256
 """Tokens that an answer may have beyond twice those of its region."""
-_LEAST_DOUBT: Final = 1e-3
+_MIN_DOUBT: Final = 1e-3
 
 
 class RewriteCodec:
@@ -181,5 +181,5 @@ class RewriteReading:
             "opening": float(chances[0]),
             "mean": float(chances.mean()),
             "least": float(chances.min()),
-            "doubt": float(np.log(_LEAST_DOUBT - float(chances.sum()))),
+            "doubt": float(np.log(_MIN_DOUBT - float(chances.sum()))),
         }
