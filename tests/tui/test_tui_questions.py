@@ -153,7 +153,8 @@ async def test_a_patch_without_a_fence_is_shown_as_code(root: Path, patch: str, 
         for start in range(0, len(said), step or len(said)):
             so_far = said[: start + (step or len(said))]
             hosted.say(so_far[start:])
-            await stage.until(lambda so_far=so_far: so_far in shown(stage), "a piece")
+            certain = so_far.rstrip("<")  # which may begin the mark of a thought
+            await stage.until(lambda certain=certain: certain in shown(stage), "a piece")
         hosted.end()
         pane = stage.screen.panes.conversation
         assert pane is not None

@@ -44,7 +44,7 @@ def _ask_child(path: str, before: str, after: str) -> str:
     asked = json.dumps({"path": path, "before": before, "after": after})
     try:
         done = processes.run(
-            processes.python("midstream.pairing.syntax_child"),
+            processes.python("midstream.codebase.syntax_child"),
             environ=processes.python_environment(),
             stdin=asked.encode(),
             timeout=_PARSER_S,
