@@ -229,6 +229,16 @@ class Hunk:
         return self.new if self.external else self.old
 
     @property
+    def held_on_disk(self) -> bool:
+        """Whether the guard holds back lines that another program has written already."""
+        return self.external and self.state is HunkState.QUARANTINED
+
+    @property
+    def waits(self) -> bool:
+        """Whether the user has something to do about it, see ``HunkStore.waiting``."""
+        return self.state is HunkState.SETTLED or self.held_on_disk
+
+    @property
     def order(self) -> tuple[int, int, tuple[int, ...]]:
         """Sort key by position; an insertion at a line comes before that line."""
         return self._start, self._stop, self.rank
@@ -447,6 +457,15 @@ class HunkStore:
         """Settled hunks that wait for a decision, by file and position."""
         paths = self._by_path if path is None else (path,)
         return [h for p in paths for h in self.for_path(p) if h.state is HunkState.SETTLED]
+
+    def waiting(self, path: str | None = None) -> list[Hunk]:
+        """Hunks that wait for the user, by file and position.
+
+        Those are the undecided ones, and lines that another program has written and the guard holds
+        back: they are on disk already, so they cannot be left out of sight.
+        """
+        paths = self._by_path if path is None else (path,)
+        return [h for p in paths for h in self.for_path(p) if h.waits]
 
     def postponed(self) -> list[Hunk]:
         """Hunks that will be rejected later, by file and position."""

@@ -382,7 +382,7 @@ class PairingSession:
             self.decisions.drop_call(call)
         await self.guard.look_again(self.files, resumed.released)
         self.decisions.put_backs.resume()
-        undecided = self.hunks.undecided()
+        undecided = self.hunks.waiting()
         files = len({hunk.path for hunk in undecided})
         self.status.inform(
             f"The last session is back: {len(undecided)} undecided "

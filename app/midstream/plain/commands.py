@@ -222,7 +222,8 @@ class PlainCommands:
         if await self._decide_lines(number, why.strip(), accept=False):
             return
         done: list[str] = []
-        for hunk in self._meant(number):
+        everything = number == "all"
+        for hunk in self._session.hunks.waiting() if everything else self._meant(number):
             if await self._session.decisions.reject(hunk.id, why.strip()):
                 done.append(str(self.number(hunk.id)))
         self._decided("Rejected", done)
@@ -241,7 +242,7 @@ class PlainCommands:
         if await self._session.decisions.decide_lines(hunk.id, first - 1, last, accept, why):
             which = f"line {first}" if first == last else f"lines {first} to {last}"
             verb = "Accepted" if accept else "Rejected"
-            waiting = counted(len(self._session.hunks.undecided()), "hunk")
+            waiting = counted(len(self._session.hunks.waiting()), "hunk")
             self._say(f"{verb} {which} of hunk {number}; {waiting} to decide.")
             for line in self.left_over(path):
                 self._say(line)
@@ -284,7 +285,7 @@ class PlainCommands:
                 self._say(line)
 
     def _decided(self, verb: str, done: list[str]) -> None:
-        waiting = counted(len(self._session.hunks.undecided()), "hunk")
+        waiting = counted(len(self._session.hunks.waiting()), "hunk")
         if done:
             self._say(f"{verb} {', '.join(done)}; {waiting} to decide.")
         else:
@@ -307,7 +308,7 @@ class PlainCommands:
             self._say(nothing)
 
     async def _hunks(self, _: str) -> None:
-        waiting = self._session.hunks.undecided()
+        waiting = self._session.hunks.waiting()
         for hunk in waiting:
             self._say(lines.headline(self.number(hunk.id), hunk))
         if not waiting:

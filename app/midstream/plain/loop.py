@@ -96,6 +96,7 @@ class PlainLoop:
         self._prompted = False
         """Whether the last thing printed was the prompt."""
         self._ended = False
+        self._asked_to_leave = False
         self._left = False
         self._stopped_at = -QUIT_WITHIN_S
         self._watching: asyncio.Task[None] | None = None
@@ -188,12 +189,25 @@ class PlainLoop:
         if self._terminal and not self._commands.takes_text:
             self._prompt()
 
+    def _may_leave(self) -> bool:
+        """Whether nothing that the guard holds back stays on disk unsaid; the second time, yes."""
+        held = [hunk for hunk in self._session.hunks if hunk.live and hunk.held_on_disk]
+        if held and not self._asked_to_leave:
+            self._asked_to_leave = True
+            what = counted(len(held), "change")
+            self._say(
+                f"The guard holds back {what} that another program has written, in "
+                f"{held[0].path} ({held[0].note}); hunks lists what waits. quit again leaves."
+            )
+            return False
+        return True
+
     async def _do(self, said: Said) -> None:
         # Print pending events before what the line does.
         self._tell_news()
         try:
             if said.word.name == "quit":
-                self._left = True
+                self._left = self._may_leave()
             else:
                 await self._commands.do(said)
                 if said.word.name == INSTRUCT:
@@ -382,7 +396,7 @@ async def _run(
         if file is not None:
             await loop.open(file)
         await loop.run()
-        waiting = len(session.hunks.undecided())
+        waiting = len(session.hunks.waiting())
     if waiting and settings.journal:
         them = "it" if waiting == 1 else "them"
         put(f"{counted(waiting, 'hunk')} left to decide; --resume brings {them} back.\n")

@@ -19,6 +19,7 @@ from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultCallbackType
 
+from midstream.counting import counted
 from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
 from midstream.project import opened_by
@@ -113,6 +114,7 @@ class MidstreamApp(App[None]):
         self.defect: tuple[Exception, Path | None] | None = None
         """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
+        self._asked_to_quit = False
         self._input_at = 0.0
         self._terminal = asyncio.Lock()
         """Held while an editor has the terminal."""
@@ -409,8 +411,32 @@ class MidstreamApp(App[None]):
     def suspend_to_shell(self) -> None:
         self.action_suspend_process()
 
+    async def action_quit(self) -> None:
+        """Quit, whatever screen is open."""
+        self.quit()
+
     def quit(self) -> None:
-        self.exit()
+        """Quit; asked first is whether what the guard holds back is to stay on disk."""
+        session = self.session
+        held = [] if session is None else [h for h in session.hunks if h.live and h.held_on_disk]
+        if not held or self._asked_to_quit:
+            self.exit()
+            return
+        self._asked_to_quit = True
+        paths = dict.fromkeys(hunk.path for hunk in held)
+        where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
+        notices = getattr(self.screen, "notices", self.review.notices)
+
+        def stay() -> None:
+            self._asked_to_quit = False
+            notices.clear()
+
+        notices.ask(
+            f"The guard holds back {counted(len(held), 'change')} in {where} ({held[0].note}), and "
+            "that is on disk. Quit all the same?",
+            ("stay", stay),
+            ("quit", self.exit),
+        )
 
     @property
     def given_endpoint(self) -> str:
@@ -488,7 +514,7 @@ def run_app(
     if app.session is not None and (seen := app.session.attention.summary(app.session.hunks)):
         print(seen)
     session = app.session
-    waiting = 0 if session is None else len(session.hunks.undecided())
+    waiting = 0 if session is None else len(session.hunks.waiting())
     if waiting and demo is None and settings.journal:
         they, them = ("hunk waits", "it") if waiting == 1 else ("hunks wait", "them")
         print(f"{waiting} {they} for a decision; {_resuming(root)} brings {them} back.")

@@ -518,7 +518,7 @@ class FileView:
         here = self.hunk_at(y)
         found: int | None = None
         for first, _, hunk in self.places():
-            if undecided and (hunk.state is not HunkState.SETTLED or hunk.postponed is not None):
+            if undecided and (not hunk.waits or hunk.postponed is not None):
                 continue
             if here is not None and hunk.id == here.id:
                 continue

@@ -203,6 +203,8 @@ class Navigate(Controller):
         pane.detach()
         pane.show_hunk_at(row)
         pane.go_to(row)
+        if undecided and (hunk := view.hunk_at(row)) is not None:
+            self.say_held(hunk)
         return True
 
     def reveal(self, hunk: Hunk) -> bool:

@@ -92,9 +92,9 @@ class ReviewState:
 
     @property
     def undecided(self) -> list[Hunk]:
-        """Undecided hunks of all files; of a file that was moved, those of its new name."""
+        """Hunks of all files that wait; of a file that was moved, those of its new name."""
         session = self.session
-        return [] if session is None else session.files.moves.shown(session.hunks.undecided())
+        return [] if session is None else session.files.moves.shown(session.hunks.waiting())
 
     @property
     def failed_edits(self) -> int:

@@ -244,9 +244,7 @@ class Status(Controller):
             if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
         ]
         elsewhere = [
-            hunk
-            for hunk in session.hunks
-            if hunk.state is HunkState.SETTLED and hunk.path != path and hunk.live
+            hunk for hunk in session.hunks if hunk.waits and hunk.path != path and hunk.live
         ]
         self._panes.file.show(
             FileFacts(

@@ -96,6 +96,7 @@ class FileBar(TextLine):
         pieces: list[Text] = []
         counts = (
             (facts.conflicts, "in conflict", palette.style("warning")),
+            (facts.quarantined, "held back", palette.style("warning")),
             (facts.rejected, "rejected", palette.style("error")),
             (facts.accepted, "accepted", palette.style("success")),
             (
