@@ -35,7 +35,7 @@ from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
 from midstream.pairing.review.feedback import Feedback
 from midstream.pairing.review.gate import EditGate
-from midstream.pairing.status import UNSURE, SessionState, SessionStatus, Turn, TurnStatus
+from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
 from midstream.pairing.turn.background import BackgroundTasks
 from midstream.pairing.turn.checks import UndefinedNames
 from midstream.pairing.turn.turns import Turns
@@ -271,12 +271,14 @@ class PairingSession:
         """Why a hunk should be reviewed by itself, ``""`` for no reason.
 
         Because of what the guard found in it, or, until it is decided or rewritten by the user,
-        because the model is unsure of it.
+        because the model is unsure of it or its answer was cut.
         """
         found = self.guard.reason(hunk)
         if found or hunk.decided or hunk.own:
             return found
-        return UNSURE if self.turns.doubts(hunk) else ""
+        if not self.turns.doubts(hunk):
+            return ""
+        return CUT if self.turns.was_cut(hunk) else UNSURE
 
     def keep_draft(self, text: str, pasted: list[str]) -> None:
         """Note unsent input; an erased draft is deleted from the disk at once."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 UNSURE: Final = "model unsure"
 """Reason to review a hunk by itself: the model is unsure of its answer."""
+CUT: Final = "answer cut short"
+"""The same for a hunk of an answer that is not complete."""
 MIN_INTERVAL_S = 0.004
 """Shortest duration, in seconds, with a meaningful rate."""
 WINDOW_S = 1.0

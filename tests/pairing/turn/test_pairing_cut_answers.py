@@ -120,6 +120,7 @@ async def test_what_came_of_a_cut_answer_is_flagged_and_can_be_decided(tmp_path:
             hunks = session.hunks.undecided()
             assert hunks
             assert all(session.turns.doubts(hunk) for hunk in hunks)
+            assert {session.reason(hunk) for hunk in hunks} == {"answer cut short"}
     assert (tmp_path / "shop.py").read_text() == OLD
 
 

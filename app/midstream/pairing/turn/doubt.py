@@ -39,6 +39,10 @@ class Doubts:
             for flagged in self._replaced_ones()
         )
 
+    def of_cut(self, hunk: Hunk) -> bool:
+        """Whether a hunk is flagged because its answer failed before it was complete."""
+        return any(hunk.rank[0] in turn.doubted for turn in self._turns if turn.error)
+
     def _marked(self, hunk: Hunk) -> bool:
         return any(hunk.rank[0] in turn.doubted for turn in self._turns)
 

@@ -444,6 +444,10 @@ class Turns(Sequence[Turn]):
         """Whether a hunk is flagged: it is of a doubtful answer, or repeats one of such."""
         return self._doubts.about(hunk)
 
+    def was_cut(self, hunk: Hunk) -> bool:
+        """Whether a flagged hunk is of an answer that is not complete."""
+        return self._doubts.of_cut(hunk)
+
     async def stop_for_good(self) -> None:
         """Stop the model and forget the queue; the guard may still read what was written."""
         self._closed = True

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.rows import Row, RowKind
-from midstream.pairing.status import UNSURE
+from midstream.pairing.status import CUT, UNSURE
 from midstream.tui.diff.painter import Marks, RowPainter, SplitPainter
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
@@ -134,7 +134,7 @@ class RowStrips:
             marks = _UNMARKED
             if marked is not None or changed:
                 # In words beside the cursor, elsewhere as far as there is room.
-                brief = note == UNSURE and not cursor
+                brief = note in (CUT, UNSURE) and not cursor
                 marks = Marks(cursor, selected, scoped, changed, found, note, brief)
             strips = self._paint(painter, row, syntax, marks)
             ready = syntax.is_ready(row)
