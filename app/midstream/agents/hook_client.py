@@ -30,6 +30,7 @@ MAX_EVENT_BYTES = 8_000_000
 _AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
 _MAX_DEPTH = 16
+_MAX_GUESSES = 200
 _ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."
 _UNREADABLE = (
@@ -112,6 +113,8 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     try:
         raw = (given or sys.stdin.buffer).read(MAX_EVENT_BYTES + 1)
         answer = _answer_to(raw, sockets)
+    except (BlockingIOError, TimeoutError):
+        answer = refusal(_LATE)
     except Exception as error:
         # Whatever this could not do: a session listens, so it must not look like consent.
         watched = any(True for _ in _listening(_guessed_places(raw), sockets))
@@ -173,6 +176,7 @@ def _listening(places: Iterable[str], sockets: list[str]) -> Iterator[socket.soc
         connection = socket.socket(socket.AF_UNIX)
         while True:
             try:
+                connection.settimeout(1.0)
                 connection.connect(address)
             except (BlockingIOError, InterruptedError, TimeoutError):
                 # It listens, and others wait: no answer is not consent.
@@ -240,10 +244,11 @@ def _places(call: dict[str, Any]) -> Iterator[str]:
             yield os.path.dirname(os.path.realpath(os.path.join(folder, path)))  # noqa: PTH118, PTH120
         except ValueError:  # no path: a NUL, or half a character
             continue
-    try:
+    try:  # noqa: SIM105 - importing contextlib takes longer than all of this
         yield os.path.realpath(folder)
     except ValueError:
-        yield os.path.realpath(here)
+        pass
+    yield os.path.realpath(here)
 
 
 def _named(given: object, depth: int) -> Iterator[str]:
@@ -276,14 +281,13 @@ def _patched(text: str) -> Iterator[str]:
 
 
 def _guessed_places(raw: bytes) -> Iterator[str]:
-    """As ``_places``, of a call that cannot be read."""
+    """As ``_places``, of a call that cannot be read: all that looks like a path in it."""
     import re
+    from itertools import islice
 
-    here = os.getcwd()  # noqa: PTH109
-    for found in re.finditer(rb'"[^"]*(?:path|file|cwd)[^"]*"\s*:\s*"([^"\\\x00]*)"', raw):
-        path = os.path.join(here, os.fsdecode(found[1]))  # noqa: PTH118
-        yield os.path.realpath(path)
-    yield os.path.realpath(here)
+    for found in islice(re.finditer(rb'/[^"\\\x00-\x1f]+', raw), _MAX_GUESSES):
+        yield os.path.realpath(os.fsdecode(found[0]))
+    yield os.path.realpath(os.getcwd())  # noqa: PTH109
 
 
 def _age(address: str) -> float:

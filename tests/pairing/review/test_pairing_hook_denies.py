@@ -1,0 +1,247 @@
+"""What reaches a session is decided or denied: no call passes because nobody could read it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import random
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midstream.agents import hook_client
+from midstream.agents.hooks import HookEndpoint, HookEvent, deny
+from midstream.edits.agent_input import OTHER_TOOLS
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from midstream.workspace.paths import make_private
+from tests.helpers.pairing import make_repo
+
+PATCH = "*** Begin Patch\n*** Update File: run.py\n@@\n-x = 1\n+x = 2\n*** End Patch\n"
+# Inputs of the edit tools of Claude Code, Codex, Gemini CLI and OpenCode.
+TOOLS: list[tuple[str, dict[str, Any]]] = [
+    ("Edit", {"file_path": "run.py", "old_string": "x = 1", "new_string": "x = 2"}),
+    ("Write", {"file_path": "run.py", "content": "x = 2\n"}),
+    ("MultiEdit", {"file_path": "run.py", "edits": [{"old_string": "x", "new_string": "y"}]}),
+    ("NotebookEdit", {"notebook_path": "a.ipynb", "new_source": "x", "cell_id": "1"}),
+    ("apply_patch", {"command": PATCH}),
+    ("apply_patch", {"input": PATCH}),
+    ("replace", {"file_path": "run.py", "old_string": "x = 1", "new_string": "x = 2"}),
+    ("write_file", {"file_path": "run.py", "content": "x = 2\n"}),
+    ("edit", {"filePath": "run.py", "oldString": "x = 1", "newString": "x = 2"}),
+    ("write", {"filePath": "run.py", "content": "x = 2\n"}),
+]
+ODD: list[Any] = [
+    *(None, True, -1, 1e308, 10**40, "", "\0", "\ud800", "\udc80", "../..", "/", "~/x"),
+    *("/etc/x", "a" * 300, "\u202e", [], {}, [[]], {"a": {"b": []}}, "run.py", ".git/config"),
+]
+BYTES = [b"\xff", b"\xef\xbb\xbf", b"\0", b"[" * 2000, b"{", b"}", b'"', b"\\ud800", b"\n", b"NaN"]
+
+
+def event(root: Path, tool: str, given: object) -> dict[str, Any]:
+    return {
+        "session_id": "s",
+        "cwd": str(root),
+        "hook_event_name": "PreToolUse",
+        "tool_name": tool,
+        "tool_input": given,
+    }
+
+
+def mutated(rng: random.Random, root: Path) -> bytes:
+    """A call that no agent sends, or one that is."""
+    tool, given = rng.choice(TOOLS)
+    call = event(root, tool, dict(given))
+    for _ in range(rng.randint(0, 3)):
+        table = rng.choice([call, call["tool_input"]])
+        if not isinstance(table, dict) or not table:
+            continue
+        key = rng.choice(list(table))
+        if rng.random() < 0.2:
+            del table[key]
+        elif rng.random() < 0.2:
+            table[str(rng.choice(ODD))] = table[key]
+        else:
+            table[key] = rng.choice(ODD)
+        call.setdefault("tool_input", {})
+    line = json.dumps(call).encode()
+    for _ in range(rng.choice((0, 0, 1, 3))):
+        at = rng.randrange(len(line) + 1)
+        line = line[:at] + rng.choice(BYTES) + line[at + rng.choice((0, 0, 1, 9)) :]
+    return line
+
+
+def says_no(answer: dict[str, Any] | None) -> bool:
+    return answer is not None and (
+        answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+        and bool(answer["hookSpecificOutput"]["permissionDecisionReason"])
+    )
+
+
+def may_pass(line: bytes) -> bool:
+    """Whether a call is of a tool that edits no files, or no call of a tool."""
+    try:
+        call = json.loads(line)
+        return call["tool_name"] in OTHER_TOOLS or call["hook_event_name"] in ("Stop",)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = make_repo(tmp_path / "work", {"run.py": "x = 1\n"})
+    monkeypatch.chdir(root)
+    return root
+
+
+class Listener:
+    """A session's socket, for a client in another thread."""
+
+    def __init__(self, root: Path) -> None:
+        self.heard: list[HookEvent] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.endpoint = HookEndpoint(root, self._answer)
+        self.call(self.endpoint.open())
+
+    def call(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    async def _answer(self, event: HookEvent) -> dict[str, Any]:
+        self.heard.append(event)
+        return deny("seen")
+
+    def close(self) -> None:
+        self.call(self.endpoint.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def listener(root: Path) -> Iterator[Listener]:
+    listener = Listener(root)
+    yield listener
+    listener.close()
+
+
+def answered(raw: bytes) -> dict[str, Any] | None:
+    out = io.StringIO()
+    assert hook_client.main(io.BytesIO(raw), out) == 0
+    return json.loads(out.getvalue()) if out.getvalue() else None
+
+
+def calls_through_the_client(root: Path, count: int) -> None:
+    rng = random.Random(count)
+    for number in range(count):
+        raw = mutated(rng, root)
+        assert says_no(answered(raw)), (number, raw)
+
+
+def test_the_client_denies_what_it_cannot_read(root: Path, listener: Listener) -> None:
+    assert says_no(answered(json.dumps(event(root, *TOOLS[0])).encode()))
+    assert listener.heard, "the call itself reaches the session"
+    for raw in (
+        b"",
+        b"hello",
+        b"[1]",
+        b"\xff",
+        b"[" * 100_000,
+        b" " * (hook_client.MAX_EVENT_BYTES + 1),
+    ):
+        assert says_no(answered(raw)), raw[:20]
+    calls_through_the_client(root, 300)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(900)
+def test_the_client_denies_ten_thousand_mutated_calls(root: Path, listener: Listener) -> None:
+    calls_through_the_client(root, 10_000)
+
+
+def test_a_patch_and_other_names_of_paths_find_the_session(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    patch = PATCH.replace("run.py", str(root / "run.py"))
+    for given in (
+        {"command": patch},
+        {"notebook_path": str(root / "a.ipynb")},
+        {"filePath": str(root / "run.py")},
+        {"edits": [{"path": str(root / "run.py")}]},
+    ):
+        call = event(elsewhere, "apply_patch", given)
+        assert says_no(answered(json.dumps(call).encode())), given
+        assert says_no(answered(json.dumps(call).encode() + b"}")), "unreadable"
+    call = event(elsewhere, "Write", {"file_path": "x", "content": ""})
+    assert answered(json.dumps(call).encode()) is None
+    assert answered(b"hello") is None, "silent where no session watches"
+
+
+def test_a_session_that_is_too_busy_to_accept_is_no_consent(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_client, "GIVE_UP_S", 0.2)
+    folder = make_private(Path(hook_client.socket_folder()))
+    folder.chmod(0o700)
+    address = folder / f"{hook_client.socket_prefix(os.path.realpath(root))}{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as busy, socket.socket(socket.AF_UNIX) as first:
+        busy.bind(str(address))
+        busy.listen(0)
+        first.connect(str(address))
+        answers = [answered(json.dumps(event(root, *TOOLS[0])).encode()) for _ in range(2)]
+    assert all(map(says_no, answers))
+    address.unlink()
+
+
+@pytest.fixture
+async def session(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[PairingSession]:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        yield session
+
+
+async def calls_of_the_session(session: PairingSession, root: Path, count: int) -> None:
+    rng = random.Random(count)
+    for number in range(count):
+        line = mutated(rng, root)
+        read = HookEvent.read(line)
+        if read is None or may_pass(line):
+            continue
+        answering = asyncio.ensure_future(session.gate.answer(read))
+        # It is held until it is decided, which nobody does here, or denied.
+        await asyncio.wait({answering}, timeout=0.02)
+        if answering.done():
+            assert says_no(answering.result()), (number, line)
+        else:
+            answering.cancel()
+            await asyncio.wait({answering})
+    assert (root / "run.py").read_text() == "x = 1\n"
+
+
+async def test_the_session_holds_or_denies_mutated_calls(
+    session: PairingSession, root: Path
+) -> None:
+    await calls_of_the_session(session, root, 150)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(1800)
+async def test_the_session_holds_or_denies_ten_thousand_mutated_calls(
+    session: PairingSession, root: Path
+) -> None:
+    await calls_of_the_session(session, root, 10_000)
