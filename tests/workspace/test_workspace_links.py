@@ -1,0 +1,139 @@
+"""A folder that becomes a link while it is written to leads nothing out of the root."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from midstream.workspace import atomic, handles, transaction
+from midstream.workspace.content import content_digest
+from midstream.workspace.errors import StaleFileError, WorkspaceError
+from midstream.workspace.files import Workspace
+from midstream.workspace.repo import files_diff, repo_status, work_tree_changes
+from tests.helpers.pairing import make_repo
+from tests.helpers.system_calls import between_system_calls
+
+linux = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+
+
+@pytest.fixture
+def outside(root: Path, tmp_path: Path) -> Path:
+    """A folder beside the root with a file of the same name."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_bytes(b"old")
+    (root / "sub").mkdir()
+    (root / "sub/f").write_bytes(b"old")
+    return outside
+
+
+def swap_for_link(root: Path, outside: Path) -> None:
+    (root / "sub").rename(root / "moved")
+    (root / "sub").symlink_to(outside, target_is_directory=True)
+
+
+def restore(root: Path) -> None:
+    if (root / "sub").is_symlink():
+        (root / "sub").unlink()
+        (root / "moved").rename(root / "sub")
+    (root / "sub/f").write_bytes(b"old")
+
+
+@linux
+def test_no_moment_of_a_write_follows_a_folder_out_of_the_root(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    workspace = Workspace(root)
+    assert workspace.log.mode.startswith("copies")
+    moment, refused = 0, 0
+    while True:
+        reached = False
+
+        def at_step(number: int, moment: int = moment) -> None:
+            nonlocal reached
+            if number == moment:
+                reached = True
+                swap_for_link(root, outside)
+
+        with between_system_calls(at_step):
+            try:
+                workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+            except WorkspaceError:
+                refused += 1
+        assert (outside / "f").read_bytes() == b"old", f"moment {moment}"
+        assert os.listdir(outside) == ["f"], f"moment {moment}"  # noqa: PTH208
+        restore(root)
+        if not reached:
+            break
+        moment += 1
+    assert moment > 30
+    assert refused
+
+
+@linux
+def test_a_mode_is_not_changed_behind_a_link(root: Path, outside: Path) -> None:
+    workspace = Workspace(root)
+    before = (outside / "f").stat().st_mode
+    with handles.FolderHandles(str(root)) as open_folders:
+        path = open_folders.path(f"{root}/sub/f")
+        swap_for_link(root, outside)
+        (root / "moved/f").unlink()
+        (root / "moved/f").symlink_to(outside / "f")
+        with pytest.raises(OSError, match="symbolic links"):
+            atomic.change_mode(path, 0o777)
+        with pytest.raises(handles.LinkedFolderError):
+            handles.FolderHandles(str(root)).path(f"{root}/sub/f")
+    assert (outside / "f").stat().st_mode == before
+    with pytest.raises(WorkspaceError):
+        workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+
+
+def test_a_folder_that_is_a_link_is_news_for_a_write(root: Path, outside: Path) -> None:
+    swap_for_link(root, outside)
+    with pytest.raises(StaleFileError), transaction._explained("sub/f"):
+        handles.FolderHandles(str(root)).path(f"{root}/sub/f")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"core.fsmonitor": "EVIL"},
+        {"filter.x.clean": "EVIL", "filter.x.smudge": "EVIL", "filter.x.required": "true"},
+        {"filter.x=y.process": "EVIL", "filter.x=y.required": "true"},
+        {"diff.external": "EVIL", "diff.x.command": "EVIL", "diff.x.textconv": "EVIL"},
+        {"core.hooksPath": "HOOKS", "log.showSignature": "true", "gpg.program": "EVIL"},
+    ],
+)
+def test_opening_a_folder_runs_nothing_that_its_repository_names(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    root = make_repo(tmp_path / "work", {"a.txt": "one\n"})
+    evil = tmp_path / "evil.sh"
+    evil.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/RAN\ncat\n")
+    evil.chmod(0o755)
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "pre-commit", "post-checkout"):
+        (hooks / name).symlink_to(evil)
+    for name, value in settings.items():
+        given = value.replace("EVIL", str(evil)).replace("HOOKS", str(hooks))
+        subprocess.run(["git", "config", name, given], cwd=root, check=True)
+    (root / ".gitattributes").write_text("* filter=x diff=x\n*.txt filter=x=y\n")
+    (root / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "RAN").unlink(missing_ok=True)
+    workspace = Workspace(root)
+    assert "a.txt" in workspace.files()
+    status = repo_status(root)
+    assert status is not None
+    assert status.dirty
+    assert "a.txt" in work_tree_changes(root).tracked
+    assert "+two" in files_diff(root, ["a.txt"])
+    workspace.ignores("a.txt")
+    digest = content_digest(b"one\ntwo\n")
+    workspace.write("a.txt", b"three\n", expected=digest)  # a checkpoint is made by git, too
+    assert workspace.checkpoints()
+    assert not (tmp_path / "RAN").exists()

@@ -1,0 +1,109 @@
+"""Records of writes that were cut off: finished or undone once, or set aside with a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from midstream.workspace import transaction
+from midstream.workspace.content import content_digest
+from midstream.workspace.files import Workspace
+
+
+def killed_write(workspace: Workspace, batch: dict[str, bytes], after: int) -> None:
+    """Write a batch in a process that is killed when so many of its files were exchanged."""
+    expected = {name: workspace.digest(name) for name in batch}
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return
+    exchange, left = transaction._exchange, [after]
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def until_then(plan: transaction.PlannedWrite) -> None:
+        if left[0] == 0:
+            die()
+        left[0] -= 1
+        exchange(plan)
+
+    transaction._exchange = until_then
+    transaction._IntentRecord.commit = die  # type: ignore[method-assign]
+    try:
+        workspace.write_all(batch, expected, "batch")
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int) -> None:
+    for name in ("a", "b"):
+        (root / name).write_bytes(b"old")
+    killed_write(Workspace(root), {"a": b"new", "b": b"new"}, after)
+    again = Workspace(root)
+    wanted = b"new" if after else b"old"
+    assert [(root / name).read_bytes() for name in ("a", "b")] == [wanted, wanted]
+    assert sorted(os.listdir(root)) == ["a", "b"]  # noqa: PTH208
+    assert ("is finished" in " ".join(again.recovery)) == (after == 1)
+    # Once only: what happens later is nobody's business.
+    (root / "a").write_bytes(b"old")
+    assert Workspace(root).recovery == []
+    assert (root / "a").read_bytes() == b"old"
+
+
+def test_what_was_accepted_is_not_rolled_back_late(root: Path) -> None:
+    """Others have gone on with the folder before it is opened again."""
+    for name in ("a", "b"):
+        (root / name).write_bytes(b"old")
+    killed_write(Workspace(root), {"a": b"new", "b": b"new"}, 1)
+    (root / "b").write_bytes(b"user's")
+    workspace = Workspace(root)
+    workspace.write("c", b"1", expected=None)
+    assert (root / "a").read_bytes() == b"new"
+    assert (root / "b").read_bytes() == b"user's"
+    assert sorted(os.listdir(root)) == ["a", "b", "c"]  # noqa: PTH208
+
+
+PLAN = {"target": "TARGET", "token": "ab", "before": None, "after": None, "folders": []}
+UNREADABLE = {
+    "empty": b"",
+    "torn": b'[{"target": "/tmp/x", "tok',
+    "zeros": b"\0" * 200,
+    "lists": b"[[1]]",
+    "a number": b"5",
+    "nothing": b"null",
+    "deep": b"[" * 100_000,
+    "newer": json.dumps([{**PLAN, "more": 1}]).encode(),
+    "another folder": json.dumps([{**PLAN, "target": "/etc/passwd"}]).encode(),
+    "a way out": json.dumps([{**PLAN, "token": "../../x"}]).encode(),
+    "types": json.dumps([{**PLAN, "before": [1]}]).encode(),
+}
+
+
+@pytest.mark.parametrize("suffix", [".open", ".back", ".done", ""])
+@pytest.mark.parametrize("content", [*UNREADABLE, "a folder", "a pipe", "a link"])
+def test_a_record_that_cannot_be_read_blocks_nothing(root: Path, content: str, suffix: str) -> None:
+    (root / "f").write_bytes(b"old")
+    pending = Workspace(root).state / "pending"
+    pending.mkdir(parents=True)
+    record = pending / f"1-1-aa{suffix}"
+    match content:
+        case "a folder":
+            record.mkdir()
+        case "a pipe":
+            os.mkfifo(record)
+        case "a link":
+            record.symlink_to("/dev/zero")
+        case _:
+            record.write_bytes(UNREADABLE[content].replace(b"TARGET", f"{root}/f".encode()))
+    workspace = Workspace(root)
+    (told,) = workspace.recovery
+    assert "cannot be read" in told
+    workspace.write("f", b"new", expected=content_digest(b"old"))
+    assert (root / "f").read_bytes() == b"new"
+    assert Workspace(root).recovery == [], "it is said once"
