@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.request import RegionRequest, render_request
+from midstream.edits.request import RegionRequest, render_chat_follow_up, render_chat_request
 from midstream.engine.folder import ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import PromptError
@@ -98,10 +98,13 @@ def test_missing_and_broken_templates_are_named(tmp_path: Path) -> None:
 def test_a_region_is_the_draft(tmp_path: Path) -> None:
     prompt = prompt_of(tmp_path)
     region = "def total(items):\n    return 0\n"
-    text = render_request(RegionRequest(instruction="add a docstring", region=region))
-    plan = prompt.plan(GenerateRequest(messages=(Message("user", text),)))
-    decoder = plan.decoder
-    assert "".join(decoder.feed(token) for token in plan.draft_ids) == region
+    text = render_chat_request(RegionRequest("add a docstring", region))
+    asked = Message("user", text)
+    again = Message("user", render_chat_follow_up("shorter"))
+    for messages in ((asked,), (asked, Message("assistant", "```\ndef"), again)):
+        plan = prompt.plan(GenerateRequest(messages))
+        drafted = "".join(plan.decoder.feed(token) for token in plan.draft_ids)
+        assert drafted == f"```\n{region}```\n"
 
 
 def test_text_comes_out_whole_characters_only(tmp_path: Path) -> None:

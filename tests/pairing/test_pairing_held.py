@@ -138,7 +138,7 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
         await session.turns.instruct("use sql", path="m.py", cursor=0)
         for count in (2, 3):
             await witness.until(lambda count=count: len(model.requests) >= count)
-            model.give(f'<region>\n    rows = db.open("{KEY}")\n')
+            model.give(f'<region>\n{HEAD}    rows = db.open("{KEY}")\n')
         await session.turns.finished()
         [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
         await session.decisions.reject(hunk.id, "no")

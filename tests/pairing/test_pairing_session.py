@@ -325,7 +325,7 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
     assert turn.status is TurnStatus.FAILED
     assert 'but said: "I am sorry' in turn.error
     assert len(session.hunks) == 0
-    assert "between <region> and </region>" in model.request.instructions
+    assert "the complete edited code" in model.request.messages[-1].text
 
 
 @pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])

@@ -135,6 +135,30 @@ def _only_first(pair: tuple[str, str], new: Sequence[str]) -> bool:
     return bool(others) and all(line.startswith(pair[1]) for line in others) and pair[0] == ""
 
 
+@dataclass(frozen=True, slots=True)
+class Dedented:
+    """Text without the white space that all its lines start with.
+
+    Attributes:
+        text: The text; lines of white space only are empty.
+        margin: What was removed.
+    """
+
+    text: str
+    margin: str
+
+    @classmethod
+    def of(cls, text: str) -> Dedented:
+        """Dedent a text; tabs and spaces are not equal."""
+        lines = text.split("\n")
+        indents = [indent_of(line) for line in lines if line.strip()]
+        first, last = min(indents, default=""), max(indents, default="")  # of the alphabet
+        pairs = enumerate(zip(first, last, strict=False))
+        margin = first[: next((n for n, (a, b) in pairs if a != b), len(first))]
+        shown = (line[len(margin) :] if line.strip() else "" for line in lines)
+        return cls("\n".join(shown), margin)
+
+
 class IndentRepair:
     """Repairs a region rewrite line by line as it streams.
 
@@ -142,16 +166,28 @@ class IndentRepair:
     the next known line decides the shift of the rest.  If the first line does not match, the
     rewrite passes unchanged.  The first indented line tells whether spaces were written for tabs or
     the reverse.
+
+    A model that was shown the region without its margin mostly writes it without, too; the first
+    line tells.
+
+    Attributes:
+        margin: White space that was left out in front of every line that the model was shown.
     """
 
-    def __init__(self, old: Sequence[str], written: Sequence[str] = ()) -> None:
+    def __init__(
+        self, old: Sequence[str], written: Sequence[str] = (), *, margin: str = ""
+    ) -> None:
         """Start a repair.
 
         Args:
             old: The lines of the region.
             written: Lines of the rewrite that have come already, as the model wrote them.
+            margin: See the class.
         """
+        self.margin = margin
         self._old = [line for line in old if line.strip()]
+        self._inner: IndentRepair | None = None  # of the lines without the margin
+        self._margin_known = not margin
         self._first: Shift | None = None
         self._rest: Shift | None = None
         self._decided = not self._old
@@ -165,6 +201,15 @@ class IndentRepair:
         """The next complete line, repaired."""
         if not line.strip():
             return line
+        if not self._margin_known:
+            self._margin_known = True
+            first = indent_of(self._old[0]) if self._old else self.margin
+            if not indent_of(line).startswith(first):
+                self._inner = IndentRepair([old.removeprefix(self.margin) for old in self._old])
+        elif self._inner is not None and self._whole(line):
+            self._inner, self._decided = None, True
+        if self._inner is not None:
+            return self.margin + self._inner.line(line)
         indent = indent_of(line)
         if self._kind and indent and self._kind not in indent:
             return self._other_kind(line, indent)
@@ -180,6 +225,12 @@ class IndentRepair:
         if self._rest is None:
             self._rest = self._learn(line)
         return self._rest.apply(line)
+
+    def _whole(self, line: str) -> bool:
+        """Whether a line has its margin although the first one had not."""
+        return line in self._old and not any(
+            old.removeprefix(self.margin) == line for old in self._old
+        )
 
     def _other_kind(self, line: str, indent: str) -> str:
         self._decided = True

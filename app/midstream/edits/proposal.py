@@ -13,7 +13,7 @@ from itertools import takewhile
 from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_lines
 from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks, waits
 from midstream.edits.hunks import Hunk, HunkState, HunkStore, Move, Obstacle
-from midstream.edits.indent import IndentRepair
+from midstream.edits.indent import Dedented, IndentRepair
 from midstream.edits.lcs import line_edits
 from midstream.edits.origin import Origin
 from midstream.edits.rebase import CoveredHunks, Rebase
@@ -88,6 +88,7 @@ class FileProposal:
             raise ValueError(f"{self.path} has no lines {start}-{stop}")
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
+        shown = self.proposed_region(start, stop) if repair_indentation else ""
         for segment in self.segments:
             segment.clear_unfinished()
         self._superseded = []
@@ -107,7 +108,8 @@ class FileProposal:
         segment.serial = self._begun
         segment.match_level = match_level
         if repair_indentation:
-            segment.repair = IndentRepair(self.base.lines[start:stop])
+            margin = Dedented.of(shown).margin
+            segment.repair = IndentRepair(self.base.lines[start:stop], margin=margin)
         self._current = self._last = segment
         self._newlines = NewlineFolder()
         self._insert(segment)

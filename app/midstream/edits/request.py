@@ -1,8 +1,11 @@
-"""The edit request as text: the session sends it, the built-in engine parses it, chat models read
-it.
+"""The edit request as text: the session sends it, and servers of this project parse it.
 
-It consists of tagged blocks: ``<instruction>``, ``<before>``, ``<region …>``, ``<after>``.  A tag
+Edit models get tagged blocks: ``<instruction>``, ``<before>``, ``<region …>``, ``<after>``.  A tag
 whose name occurs in the content gets a numbered suffix, so that the request can always be parsed.
+
+Chat models get what people paste into a chat window: the code in a fence, without the indentation
+that all of it has, and the instruction behind it.  Small models do with that what they fail to do
+with tags and with the lines around the region; and the code is read while the instruction is typed.
 """
 
 from __future__ import annotations
@@ -10,6 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+from midstream.edits.indent import Dedented
 
 _NAMES = ("instruction", "before", "region", "after")
 _OPENING = re.compile(r"<(instruction|before|region|after)(-\d+)?((?: [a-z]+=\"[^\"\n]*\")*)>\n")
@@ -22,6 +28,38 @@ _MORE = re.compile(
 )
 _TOO = re.compile(r"\s*,?\s*\b(?:too|as well)\s*[.!]?$", re.IGNORECASE)
 _ESCAPES = (("&", "&amp;"), ('"', "&quot;"), ("\n", "&#10;"))
+
+_HOW: Final = (
+    "Carry the instruction out and answer with the complete edited code in one code block. Keep "
+    "everything that it does not ask for unchanged."
+)
+_STOPPED: Final = "You were stopped because there is a further instruction for the same code."
+_AGAIN: Final = (
+    "Begin anew: carry it out together with what it leaves of the earlier ones, and answer with "
+    "the complete edited code in one code block."
+)
+_CHAT: Final = re.compile(
+    r"^Edit the following [^\n]+ according to the instruction\.\n\n"
+    r"### Code\n(?P<fence>`{3,})(?P<language>[^`\n]*)\n",
+    re.MULTILINE,
+)
+_TICKS: Final = re.compile(r"`{3,}")
+_PROSE: Final = ("markdown", "rst", "text")
+_WRITTEN: Final = {
+    "bash": "Bash",
+    "cpp": "C++",
+    "csharp": "C#",
+    "css": "CSS",
+    "html": "HTML",
+    "javascript": "JavaScript",
+    "json": "JSON",
+    "php": "PHP",
+    "sql": "SQL",
+    "toml": "TOML",
+    "typescript": "TypeScript",
+    "yaml": "YAML",
+}
+"""Names of languages that are not written with a first capital alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +104,13 @@ def render_request(request: RegionRequest) -> str:
 
 
 def parse_request(text: str) -> RegionRequest | None:
-    """Read a request back; None if the text has no region block."""
+    """Read a request back; None if the text has no region block.
+
+    What a chat model is sent has the region without its indentation, and no path.
+    """
     blocks = _blocks(text)
     if blocks is None or "region" not in blocks:
-        return None
+        return _parse_chat_request(text)
     region, extra = blocks["region"]
     attributes = {key: _unescape(value) for key, value in _ATTRIBUTE.findall(extra)}
     return RegionRequest(
@@ -90,10 +131,56 @@ def render_follow_up(instruction: str) -> str:
 
 def parse_follow_up(text: str) -> str | None:
     """Read a redirect back; None if the text is anything but one instruction block."""
+    opening, ending = f"{_STOPPED}\n\n### Instruction\n", f"\n\n{_AGAIN}"
+    if text.startswith(opening) and text.endswith(ending):
+        return text[len(opening) : -len(ending)]
     blocks = _blocks(text)
     if blocks is None or set(blocks) != {"instruction"}:
         return None
     return blocks["instruction"][0].removesuffix("\n")
+
+
+def render_chat_request(request: RegionRequest, known: str = "") -> str:
+    """The request for a chat model, see the module.
+
+    Args:
+        request: The request; what is around the region is left out.
+        known: What else the model is given, in front of it.
+    """
+    written = _WRITTEN.get(request.language, request.language.capitalize())
+    what = f"{written} code" if request.language not in _PROSE else "text"
+    known = f"{known}\n" if known else ""
+    return (
+        f"{known}Edit the following {what.strip()} according to the instruction.\n\n### Code\n"
+        f"{code_block(request)}\n### Instruction\n{request.instruction}\n\n{_HOW}"
+    )
+
+
+def code_block(request: RegionRequest) -> str:
+    """The region as ``render_chat_request`` fences it, which is how an answer mostly begins."""
+    code = Dedented.of(request.region).text
+    longest = max((len(found) for found in _TICKS.findall(code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if code.endswith("\n") or not code else "\n"
+    return f"{fence}{request.language}\n{code}{end}{fence}\n"
+
+
+def _parse_chat_request(text: str) -> RegionRequest | None:
+    opening = _CHAT.search(text)
+    if opening is None or not text.endswith(f"\n\n{_HOW}"):
+        return None
+    start = opening.end()
+    marks = re.compile(rf"^{opening['fence']}\n\n### Instruction\n", re.MULTILINE)
+    closing = marks.search(text, start)
+    if closing is None:
+        return None
+    instruction = text[closing.end() : -len(_HOW) - 2]
+    return RegionRequest(instruction, text[start : closing.start()], language=opening["language"])
+
+
+def render_chat_follow_up(instruction: str) -> str:
+    """A redirect for a chat model, which begins its rewrite anew."""
+    return f"{_STOPPED}\n\n### Instruction\n{instruction}\n\n{_AGAIN}"
 
 
 def _blocks(text: str) -> dict[str, tuple[str, str]] | None:

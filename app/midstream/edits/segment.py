@@ -148,7 +148,7 @@ class Segment:
         del self.new_lines[kept:]
         if self.repair is not None:
             del self._written[kept:]
-            self.repair = IndentRepair(self._old, self._written)
+            self.repair = IndentRepair(self._old, self._written, margin=self.repair.margin)
         self.settled = list(self.settled)  # Others go by its identity to see what is new.
 
     def finish(self) -> None:

@@ -449,6 +449,8 @@ def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
     if threshold is not None:
         facts["confidence_threshold"] = str(threshold)
     facts["prompt"] = prompt
+    if prompt == "chat":  # The session writes the region in front of the instruction.
+        facts.setdefault("region_first", "1")
     facts["context_length"] = str(context)
     return facts
 

@@ -39,6 +39,31 @@ ALONE = nullcontext()
 """In place of a lock where nothing else uses the model."""
 
 
+MEASURED_TOKENS = 64
+"""Tokens of a prompt that are read at once, from which on the time tells how fast that goes."""
+
+
+class ReadingSpeed:
+    """How fast a model reads prompts, as measured.
+
+    Attributes:
+        rate: Tokens in a second.
+    """
+
+    def __init__(self, guess: float) -> None:
+        """Start with a guess, which the first prompt replaces."""
+        self.rate = guess
+        self._measured = False
+
+    def note(self, tokens: int, seconds: float) -> None:
+        """Record what was read at one time, if it is enough to tell."""
+        if tokens < MEASURED_TOKENS or seconds <= 0:
+            return
+        measured = tokens / seconds
+        self.rate = (self.rate + measured) / 2 if self._measured else measured
+        self._measured = True
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The state that all generations of one model share.
@@ -50,6 +75,7 @@ class Runtime:
         exact: Make every row's bits independent of how many run together.
         turn: Held while generating, so that one generation writes at a time.
         step: Held for every run.
+        speed: Notes how fast prompts are read.
     """
 
     decoder: Decoder
@@ -58,6 +84,7 @@ class Runtime:
     exact: bool = False
     turn: AbstractContextManager[object] = ALONE
     step: AbstractContextManager[object] = ALONE
+    speed: ReadingSpeed | None = None
 
 
 class ModelGeneration:
@@ -100,6 +127,7 @@ class ModelGeneration:
         self._rows = runtime.cache.tokens
         self._turn = runtime.turn
         self._step = runtime.step
+        self._speed = runtime.speed
         self._sampler = sampler
         self._limit = limit
         self._moved = moved
@@ -173,6 +201,9 @@ class ModelGeneration:
             self._prefill()
             read = time.perf_counter()
             self.usage.prefill_s = read - started
+            if self._speed is not None and not self._stop.is_set():
+                fresh = len(self._plan.prompt_ids) - self.usage.cached_tokens
+                self._speed.note(fresh, self.usage.prefill_s)
             if self._stop.is_set():
                 return
             pieces = self._decode()

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
-from midstream.engine.folder import Drafting, ModelFolder, read_folder
-from midstream.engine.loop import ModelGeneration, Runtime
+from midstream.engine.folder import Drafting, ModelFolder, graph_files, read_folder
+from midstream.engine.graph import usable_cores
+from midstream.engine.loop import ModelGeneration, ReadingSpeed, Runtime
 from midstream.engine.plan import EncodedRequest, PromptError
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.prefix_files import PrefixFiles
@@ -76,6 +77,8 @@ class Preparation:
         return iter(())
 
 
+READ_BYTES = 75e9
+"""Bytes of weights times tokens that one core reads in a second, until that is measured."""
 CLOSE_SECONDS = 5.0
 """How long ``close`` waits for a running generation to end."""
 
@@ -141,6 +144,9 @@ class OnnxModel:
             moves=folder.plain_attention,
         )
         self._facts = {**folder.facts, "provider": provider}
+        cores = threads or usable_cores()
+        weights = sum(file.stat().st_size for file in graph_files(folder))
+        self._speed = ReadingSpeed(READ_BYTES * cores / max(1, weights))
         self._turn = threading.Lock()
         self._step = threading.Lock()
         self._ahead: tuple[GenerateRequest, ModelGeneration] | None = None
@@ -158,7 +164,10 @@ class OnnxModel:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        return self._facts
+        """What the folder says, and for models that chat how fast prompts are read here."""
+        if self.folder.is_edit_model:
+            return self._facts
+        return {**self._facts, "reading_rate": f"{self._speed.rate:.0f}"}
 
     def start(self, request: GenerateRequest) -> ModelGeneration | Preparation:
         """Encode a request; it runs when the generation is iterated.
@@ -205,6 +214,7 @@ class OnnxModel:
                 exact=self.exact,
                 turn=self._turn,
                 step=self._step,
+                speed=self._speed,
             ),
             Sampler(
                 temperature=request.temperature,

@@ -7,13 +7,13 @@ them, the unchanged part of the region is verified instead of generated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from midstream.edits.request import RegionRequest, parse_follow_up, parse_request
+from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec
 from midstream.engine.confidence import AnswerReading, EditJudge
 from midstream.engine.edit_request import EditRequest, without_locator
@@ -211,10 +211,8 @@ class ChatPrompt:
         """
         prompt = self._tokenizer.encode(self.render(request), add_special_tokens=False).ids
         draft: list[int] = []
-        if request.messages and request.messages[-1].role == "user":
-            region = parse_request(request.messages[-1].text)
-            if region is not None:
-                draft = self._tokenizer.encode(region.region, add_special_tokens=False).ids
+        if (region := _region_asked(request.messages)) is not None:
+            draft = self._tokenizer.encode(code_block(region), add_special_tokens=False).ids
         if not prompt:
             raise PromptError("The conversation is empty.")
         decoder = ChatDecoder(self._tokenizer, self._stop_ids)
@@ -244,6 +242,18 @@ class ChatPrompt:
             raise PromptError(
                 f"The model's chat template refuses the conversation: {error}."
             ) from error
+
+
+def _region_asked(messages: Sequence[Message]) -> RegionRequest | None:
+    """The region that the last message asks to rewrite, be it after a redirect."""
+    for number, message in enumerate(reversed(messages)):
+        if message.role != "user":
+            continue
+        if (region := _parsed(message.text)) is not None:
+            return region
+        if number == 0 and parse_follow_up(message.text) is None:
+            return None
+    return None
 
 
 class ChatDecoder:

@@ -206,6 +206,11 @@ class RewritePlace:
             offset += 1
         return cls(segment.start, 0, min(line, len(segment.new_lines)))
 
+    @classmethod
+    def beginning(cls, start: int) -> RewritePlace:
+        """The place of a rewrite that begins anew."""
+        return cls(start, 0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Held:

@@ -7,6 +7,7 @@ this; there the profile supplies what is configured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +47,8 @@ class ModelInfo:
         pacing: What the server imitates, if it is paced.
         reads_region_first: Whether the region stands before the instruction in what it reads, so
             that it can be read before there are any words.
+        reading_rate: Tokens of a prompt that it reads in a second; ``None`` where that is not
+            known, as of servers that read far faster than one waits for.
     """
 
     prompt: str = "chat"
@@ -55,6 +58,7 @@ class ModelInfo:
     context_length: int | None = None
     pacing: Pacing | None = None
     reads_region_first: bool = False
+    reading_rate: float | None = None
 
     @property
     def is_chat(self) -> bool:
@@ -91,6 +95,7 @@ class ModelInfo:
             context_length=_count(values, "context_length") or self.context_length,
             pacing=_pacing(values) or self.pacing,
             reads_region_first=values.get("region_first", str(int(self.reads_region_first))) == "1",
+            reading_rate=_rate(values, "reading_rate") or self.reading_rate,
         )
 
     def learned(self, metadata: Mapping[str, str]) -> ModelInfo:
@@ -114,12 +119,17 @@ def _languages(text: str) -> tuple[str, ...]:
     return () if "any" in names else names
 
 
+def _rate(values: Mapping[str, str], name: str) -> float | None:
+    try:
+        rate = float(values[name])
+    except (KeyError, ValueError):
+        return None
+    return rate if 0 < rate < math.inf else None
+
+
 def _pacing(values: Mapping[str, str]) -> Pacing | None:
     mode = values.get("pacing")
     if mode is None:
         return None
-    try:
-        rate = float(values["pacing_rate"])
-    except (KeyError, ValueError):
-        rate = None
+    rate = _rate(values, "pacing_rate")
     return Pacing(mode, values.get("pacing_model", "?"), values.get("pacing_machine", mode), rate)

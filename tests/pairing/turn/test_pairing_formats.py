@@ -163,7 +163,7 @@ async def test_redirect_goes_on_from_what_was_kept(
         assert (turn.redirected_from, old.status) == (old.id, TurnStatus.STOPPED)
         if edit_format == "region":
             text = changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
-            hosted.say("<region>\n" + text[text.index(LINES[20]) :] + "</region>\n")
+            hosted.say("```\n" + text + "```\n")
         else:
             hosted.say(
                 "run.py\n<<<<<<< SEARCH\nline_29 = 29\n=======\nlast = 29\n>>>>>>> REPLACE\n"
@@ -174,7 +174,8 @@ async def test_redirect_goes_on_from_what_was_kept(
         roles = [role for role, _ in hosted.messages]
         assert roles[-2:] == ["assistant", "user"]
         assert "the last line instead" in hosted.messages[-1][1]
-        assert session.hunks.get(kept).state is HunkState.SETTLED, "it stays decidable"
+        state = HunkState.SUPERSEDED if edit_format == "region" else HunkState.SETTLED
+        assert session.hunks.get(kept).state is state, "a region is written anew"
         assert await session.decisions.accept_rest("run.py") == 2
         assert (root / "run.py").read_text() == changed(FIRST, ("line_29 = 29\n", "last = 29\n"))
 

@@ -19,10 +19,12 @@ from midstream.codebase.related import Place, Related, RelatedCode
 from midstream.errors import UserError
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
+    FIRST_WORDS_S,
     Context,
     LeftOut,
     Part,
     decisions,
+    estimate,
     fit,
     limit_of,
 )
@@ -40,9 +42,8 @@ from midstream.pairing.request.mentions import (
 from midstream.pairing.request.prompts import (
     LINES_AFTER,
     LINES_BEFORE,
-    REGION_INSTRUCTIONS,
     block_prompt,
-    context_text,
+    chat_region_message,
     language_of,
     region_message,
     with_rejections,
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comment out as well."
 RELATED_SHARE: Final = 1 / 6
 """Of the budget that related code may take."""
+FRAME_TOKENS: Final = 90
+"""Tokens of a request besides the code and what is said, and of the start of an answer."""
 MAX_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
 _SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
@@ -178,6 +181,16 @@ class Conversation:
         messages.append(("user", render_follow_up(instruction)))
         instructions = (*self.instructions, instruction)
         return Conversation(self.system, messages, instructions, correction)
+
+    def restarted(self, written: str, instruction: str) -> Conversation:
+        """The conversation after a part of an answer that a chat model is to begin anew."""
+        from midstream.edits.request import render_chat_follow_up
+
+        messages: list[Entry] = list(self.messages)
+        if written:
+            messages.append(("assistant", written))
+        messages.append(("user", render_chat_follow_up(instruction)))
+        return Conversation(self.system, messages, (*self.instructions, instruction))
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""
@@ -461,13 +474,35 @@ class RequestBuilder:
             hunks=() if scope.by_region else tuple(self._files.hunks),
             conversation=self.conversation(),
             instructions=self._project_instructions,
-            shown=(target.start - LINES_BEFORE, target.stop + LINES_AFTER),
+            shown=(start := max(0, target.start - LINES_BEFORE), stop := target.stop + LINES_AFTER),
         )
+        quick = None
+        if scope.by_region:
+            base = scope.base
+            above = base.text(start, target.start)
+            below = base.text(target.stop, min(stop, len(base.lines)))
+            wanted = replace(wanted, around=(above, below))
+            region = proposal.proposed_region(target.start, target.stop)
+            quick = self._quick(region + question.text)
         place = self._place(proposal.path, scope.base, target, question.cursor)
-        return await self._gathered(wanted, limit_of(model.context_length), place, look=look)
+        limit = limit_of(model.context_length)
+        return await self._gathered(wanted, limit, place, look=look, quick=quick)
+
+    def _quick(self, asked: str) -> int | None:
+        """Tokens that there is time to read besides what is asked; ``None`` for no limit."""
+        rate = self._server.model_info.reading_rate
+        if rate is None:
+            return None
+        return max(0, int(rate * FIRST_WORDS_S) - estimate(asked) - FRAME_TOKENS)
 
     async def _gathered(
-        self, wanted: Wanted, limit: int, place: Place | None, *, look: bool
+        self,
+        wanted: Wanted,
+        limit: int,
+        place: Place | None,
+        *,
+        look: bool,
+        quick: int | None = None,
     ) -> Context:
         related: Related | None = None
         sought = False
@@ -475,11 +510,12 @@ class RequestBuilder:
             if look:
                 self.related.look(place)
             related, sought = self.related.of(place), self.related.is_sought(place)
-        wanted = replace(wanted, related=related, most_related=int(limit * RELATED_SHARE))
+        room = limit if quick is None else min(limit, quick)
+        wanted = replace(wanted, related=related, most_related=int(room * RELATED_SHARE))
         parts, refused = await asyncio.to_thread(gather, self._files.workspace, wanted)
         if sought:
             refused.append(LeftOut("related code", _SOUGHT))
-        return fit(parts, limit, refused)
+        return fit(parts, limit, refused, quick)
 
     def _place(
         self, path: str, base: SourceText, target: Target, cursor: int | None
@@ -596,11 +632,11 @@ class RequestBuilder:
         told = without_files(scope.said) if model.is_edit_model else question.text
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
-        messages = [("user", region_message(proposal.path, base, start, stop, region, asked))]
-        if model.is_chat and context.parts:
-            messages.insert(0, ("user", context_text(context)))
-        system = REGION_INSTRUCTIONS if model.is_chat else ""
-        conversation = Conversation(system, messages, (asked,))
+        if model.is_chat:
+            message = chat_region_message(proposal.path, base, region, asked, context)
+        else:
+            message = region_message(proposal.path, base, start, stop, region, asked)
+        conversation = Conversation("", [("user", message)], (asked,))
         return Request(conversation, "region", (start, stop))
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:

@@ -16,6 +16,8 @@ CHARACTERS_PER_TOKEN: Final = 3.6
 """Of code, with the vocabularies of hosted models; high enough to stay below a limit."""
 DEFAULT_LIMIT: Final = 24_000
 """Tokens of context for a model of unknown context length."""
+FIRST_WORDS_S: Final = 2.0
+"""Within so many seconds a model should answer, if that is not prevented by what was asked for."""
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
 
@@ -42,6 +44,7 @@ class Part:
         cut: What is missing, in words; ``""`` if it is whole.
         first: 1-based number of its first line in the file.
         why: Why it goes along, in words; ``""`` where that is plain.
+        unasked: Whether it goes along without having been named.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Part:
     cut: str = ""
     first: int = 1
     why: str = ""
+    unasked: bool = False
 
     @property
     def facts(self) -> str:
@@ -130,27 +134,37 @@ def limit_of(context_length: int | None) -> int:
     return max(256, min(DEFAULT_LIMIT, int(context_length * ANSWER_SHARE)))
 
 
-def fit(parts: Sequence[Part], limit: int, left_out: Sequence[LeftOut] = ()) -> Context:
+def fit(
+    parts: Sequence[Part],
+    limit: int,
+    left_out: Sequence[LeftOut] = (),
+    quick: int | None = None,
+) -> Context:
     """Parts within a budget, the earlier ones first; what is too long is cut around its place.
 
     Args:
         parts: In the order of importance.
         limit: Tokens for all.
         left_out: What is missing already.
+        quick: Tokens for what nobody asked for, which is not waited for long.
     """
     kept: list[Part] = []
     missing = list(left_out)
-    room = limit
+    room, quick = limit, limit if quick is None else quick
     for part in parts:
         if not part.text:
             continue
-        allowed = room if part.most is None else min(room, part.most)
-        fitted = _cut(part, allowed)
+        there = min(room, quick) if part.unasked else room
+        fitted = _cut(part, there if part.most is None else min(there, part.most))
         if fitted is None:
-            missing.append(LeftOut(part.name, f"the budget of {limit:,} tokens is spent"))
+            why = f"the budget of {limit:,} tokens is spent"
+            if there < room:
+                why = f"reading it would take longer than {FIRST_WORDS_S:g} seconds"
+            missing.append(LeftOut(part.name, why))
             continue
         kept.append(fitted)
         room -= fitted.tokens
+        quick = max(0, quick - fitted.tokens)
     return Context(tuple(kept), limit, tuple(missing))
 
 
@@ -212,7 +226,9 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
         told += rejected_lines(hunk)
-    return Part("decisions", "decisions", "".join(f"{t}\n" for t in told), most=MAX_DECISIONS)
+    return Part(
+        "decisions", "decisions", "".join(f"{t}\n" for t in told), most=MAX_DECISIONS, unasked=True
+    )
 
 
 def rejected_lines(hunk: Hunk) -> list[str]:

@@ -26,17 +26,6 @@ LINES_AFTER = 30
 MAX_REJECTIONS = 8
 """Rejected hunks that a request tells of."""
 
-REGION_INSTRUCTIONS = """\
-You rewrite one region of a source file. The user message holds the instruction, the lines around
-the region for orientation, and the region itself. Answer with the complete new text of the region
-and nothing else, between <region> and </region>: every line that should stay, unchanged and with
-its indentation, and every line that should change, changed. Do not repeat the lines around the
-region, do not use a code fence, do not explain. If an earlier answer of yours was cut off and a
-further instruction follows, answer again between <region> and </region>, but only with the lines
-that come behind the last line of that answer; never repeat what it holds.
-"""
-"""System text for chat models; an edit model was trained to do this and is not told."""
-
 _COMMON: Final = """\
 You are a careful programmer who edits files of a project. The user message holds the files, what is
 known about the project, and an instruction. Do what the instruction says and no more; keep the
@@ -143,6 +132,8 @@ _TAGS: Final = {
     "decisions": "decisions-so-far",
     "definitions": "definitions-used",
     "uses": "places-of-use",
+    "above": "lines-above-the-code",
+    "below": "lines-below-the-code",
 }
 
 
@@ -199,7 +190,7 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo
 def region_message(
     path: str, text: SourceText, start: int, stop: int, region: str, instruction: str
 ) -> str:
-    """The user message that asks for a rewrite.
+    """The user message that asks an edit model for a rewrite.
 
     Args:
         path: The file, relative to the root.
@@ -221,6 +212,17 @@ def region_message(
             after=text.text(stop, min(len(text.lines), stop + LINES_AFTER)),
         )
     )
+
+
+def chat_region_message(
+    path: str, text: SourceText, region: str, instruction: str, context: Context
+) -> str:
+    """The user message that asks a chat model for a rewrite; arguments as in ``region_message``."""
+    from midstream.edits.request import RegionRequest, render_chat_request
+
+    language = language_of(path, text.lines[0] if text.lines else "")
+    request = RegionRequest(instruction, region, path, language)
+    return render_chat_request(request, context_text(context))
 
 
 _LANGUAGES: Final = {

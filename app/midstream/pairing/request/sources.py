@@ -73,6 +73,7 @@ class Wanted:
         most_related: Tokens that it may take.
         shown: 0-based half-open range of lines around the place that go out anyway where ``text``
             is left out.
+        around: What stands above and below the place, where ``text`` is left out.
     """
 
     path: str
@@ -89,6 +90,7 @@ class Wanted:
     related: Related | None = None
     most_related: int = 0
     shown: tuple[int, int] = (0, 0)
+    around: tuple[str, str] = ("", "")
 
 
 def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftOut]]:
@@ -108,17 +110,27 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
             left_out.append(LeftOut("error", "no check has failed"))
     parts += _files(workspace, wanted)
     parts += _folders(workspace, wanted, left_out)
+    above, below = wanted.around
+    last = above.count("\n") - 1
+    parts.append(Part("lines above", "above", above, keep=last, unasked=True))
+    parts.append(Part("lines below", "below", below, unasked=True))
     if AtWord.DIFF in wanted.words:
         changes = _changes(workspace, left_out)
         parts.append(Part("all changes", "diff", changes, most=MAX_CHANGES))
         if not changes:
             left_out.append(LeftOut("all changes", "nothing is uncommitted"))
-    parts.append(Part("conversation", "conversation", wanted.conversation, most=MAX_SAID_LENGTH))
+    parts.append(
+        Part(
+            "conversation", "conversation", wanted.conversation, most=MAX_SAID_LENGTH, unasked=True
+        )
+    )
     parts.append(decisions(wanted.hunks))
     if wanted.instructions:
         parts += _instructions(workspace, wanted, left_out)
     if wanted.path and AtWord.DIFF not in wanted.words:
-        parts.append(Part("diff", "diff", _diff(workspace, wanted.path), most=MAX_DIFF))
+        parts.append(
+            Part("diff", "diff", _diff(workspace, wanted.path), most=MAX_DIFF, unasked=True)
+        )
     if wanted.related is not None:
         parts += _related(wanted, wanted.related, left_out)
     return [part for part in parts if part.text], left_out
@@ -244,7 +256,7 @@ def _related(wanted: Wanted, related: Related, left_out: list[LeftOut]) -> Itera
             told = [f"{e.path}:{e.line + 1}" if kind == "uses" else e.name for e in kept]
             more = f" and {len(told) - MAX_NAMED} more" if len(told) > MAX_NAMED else ""
             reason = f"{why} {', '.join(told[:MAX_NAMED])}{more}"
-            yield Part(counted(len(kept), one), kind, listed(kept), why=reason)
+            yield Part(counted(len(kept), one), kind, listed(kept), why=reason, unasked=True)
 
 
 def _instructions(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut]) -> list[Part]:
@@ -257,7 +269,7 @@ def _instructions(workspace: Workspace, wanted: Wanted, left_out: list[LeftOut])
             text = _read(workspace, path, wanted.allowed, left_out)
             # One is often a link to the other, or a copy.
             if not any(part.text == text for part in parts):
-                parts.append(Part(path, "instructions", text, most=MAX_INSTRUCTIONS))
+                parts.append(Part(path, "instructions", text, most=MAX_INSTRUCTIONS, unasked=True))
     return parts
 
 

@@ -235,15 +235,14 @@ class AnswerFactory:
             return BlockMode(proposal, request.edit_format, request.tools)
         start, stop = request.region
         base, before = proposal.base, proposal.proposed_region(start, stop)
-        # Models that were not trained on regions get the indentation wrong.
-        mends = self._server.model_info.is_chat and not known
+        by_chat = self._server.model_info.is_chat and not known
         return RegionMode(
             proposal,
-            proposal.begin(start, stop, repair_indentation=mends),
+            proposal.begin(start, stop, repair_indentation=by_chat),
             bare=known or self._server.model_info.is_edit_model,
             known=frozenset(base.lines[start:stop]),
             before=before,
-            mends_indentation=mends,
+            by_chat=by_chat,
         )
 
     def _turn(

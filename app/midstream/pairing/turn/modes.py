@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from midstream.edits.indent import IndentRepair
+from midstream.pairing.guard import RewritePlace
 from midstream.pairing.journal.entries import AskEntry, BeginEntry, RedirectEntry
 from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
 from midstream.pairing.request.renaming import renamed_again
@@ -36,6 +38,8 @@ ROOM: Final = 8_000
 """Characters that a rewrite may add to what it replaces; some 200 lines."""
 BLOCK_ROOM: Final = 32_000
 """The same where the model names its places: it may write whole new files there."""
+
+_ANEW: Final = "writes the place again"
 
 _AFTER_REDIRECT: Final = (
     "Your answer was stopped. Edits that were complete are proposed and stand; do not send them "
@@ -249,6 +253,8 @@ class RegionMode:
     Attributes:
         bare: Whether it writes the region and nothing else.
         kept_before: Text of the region that was written before this answer.
+        by_chat: Whether a chat model writes it: it gets the indentation wrong, and begins its
+            rewrite anew where an edit model would go on.
         known: Lines that the region had before; the journal masks credentials in all others.
     """
 
@@ -258,7 +264,7 @@ class RegionMode:
     known: frozenset[str]
     before: str | None = None
     kept_before: str = ""
-    mends_indentation: bool = False
+    by_chat: bool = False
 
     @property
     def edit_format(self) -> str:
@@ -331,6 +337,9 @@ class RegionMode:
     ) -> FollowUp:
         if not self.is_open:
             return self._named().redirect(exchange, text, kept, hunks, builder)
+        if self.by_chat:
+            message = builder.with_rejections(text, self.proposal.path)
+            return self._anew(FollowUp(FollowUpKind.REDIRECT, text, message, _ANEW))
         if (again := self._renaming(exchange, text, kept, hunks)) is not None:
             kept = again.applied(kept)
             return FollowUp(
@@ -353,6 +362,10 @@ class RegionMode:
             notice=builder.left_out((*exchange.conversation.instructions, message)),
         )
 
+    def _anew(self, follow_up: FollowUp) -> FollowUp:
+        """The follow-up with the whole region to write."""
+        return replace(follow_up, kept="", start=self.segment.start)
+
     def _renaming(
         self, exchange: Exchange, said: str, kept: str, hunks: HunkStore
     ) -> Renaming | None:
@@ -374,6 +387,11 @@ class RegionMode:
     def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
         if self.segment not in self.proposal.segments:
             return self._named().rewrite(exchange, held)
+        if self.by_chat:
+            held = replace(held, place=RewritePlace.beginning(self.segment.start))
+            asked, said = held.request.asked, held.request.instruction
+            why = "corrects what the guard stopped"
+            return self._anew(FollowUp(FollowUpKind.GUARD, asked, said, why, held=held))
         kept = "".join(f"{line}\n" for line in self.segment.new_lines[: held.place.lines])
         if len(kept) < len(self.kept_before):  # The model was told already that these stand.
             kept = self.kept_before
@@ -402,6 +420,10 @@ class RegionMode:
         told, kept = exchange.conversation, follow_up.kept
         if kept is None:
             return self._named().conversation(exchange, follow_up, builder)
+        if self.by_chat:
+            guards = follow_up.kind is FollowUpKind.GUARD
+            written = exchange.written.masked() if guards else exchange.written
+            return told.restarted(written.text, follow_up.message)
         told = told.without_end(max(0, len(self.kept_before) - len(kept)))
         if follow_up.kind is FollowUpKind.RENAME:  # As if it had brought in that name.
             return told.opening.followed(kept, follow_up.message)
@@ -416,17 +438,16 @@ class RegionMode:
         start, stop = files.fold(self.proposal, follow_up.start, self.segment.stop)
         return replace(
             self,
-            segment=self.proposal.begin(start, stop),
+            segment=self.proposal.begin(start, stop, repair_indentation=self.by_chat),
             kept_before=follow_up.carried,
             before=self.before if follow_up.kind is FollowUpKind.RENAME else None,
-            mends_indentation=False,
         )
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
         if resumed:
             journal.add(RedirectEntry(turn))
         else:
-            journal.begin(BeginEntry(turn, self.mends_indentation), self.known)
+            journal.begin(BeginEntry(turn, self.by_chat), self.known)
 
     def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
         return (self.proposal.path,) if self.segment in self.proposal.segments else ()
@@ -438,6 +459,9 @@ class RegionMode:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
         new = await asyncio.to_thread(_region_lines, text, lines[start:stop])
+        if self.segment.repair is not None:
+            repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
+            new = [repair.line(line) for line in new]
         return DryRun({path: lines}, {path: [*lines[:start], *new, *lines[stop:]]})
 
     def subject(self, turn: Turn) -> str:
