@@ -9,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +301,33 @@ def test_shipped_models_stay(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run("remove", "brook-4m", "--yes") == 2
     assert "part of Midstream" in capsys.readouterr().err
     assert run("remove", "../models", "--yes") == 2
+
+
+def test_a_folder_of_genai_brings_no_code() -> None:
+    from midstream.hub.offer import HubFile, _needed
+
+    wanted = {"genai_config.json", "tokenizer.json", "model.onnx", "model.onnx.data", "vocab.txt"}
+    foreign = {"evil.so", "run.sh", "x.js", "custom.PY", "a.dll", "y.ipynb", "w.pkl", "z.pyc", "b"}
+    names = [f"cpu/{name}" for name in wanted | foreign]
+    files = {name: HubFile(name, name, 1, "", "1") for name in names}
+    assert {file.path for file in _needed("p/T", files, "cpu")} == wanted
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"[" * 200_000, b'{"siblings": [1, "x"]}'])
+def test_what_is_no_hub_gives_one_sentence(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
+    class Portal(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:  # type: ignore[override]
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        use_hub(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(HubError, match="does not answer as a hub does"):
+            look_up(REPO)
+        server.shutdown()

@@ -213,6 +213,10 @@ def _show_offer(
     spelled["free"] = f"{_megabytes(facts['free'])} on its disk"
     if known is not None and known.license.lower() != offer.license.lower():
         spelled["license"] = f"{offer.license}; by the catalogue {known.license}"
+    unverified = [file.source for file in offer.files if not (file.sha256 or file.blob)]
+    if unverified:
+        files = ", ".join(unverified[:4]) + (" and more" if len(unverified) > 4 else "")
+        spelled["unverified"] = f"the hub states no checksum of {files}"
     for name, value in spelled.items():
         label = {"bytes": "download", "present": "of it here", "license": "licence"}.get(name, name)
         print(printable(f"{label:<12} {value}"))

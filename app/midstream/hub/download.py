@@ -208,6 +208,8 @@ def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None
                 for block in response.iter_bytes():
                     out.write(block)
                     progress(file.path, len(block))
+                    if out.tell() > file.size:
+                        break  # It is damaged: what follows does not matter.
         except httpx2.TransportError:
             if not tries:
                 raise

@@ -31,7 +31,10 @@ _TEXTS: Final = re.compile(
 """What a graph at the root needs beside it."""
 
 _NOTICES: Final = re.compile(r"(licen[cs]e|notice|readme|use_policy)(\..*)?", re.IGNORECASE)
-_FOREIGN: Final = re.compile(r".*\.(py|safetensors|bin|gguf|pt|pth|h5|msgpack|tflite)")
+_GENAI_PARTS: Final = re.compile(
+    r".*\.(json|jinja|txt|model|onnx|data)|.*\.onnx[._]data.*|vocab|merges", re.IGNORECASE
+)
+"""What a folder of ONNX Runtime GenAI needs: configuration, tokenizer, graph and weights."""
 _ELSEWHERE: Final = re.compile(
     r"gpu|cuda|directml|\bdml\b|npu|qnn|webgpu|\bweb\b|openvino|tensorrt"
 )
@@ -105,7 +108,7 @@ def look_up(repository: str, *, variant: str | None = None, revision: str | None
     api = hub_library().HfApi(library_name="midstream", library_version=__version__)
     with hub_errors(repository, api.endpoint):
         info = api.model_info(repository, revision=revision, files_metadata=True, timeout=SECONDS)
-    listed = [_file(sibling) for sibling in info.siblings or ()]
+        listed = [_file(sibling) for sibling in info.siblings or ()]
     files = {file.source: file for file in listed if _is_plain(file.source)}
     if info.gated and not files:
         raise HubError(*_gated(repository, api.endpoint))
@@ -175,6 +178,12 @@ class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
                 return HubError(f"{hub} did not answer in time", "run the command again")
             case httpx2.HTTPError():
                 return HubError(f"{hub} cannot be reached: {error}", "check the connection")
+            case AttributeError() | LookupError() | RecursionError() | TypeError() | ValueError():
+                # A captive portal, or something else that is no hub.
+                return HubError(
+                    f"{hub} does not answer as a hub does about {name}",
+                    "check HF_ENDPOINT and the connection: some networks want you to log in first",
+                )
             case _:
                 return None
 
@@ -263,7 +272,7 @@ def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterabl
             chosen[path.name] = file
         elif is_graph and beside and _is_part(path.name, graph):
             chosen[name] = file
-        elif not is_graph and beside and not _FOREIGN.fullmatch(path.name):
+        elif not is_graph and beside and _GENAI_PARTS.fullmatch(path.name):
             chosen[path.name] = file
     required = ["tokenizer.json", "config.json" if is_graph else _GENAI]
     for name in required:
