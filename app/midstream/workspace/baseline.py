@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -104,6 +103,8 @@ class Baseline:
         self._untold: dict[str, str] = {}
         """Why the earlier contents of files, or of whole folders, are unknown."""
         self._of_commit: RecordedFiles | None = None
+        self._folders: frozenset[str] = frozenset()
+        """The folders of the commit."""
         self._sparse: frozenset[str] | None = None
         self._size = 0
         try:
@@ -230,9 +231,10 @@ class Baseline:
                 modes = self._recorded().modes
         above = {folder for path in paths for folder in _with_folders(path)}
         found = {name for name in above.difference(paths) if name in modes or name in self._kept}
-        if odd := {path for path in paths if not self._is_plain(path)}:
+        folders = self._folders | {folder for name in self._kept for folder in folders_of(name)}
+        if went := folders.intersection(paths):
             for name in (*modes, *self._kept):
-                if not odd.isdisjoint(folders_of(name)):
+                if not went.isdisjoint(folders_of(name)):
                     found.add(name)
         if found and self._sparse is None:
             self._sparse = sparse_files(self._root) if self.head else frozenset()
@@ -266,6 +268,8 @@ class Baseline:
         """The files of the commit; raises GitFailedError."""
         if self._of_commit is None:
             self._of_commit = recorded_files(self._root, self.head)
+            modes = self._of_commit.modes
+            self._folders = frozenset(folder for path in modes for folder in folders_of(path))
         return self._of_commit
 
     def git_writes(self) -> bool:
@@ -332,13 +336,6 @@ class Baseline:
             return None
         except WorkspaceError as error:
             raise UnknownFormerError(str(error)) from error
-
-    def _is_plain(self, rel: str) -> bool:
-        """Whether a name stands for a file, so that nothing can be below it."""
-        try:
-            return stat.S_ISREG((self._root / rel).lstat().st_mode)
-        except OSError:
-            return False
 
     def _bytes(self, rel: str) -> int:
         try:

@@ -99,14 +99,16 @@ class FilesOnDisk:
         whole = is_whole(proposal.base)
         hunks = proposal.hunks.for_path(proposal.path)
         waits = [hunk for hunk in hunks if not hunk.decided]
-        if proposal.current is not None or (hunks and not whole):
+        # No line says that an empty file appears or goes, whatever was decided about lines before.
+        empty = not proposal.base.lines and (entry is None or not entry.data)
+        if proposal.current is not None or ((waits if empty else hunks) and not whole):
             return
         if waits and not (review and all(hunk.external for hunk in waits)):
             return
         with contextlib.suppress(UnencodableError):
             old = self._reviewed(proposal) if waits else self.entry(proposal)
             before = former_text(old, entry)
-            if is_whole(before) != whole and (whole or (review and before.lines)):
+            if is_whole(before) != whole and (whole or (review and (before.lines or empty))):
                 proposal.advance(before)
                 self.note(proposal, old)
                 for hunk in waits:  # Rows that give way to lines.
