@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,3 +64,52 @@ async def test_a_process_that_is_about_to_end_is_not_killed() -> None:
     )
     await processes.end(child, kill=False)
     assert child.returncode == 7
+
+
+DAEMON = ["sh", "-c", "(setsid sleep 600 &); echo done; echo trouble >&2"]
+
+
+@pytest.fixture
+def daemons() -> Iterator[None]:
+    """Ends what the tests leave behind."""
+    before = set(asleep())
+    yield
+    for pid in set(asleep()) - before:
+        os.kill(pid, signal.SIGKILL)
+
+
+def asleep() -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes() == b"sleep\x00600\x00":
+                yield int(folder.name)
+
+
+@pytest.mark.usefixtures("daemons")
+def test_a_daemon_that_holds_the_pipes_is_not_waited_for() -> None:
+    done = processes.run(DAEMON, timeout=60)
+    assert (done.code, done.output, done.errors) == (0, b"done\n", b"trouble\n")
+
+
+@pytest.mark.usefixtures("daemons")
+async def test_the_end_of_a_process_is_not_that_of_its_daemon() -> None:
+    done = await processes.collect(*DAEMON)
+    assert (done.code, done.output, done.errors) == (0, b"done\n", b"trouble\n")
+    child = await processes.start(*DAEMON, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    await processes.end(child, kill=False)
+    assert child.returncode == 0
+
+
+def test_output_without_end_is_cut() -> None:
+    done = processes.run(["yes"], timeout=60, limit=100_000)
+    assert done.cut
+    assert len(done.output) == 100_000
+    with pytest.raises(TimeoutError):
+        processes.run(["sleep", "600"], timeout=0.1)
+    assert processes.run(["cat"], stdin=b"x" * 3_000_000, timeout=60).output == b"x" * 3_000_000
+
+
+async def test_output_without_end_is_cut_while_it_comes() -> None:
+    done = await processes.collect("yes", limit=100_000)
+    assert done.cut
+    assert len(done.output) == 100_000

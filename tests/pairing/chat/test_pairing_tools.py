@@ -384,3 +384,33 @@ async def test_endless_calls_come_to_an_end(root: Path) -> None:
             await chat.finished()
     assert chat.entries[-1] == Speech("agent", "Enough.")
     assert all(SECRET not in text for _, text in hosted.messages)
+
+
+async def test_neither_links_nor_magic_nor_a_missing_repository_lead_further(
+    root: Path, looking: ReadOnlyTools, tmp_path: Path
+) -> None:
+    (root / "notes.txt").symlink_to(".env")
+    git(root, "add", "notes.txt")
+    assert "TOKEN" not in await look(looking, "search", "TOKEN")
+    for magic in (":(top)", ":/", ":(top)app.py", ":!app.py"):
+        assert await look(looking, "git_log", magic) == "No commits."
+    plain = tmp_path / "plain"
+    (plain / "sub").mkdir(parents=True)
+    (plain / "outside.txt").write_text("mine\n")
+    there = ReadOnlyTools(Workspace(plain), set())
+    there.begin(tools.MAX_TOTAL_LENGTH)
+    # Without a repository git would compare any two files.
+    said = await look(there, "git_diff", "sub/../../outside.txt")
+    assert SECRET not in said
+    assert "no git repository" in said
+
+
+async def test_what_is_read_is_cut_before_it_fills_the_memory(
+    root: Path, looking: ReadOnlyTools
+) -> None:
+    (root / "wide.txt").write_text("x" * 3_000_000)
+    assert len(await look(looking, "read_file", "wide.txt")) <= tools.MAX_RESULT_LENGTH + 100
+    (root / "big.txt").write_text("line\n" * 1_000_000)
+    assert "are read" in await look(looking, "read_file", "big.txt")
+    git(root, "add", "big.txt")
+    assert len(await look(looking, "git_diff")) <= tools.MAX_RESULT_LENGTH + 100
