@@ -94,6 +94,31 @@ async def test_what_a_server_refuses_is_left_out_and_remembered(
     assert "go" in body
 
 
+@pytest.mark.parametrize(
+    ("message", "most"),
+    [
+        ("max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens", 8192),
+        ("max_tokens is too large: 32000. This model supports at most 4096 tokens", 4096),
+        ("This model's maximum context length is 4096 tokens. However, you requested 33000 tokens "
+         "(1000 in the messages, 32000 in the completion).", 3096),
+    ],
+)  # fmt: skip
+async def test_a_limit_that_is_too_high_is_lowered_to_what_the_server_says(
+    message: str, most: int
+) -> None:
+    def reply(asked: Asked) -> Reply:
+        return refuses(400, message) if asked.body["max_tokens"] > most else answers(asked)
+
+    server = Quirky(reply)
+    async with server.running() as url:
+        client = client_of(url, "messages")
+        for _ in range(2):
+            end = await end_of(await client.create(messages=[("user", "go")]))
+            assert isinstance(end, Finished), end
+        await client.close()
+    assert [asked.body["max_tokens"] for asked in server.asked] == [32000, most, most]
+
+
 @pytest.mark.parametrize("transport", ["chat", "messages"])
 async def test_a_field_of_tools_is_left_out(transport: Transport) -> None:
     def reply(asked: Asked) -> Reply:

@@ -238,11 +238,12 @@ def test_fields_of_other_types_are_taken_for_what_they_mean() -> None:
         b'data: {"choices": [{"delta": {"content": "d"}, "logprobs": NaN}]}\n\n',
         sse({"choices": [], "prompt_filter_results": []}),
         sse({"choices": [{"index": 0, "finish_reason": None}]}),
+        sse({"choices": [{"index": 0, "text": "e", "finish_reason": "null"}]}),
         sse({"choices": [{"index": 1, "delta": {"content": "another answer"}}]}),
         sse(chat_chunk(finish="stop")),
     ]
     read = read_answer("chat", chunks)
-    assert (read.text, read.ended) == ("abc5d", "completed")
+    assert (read.text, read.ended) == ("abc5de", "completed")
 
 
 def test_text_that_cannot_be_read_makes_an_answer_incomplete() -> None:

@@ -129,6 +129,7 @@ class _Choice(msgspec.Struct, frozen=True):
     index: int | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
+    text: Any = None  # Of the older API for completions, which some gateways stream.
     finish_reason: Any = None
 
 
@@ -222,6 +223,8 @@ class _ChatReader:
                 events += self._delta(choice.delta, composer.text)
             if choice.message is not None:
                 events += self._delta(choice.message, composer.whole_text)
+            if choice.delta is None and choice.message is None:
+                events += composer.text(choice.text)
             composer.ending.say(word_of(choice.finish_reason))
         return events
 

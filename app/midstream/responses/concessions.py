@@ -29,11 +29,13 @@ class Concession:
             server: "takes no ...".
         words: What a refusal for it says.
         make: Takes it out of a body; whether it was there.
+        api: The API in which it can be done without; ``""`` for all.
     """
 
     what: str
     words: re.Pattern[str]
     make: Callable[[Body], bool]
+    api: str = ""
 
 
 def refuses_tools(message: str) -> bool:
@@ -77,7 +79,34 @@ def _renamed(old: str, new: str) -> Concession:
         body[new] = body.pop(old)
         return True
 
-    return Concession(f"`{old}`, but `{new}`", _words(rf"\b{old}\b"), make)
+    return Concession(f"`{old}`, but `{new}`", _words(rf"\b{old}\b"), make, "chat")
+
+
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_TOO_MANY: Final = _words("max_tokens", "max_(?:completion|output)_tokens", "context length")
+_CONTEXT: Final = _words(
+    r"context length is (?P<context>\d+).*?(?P<prompt>\d+) in the (?:messages|prompt)"
+)
+_NUMBER: Final = re.compile(r"\b\d{2,7}\b")
+
+
+def _fewer_tokens(text: str, body: Body) -> Concession | None:
+    """Ask for no more tokens than a refusal names, where it says that they are too many."""
+    name = next((name for name in _LIMITS if isinstance(body.get(name), int)), "")
+    if not name or not _TOO_MANY.search(text):
+        return None
+    if (found := _CONTEXT.search(text)) is not None:
+        most = int(found["context"]) - int(found["prompt"])
+    else:
+        most = max((n for n in map(int, _NUMBER.findall(text)) if n < body[name]), default=0)
+    if not 0 < most < body[name]:
+        return None
+
+    def make(body: Body) -> bool:
+        body[name] = min(body[name], most)
+        return True
+
+    return Concession(f"more than {most:,} tokens to write", _TOO_MANY, make)
 
 
 def _without_developer(body: Body) -> bool:
@@ -156,6 +185,9 @@ CONCESSIONS: Final = (
 )
 
 
+MAX_CONCESSIONS: Final = 2 * len(CONCESSIONS)
+
+
 class Concessions:
     """What a server has refused so far in this session, and does without."""
 
@@ -176,15 +208,20 @@ class Concessions:
             each.make(body)
         return body
 
-    def concede(self, refusal: Refusal, body: Body) -> bool:
+    def concede(self, refusal: Refusal, body: Body, api: str) -> bool:
         """Leave out what a refusal of this body is about; whether there was something."""
         if refusal.status not in _STATUSES:
             return False
         text = refusal.body.decode("utf-8", "replace")
+        fewer = _fewer_tokens(text, body) if len(self._made) < MAX_CONCESSIONS else None
+        if fewer is not None:
+            self._made.append(fewer)
+            return True
         for each in CONCESSIONS:
             # On a copy: the body is made anew.
             if (
-                each not in self._made
+                each.api in ("", api)
+                and each not in self._made
                 and each.words.search(text)
                 and each.make(copy.deepcopy(body))
             ):

@@ -217,7 +217,7 @@ class HttpLink:
                 refusal = self._refusal(refused)
                 if attempt.state != "asked":
                     raise
-                if choice.concessions.concede(refusal, self._body(frame)):
+                if choice.concessions.concede(refusal, self._body(frame), choice.name):
                     continue
                 choice.concessions.withdraw(conceded)
                 if _is_about_tools(refusal, frame):

@@ -102,8 +102,10 @@ def text_of(value: object) -> str | None:
 
 def word_of(value: object) -> str:
     """The word that a value stands for, such as a reason in an object; the JSON of all others."""
-    if isinstance(value, str) or value is None:
-        return value or ""
+    if not value or str(value).lower() in ("null", "none"):
+        return ""
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
         for name in ("reason", "type", "value", "name"):
