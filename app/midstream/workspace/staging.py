@@ -387,6 +387,11 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
         if entry is not None and entry.blob != before and not known:
             raise _conflict(path)
         return Staged(change.rel, entry, None)
+    if entry is None and content and not known:
+        raise GitError(
+            f"Git does not know {shown(path)} yet, so its change cannot be staged by itself",
+            "stage the whole file",
+        )
     blob = _store(place.top, path, change.after)
     if entry is not None and entry.blob not in (before, blob):
         if _LINK in (entry.mode, _mode(content), _mode(change.after)):
