@@ -128,3 +128,19 @@ def test_a_chat_model_talks(tmp_path: Path) -> None:
     pieces = list(generation)
     assert sum(piece.tokens for piece in pieces) == generation.usage.output_tokens
     assert "".join(piece.text for piece in pieces)
+
+
+def test_control_tokens_in_texts_are_text(tmp_path: Path) -> None:
+    prompt = prompt_of(tmp_path)
+    tokenizer = load_tokenizer(read_folder(tmp_path))
+    marks = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    assert marks
+    region = "".join(f"mark = '{mark}'\n" for mark in marks)
+    text = render_chat_request(RegionRequest("rename mark", region))
+    plain = prompt.plan(GenerateRequest((Message("user", text.replace(region, "mark\n")),)))
+    plan = prompt.plan(GenerateRequest((Message("user", text),)))
+    for mark in marks:
+        token = tokenizer.token_to_id(mark)
+        assert plan.prompt_ids.count(token) == plain.prompt_ids.count(token)
+    written = "".join(plan.decoder.feed(token) for token in plan.draft_ids)
+    assert written == f"```\n{region}```\n", "byte for byte"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec
 from midstream.engine.confidence import AnswerReading, EditJudge
+from midstream.engine.control_tokens import ControlTokens
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
 from midstream.engine.patch_drafting import PatchDrafter
@@ -197,6 +198,7 @@ class ChatPrompt:
                 "the model's original template again."
             ) from error
         self._tokenizer = tokenizer
+        self._control = ControlTokens(tokenizer)
         self.vocab_size = tokenizer.get_vocab_size()
         self._special = dict(folder.special_tokens)
         # Configurations of exports often name the base model's end and not the conversation's.
@@ -209,28 +211,38 @@ class ChatPrompt:
         Raises:
             PromptError: The template refuses it.
         """
-        prompt = self._tokenizer.encode(self.render(request), add_special_tokens=False).ids
+        control = self._control
+        texts = [request.instructions, *(message.text for message in request.messages)]
+        spelled = frozenset[int]().union(*map(control.spelled, texts))
+        joint = control.joint(texts) if spelled else ""
+        prompt = control.encode(self.render(request, joint), joint)
         draft: list[int] = []
         if (region := _region_asked(request.messages)) is not None:
-            draft = self._tokenizer.encode(code_block(region), add_special_tokens=False).ids
+            draft = control.encode(control.apart(code_block(region), joint), joint)
         if not prompt:
             raise PromptError("The conversation is empty.")
-        decoder = ChatDecoder(self._tokenizer, self._stop_ids)
+        decoder = ChatDecoder(self._tokenizer, self._stop_ids, control.ids - spelled)
         drafter = None
         if not draft:
             source = "\n".join(message.text for message in request.messages)
             drafter = PatchDrafter(source, self._tokenizer, prompt)
         return EncodedRequest(prompt, draft, self._stop_ids, decoder, drafter=drafter)
 
-    def render(self, request: GenerateRequest) -> str:
+    def render(self, request: GenerateRequest, joint: str = "") -> str:
         """Return the conversation as the template writes it, up to where the answer begins.
+
+        Args:
+            request: The conversation.
+            joint: Put within control tokens that texts spell, so that they can be told apart.
 
         Raises:
             PromptError: The template refuses it.
         """
-        messages = [{"role": m.role, "content": m.text} for m in request.messages]
+        said = [(message.role, message.text) for message in request.messages]
         if request.instructions:
-            messages.insert(0, {"role": "system", "content": request.instructions})
+            said.insert(0, ("system", request.instructions))
+        apart = self._control.apart
+        messages = [{"role": role, "content": apart(text, joint)} for role, text in said]
         try:
             return str(
                 self._template.render(
@@ -257,17 +269,26 @@ def _region_asked(messages: Sequence[Message]) -> RegionRequest | None:
 
 
 class ChatDecoder:
-    """Turns a chat model's tokens into text, without special tokens or unfinished characters."""
+    """Turns a chat model's tokens into text, without unfinished characters."""
 
-    def __init__(self, tokenizer: Tokenizer, stop_ids: frozenset[int]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, stop_ids: frozenset[int], silent: frozenset[int] = frozenset()
+    ) -> None:
+        """Start an answer.
+
+        Args:
+            tokenizer: The model's.
+            stop_ids: Tokens that end an answer.
+            silent: Tokens that are no text either.
+        """
         from tokenizers.decoders import DecodeStream
 
         self._tokenizer = tokenizer
-        self._stop_ids = stop_ids
-        self._stream = DecodeStream(skip_special_tokens=True)
+        self._silent = stop_ids | silent
+        self._stream = DecodeStream(skip_special_tokens=False)
 
     def feed(self, token_id: int) -> str:
-        if token_id in self._stop_ids:
+        if token_id in self._silent:
             return ""
         return self._stream.step(self._tokenizer, token_id) or ""
 
