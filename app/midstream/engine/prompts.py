@@ -238,17 +238,20 @@ class ChatPrompt:
         Raises:
             PromptError: The template refuses it.
         """
+        from midstream.engine.chat_template import render_limit
+
         said = [(message.role, message.text) for message in request.messages]
         if request.instructions:
             said.insert(0, ("system", request.instructions))
         apart = self._control.apart
         messages = [{"role": role, "content": apart(text, joint)} for role, text in said]
         try:
-            return str(
-                self._template.render(
-                    messages=messages, add_generation_prompt=True, **self._special
+            with render_limit():
+                return str(
+                    self._template.render(
+                        messages=messages, add_generation_prompt=True, **self._special
+                    )
                 )
-            )
         except Exception as error:
             # A template is foreign code; any exception in it counts as a refusal.
             raise PromptError(
