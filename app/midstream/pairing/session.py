@@ -29,7 +29,7 @@ from midstream.pairing.files.put_backs import RecentWrites
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal.entries import AgentEntry
 from midstream.pairing.journal.journal import Replay, ResumeError, SessionJournal
-from midstream.pairing.models.consent import BUILT_IN, Introduction, is_unconfigured, was_told
+from midstream.pairing.models.disclosures import BUILT_IN, Introduction, is_unconfigured, was_told
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
-from midstream.pairing.models.consent import about_built_in
+from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
     FileChangedOnDisk,
     FileWritten,

@@ -18,7 +18,7 @@ from midstream.pairing.models.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.models.consent import note_told, what_is_sent
+from midstream.pairing.models.disclosures import note_told, what_is_sent
 from midstream.pairing.models.lists import kept_lists
 
 if TYPE_CHECKING:

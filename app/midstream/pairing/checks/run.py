@@ -29,9 +29,9 @@ from midstream import processes
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.checks.findings import Finding, FindingReader, plain
-from midstream.pairing.models.consent import note_told, was_told
+from midstream.pairing.checks.permissions import is_permitted, permit
 from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
-from midstream.workspace.paths import root_key, shown
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import HunkStore
@@ -211,11 +211,10 @@ class ProjectCheck:
             raise UserError(
                 "No hunk waits for a decision", "run the tests on the files as they are"
             )
-        fact = f"check {root_key(self._workspace.root)} {command.text}"
         if not command.own:
             if confirmed:
-                await asyncio.to_thread(note_told, fact)
-            elif not await asyncio.to_thread(was_told, fact):
+                await asyncio.to_thread(permit, self._workspace.root, command.text)
+            elif not await asyncio.to_thread(is_permitted, self._workspace.root, command.text):
                 raise UnconfirmedCommandError(command)
         await self._start(command, changes)
 

@@ -1,1 +1,1 @@
-"""The models of a session: servers, choosing and setting up a model, consent."""
+"""The models of a session: servers, choosing and setting up a model, disclosures."""

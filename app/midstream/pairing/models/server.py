@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
-from midstream.pairing.models.consent import note_told, what_is_sent
+from midstream.pairing.models.disclosures import note_told, what_is_sent
 from midstream.responses.model_info import ModelInfo
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from midstream.errors import UserError
 from midstream.pairing.models.choosing import ModelChoice, listed_choice
-from midstream.pairing.models.consent import what_is_sent
+from midstream.pairing.models.disclosures import what_is_sent
 from midstream.pairing.models.setup import keep_key, keys_found, models_at, pasted
 from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
 from midstream.responses.profiles import Profile

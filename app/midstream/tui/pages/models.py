@@ -23,7 +23,7 @@ from midstream.pairing.models.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.models.consent import is_unconfigured, note_told
+from midstream.pairing.models.disclosures import is_unconfigured, note_told
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads

@@ -13,7 +13,7 @@ from midstream.actions import ACTIONS, BY_ID
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.pairing.models.consent import about_built_in
+from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
 from midstream.resources import tilde

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.cli import main
-from midstream.pairing.models.consent import BUILT_IN, FILE, note_told, was_told
+from midstream.pairing.models.disclosures import BUILT_IN, FILE, note_told, was_told
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticePosted
 from midstream.responses.profiles import Profile

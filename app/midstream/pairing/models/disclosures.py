@@ -1,6 +1,7 @@
 """Notices shown once: what the built-in model is for, and what is sent to which host.
 
-Which of it was told is kept in the state folder, so that no later session says it again.
+Which of it was told is kept in the state folder, so that no later session says it again.  Of very
+many facts the oldest are dropped, and told again: nothing may depend on them but a notice.
 """
 
 from __future__ import annotations
