@@ -60,6 +60,14 @@ class FolderCopy:
     root: Path
     python_path: tuple[Path, ...]
 
+    def environment(self) -> dict[str, str]:
+        """The environment of this process, in which Python looks in the copy first."""
+        environ = dict(os.environ)
+        if first := [str(path) for path in self.python_path]:
+            then = environ.get("PYTHONPATH")
+            environ["PYTHONPATH"] = os.pathsep.join([*first, *([then] if then else ())])
+        return environ
+
     def remove(self) -> None:
         """Remove it (blocking); what it links to stays."""
         remove(self.root)

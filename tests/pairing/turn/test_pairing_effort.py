@@ -97,6 +97,19 @@ async def test_high_asks_the_projects_own_test(root: Path, model: SteppedModel) 
     assert not (root / "__pycache__").exists(), "it ran elsewhere"
 
 
+@pytest.mark.parametrize("command", ["no-such-program -q", "pytest 'unclosed"])
+async def test_a_test_that_cannot_be_started_is_said_once(
+    root: Path, model: SteppedModel, command: str
+) -> None:
+    answer(model, GOOD, UNDEFINED, BROKEN, GOOD)
+    settings = Settings(effort="high", guard=False, check_command=command)
+    session = await run(root, model, settings)
+    assert (root / "area.py").read_text() == GOOD
+    said = [n.text for n in session.status.notices if "The test command did not run" in n.text]
+    assert len(said) == 1
+    assert "cannot be started" in said[0]
+
+
 async def test_a_candidate_that_goes_on_and_on_is_left_out(root: Path) -> None:
     model = SteppedModel(CHAT | {"edit_format": "search-replace"})
     async with served(model) as endpoint:

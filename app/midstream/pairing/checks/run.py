@@ -19,7 +19,7 @@ import signal
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -312,7 +312,7 @@ class ProjectCheck:
             copy = await self._copied(changes)
             if not self._stopped:
                 self._folder = copy.root
-                state = await self._follow(await self._launch(command, copy.python_path))
+                state = await self._follow(await self._launch(command, copy.environment()))
         except UserError as error:
             if not self._stopped:
                 state = CheckState.BROKEN
@@ -338,13 +338,12 @@ class ProjectCheck:
                 await asyncio.to_thread(making.result().remove)
             raise
 
-    async def _launch(self, command: CheckCommand, python_path: Iterable[Path] = ()) -> Process:
+    async def _launch(
+        self, command: CheckCommand, environ: Mapping[str, str] = os.environ
+    ) -> Process:
         """Start the command in the folder of this run."""
         # Colours are for terminals, and output is wanted as it comes.
-        environment = {**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
-        if first := [str(path) for path in python_path]:
-            then = os.environ.get("PYTHONPATH")
-            environment["PYTHONPATH"] = os.pathsep.join([*first, *([then] if then else ())])
+        environment = {**environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
         try:
             self._process = await processes.start(
                 *shlex.split(command.text),

@@ -9,17 +9,13 @@ A hosted endpoint gets the effort as a request parameter.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import shlex
-import shutil
-import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream import processes
+from midstream.edits.documents import join_lines
 from midstream.errors import UserError
 from midstream.pairing.status import TurnStatus
 from midstream.pairing.turn.checks import Lines, Verdict, look_at
@@ -30,14 +26,10 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.answer import Answer
     from midstream.pairing.turn.log import TurnLog
     from midstream.pairing.turn.reply_files import DryRunFiles
-    from midstream.workspace.files import Workspace
 
 TEMPERATURE: Final = 0.7
 TESTS_S: Final = 60.0
 """How long the test command may take for one candidate."""
-MAX_FILES: Final = 2_000
-MAX_BYTES: Final = 50_000_000
-"""A folder with more than that is not copied."""
 
 
 class AnswerWriter:
@@ -56,6 +48,8 @@ class AnswerWriter:
         self._log = log
         self._files = files
         self._test_command = test_command
+        self._trouble = ""
+        """Why the test command did not run on candidates."""
 
     async def write(self, answer: Answer) -> AnswerEnd:
         """Write an answer to its end."""
@@ -85,17 +79,19 @@ class AnswerWriter:
         """Have candidates written, and show the best as the answer."""
         count = self._effort.candidates
         found: list[tuple[str, Verdict]] = []
+        self._trouble = ""
         try:
-            with self._trial() as trial:
-                for number in range(count):
-                    self._effort.show_progress(number, count)
-                    text = await self._candidate(answer, number)
-                    if not answer.live:
-                        break
-                    if text is not None and text not in [known for known, _ in found]:
-                        found.append((text, await self._judge(answer, text, trial)))
+            for number in range(count):
+                self._effort.show_progress(number, count)
+                text = await self._candidate(answer, number)
+                if not answer.live:
+                    break
+                if text is not None and text not in [known for known, _ in found]:
+                    found.append((text, await self._judge(answer, text, test=True)))
         finally:
             self._effort.show_progress()
+        if self._trouble:
+            self._log.status.warn(f"The test command did not run: {self._trouble}.")
         if not answer.live:
             return AnswerEnd()
         if not found:
@@ -116,7 +112,7 @@ class AnswerWriter:
         text = await self._candidate(answer, 0)
         verdict = None
         if answer.live and text is not None:
-            verdict = await self._judge(answer, text, None, correction=True)
+            verdict = await self._judge(answer, text, correction=True)
         if not answer.live:
             return AnswerEnd()
         better = verdict is not None and verdict.rank < first.rank
@@ -136,26 +132,43 @@ class AnswerWriter:
         return await self._responses.read_text(answer, sample=number, temperature=TEMPERATURE)
 
     async def _judge(
-        self, answer: Answer, text: str, trial: Trial | None, *, correction: bool = False
+        self, answer: Answer, text: str, *, correction: bool = False, test: bool = False
     ) -> Verdict:
         run = await answer.mode.dry_run(text, self._files, correction=correction)
         verdict = await look_at(run.before, run.after, run.misplaced)
-        if trial is None or verdict.broken:
+        if not test or not self._test_command or self._trouble or verdict.broken:
             return verdict
-        return replace(verdict, tests=await asyncio.to_thread(trial.passes, run.after))
+        return replace(verdict, tests=await asyncio.to_thread(self._passes, answer, run.after))
 
-    @contextlib.contextmanager
-    def _trial(self) -> Generator[Trial | None]:
-        if self._test_command is None:
-            yield None
-            return
-        trial = Trial(self._files.workspace, self._test_command)
+    def _passes(self, answer: Answer, files: Lines) -> bool | None:
+        """Whether the test command succeeds in a copy of the folder with these files (blocking).
+
+        Returns:
+            ``None`` if it cannot run.
+        """
+        from midstream.workspace.copies import CopyStoppedError, make_copy
+
+        changes = {path: join_lines(lines).encode() for path, lines in files.items()}
+        root, command = self._files.workspace.root, self._test_command or ""
         try:
-            yield trial if trial.ready else None
-            if not trial.ready:
-                self._log.status.warn(f"The test command did not run: {trial.trouble}.")
+            copy = make_copy(root, changes, lambda: not answer.live)
+        except CopyStoppedError:
+            return None
+        except UserError as error:
+            self._trouble = error.problem
+            return None
+        try:
+            words, environ = shlex.split(command), copy.environment()
+            done = processes.run(words, cwd=copy.root, environ=environ, timeout=TESTS_S)
+        except TimeoutError:
+            return False
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            self._trouble = f"{command} cannot be started ({why})"
+            return None
         finally:
-            trial.close()
+            copy.remove()
+        return done.code == 0 and not done.cut
 
 
 def _chosen_because(count: int, found: Sequence[tuple[str, Verdict]], best: int) -> str:
@@ -166,77 +179,3 @@ def _chosen_because(count: int, found: Sequence[tuple[str, Verdict]], best: int)
     if clean > 1:
         why += f", the first of {clean} without findings"
     return f"{count} candidates{same}: number {best + 1} won ({why})"
-
-
-class Trial:
-    """A temporary copy of the folder in which the user's test command runs.
-
-    Attributes:
-        trouble: Why it cannot, ``""`` if it can.
-    """
-
-    def __init__(self, workspace: Workspace, command: str) -> None:
-        self.trouble = ""
-        self._command = shlex.split(command)
-        self._folder: Path | None = None
-        paths = workspace.files()
-        size = 0
-        if len(paths) > MAX_FILES:
-            self.trouble = f"the folder has more than {MAX_FILES:,} files"
-            return
-        folder = Path(tempfile.mkdtemp(prefix="midstream-trial-"))
-        self._folder = folder
-        for path in paths:
-            source, target = workspace.root / path, folder / path
-            with contextlib.suppress(OSError):
-                size += source.stat().st_size
-                if size > MAX_BYTES:
-                    self.trouble = f"the folder has more than {MAX_BYTES // 1_000_000} MB"
-                    return
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the command can run."""
-        return not self.trouble and bool(self._command)
-
-    def passes(self, files: Lines) -> bool | None:
-        """Whether the command succeeds with these versions of files; ``None`` if it cannot run."""
-        if self._folder is None:
-            return None
-        former: dict[Path, bytes | None] = {}
-        try:
-            for path, lines in files.items():
-                target = self._folder / path
-                former[target] = target.read_bytes() if target.is_file() else None
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-            return self._run()
-        except OSError as error:
-            self.trouble = f"the copy of the folder cannot be written ({error.strerror})"
-            return None
-        finally:
-            # The next candidate starts from the folder as it is.
-            for target, data in former.items():
-                with contextlib.suppress(OSError):
-                    if data is None:
-                        target.unlink(missing_ok=True)
-                    else:
-                        target.write_bytes(data)
-
-    def _run(self) -> bool | None:
-        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = processes.run(self._command, cwd=self._folder, environ=env, timeout=TESTS_S)
-        except TimeoutError:
-            return False
-        except OSError as error:
-            self.trouble = f"{self._command[0]} cannot be started ({error.strerror})"
-            return None
-        return done.code == 0 and not done.cut
-
-    def close(self) -> None:
-        """Remove the copy."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
