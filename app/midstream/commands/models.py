@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from midstream.commands.models_get import (
 
 if TYPE_CHECKING:
     from midstream.engine.inspect import ModelReport
+    from midstream.pairing.trial.run import TrialResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "model", nargs="?", type=Path, metavar="NAME|FOLDER", help="default: the shipped model"
         )
     check.add_argument("--provider", default="cpu", help="where to run it (cpu, cuda, ...)")
+    check.add_argument(
+        "--edits",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="N",
+        help="have the first N editing requests of a fixed set (all without N) carried out, and "
+        "count what is right",
+    )
     check.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
     add.add_argument("model", type=Path, metavar="FOLDER", help="the folder to copy")
     parser.add_argument("--json", action="store_true", help="JSON objects, one per line")
@@ -121,6 +132,8 @@ def _as_dict(info: ModelReport) -> dict[str, Any]:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.edits is not None:
+        return asyncio.run(_check_edits(options))
     from midstream.engine.inspect import check
 
     works = True
@@ -131,3 +144,45 @@ def _check(options: argparse.Namespace) -> int:
         else:
             print(printable(f"{'ok  ' if step.ok else 'FAIL'}  {step.name:<14} {step.detail}"))
     return 0 if works else 1
+
+
+async def _check_edits(options: argparse.Namespace) -> int:
+    """Run the trial; the last line has the figures."""
+    from collections import Counter
+    from statistics import median
+
+    from midstream.pairing.trial.requests import load_requests
+    from midstream.pairing.trial.run import VERDICTS, run_trial
+    from midstream.serving.embedded import EmbeddedServer
+    from midstream.serving.source import ModelSource
+    from midstream.settings import load_settings
+
+    settings = load_settings(Path())
+    requests = load_requests(options.edits or None)
+    folder = _folder(options.model)
+    source = ModelSource(folder, None, options.provider, options.threads)
+    server = EmbeddedServer(source)
+    results: list[TrialResult] = []
+    try:
+        endpoint = await server.start()
+        async for result in run_trial(requests, settings, endpoint):
+            results.append(result)
+            if options.json:
+                print_json(asdict(result))
+            else:
+                place = f"{len(results):>3} of {len(requests)}"
+                said = f"{result.id:<24} {result.verdict:<20} {result.seconds:5.1f} s"
+                print(printable(f"{place}  {said}  {result.why}"), flush=True)
+    finally:
+        await server.close()
+    counts = Counter(result.verdict for result in results)
+    firsts = [result.first_s for result in results if result.first_s is not None]
+    figures: dict[str, object] = {verdict: counts[verdict] for verdict in VERDICTS}
+    figures["requests"] = len(results)
+    figures["median seconds to the first text"] = round(median(firsts), 2) if firsts else None
+    figures["median seconds"] = round(median(result.seconds for result in results), 2)
+    if options.json:
+        print_json({"model": folder.name, **figures})
+    else:
+        print(printable(", ".join(f"{name}: {value}" for name, value in figures.items())))
+    return 0

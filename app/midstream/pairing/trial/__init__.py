@@ -1,0 +1,1 @@
+"""A set of editing requests with checks, to measure what a model makes of them here."""

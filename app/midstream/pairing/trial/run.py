@@ -1,0 +1,124 @@
+"""Runs a trial: each request goes to a model as ``midstream edit`` would send it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from midstream.codebase.syntax_check import breaks
+from midstream.errors import UserError
+from midstream.pairing.headless import Job, NothingToChangeError, run_job
+
+if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.status import Turn
+    from midstream.pairing.trial.requests import TrialRequest
+    from midstream.responses.endpoint import Endpoint
+    from midstream.settings import Settings
+
+VERDICTS: Final = ("right", "unchanged", "refused", "wrong and flagged", "wrong and unflagged")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """What became of one request.
+
+    Attributes:
+        id: The request.
+        kind: Its kind.
+        language: Its language.
+        verdict: One of ``VERDICTS``.
+        why: What is wrong, or why it was refused.
+        first_s: Seconds to the first text, ``None`` without any.
+        seconds: Seconds to the end.
+    """
+
+    id: str
+    kind: str
+    language: str
+    verdict: str
+    why: str
+    first_s: float | None
+    seconds: float
+
+
+class _Watch:
+    """Notes when the first text comes."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.first: float | None = None
+
+    def started(self, turn: Turn, base: SourceText, model: str) -> None: ...
+
+    def waiting(self, sentence: str) -> None: ...
+
+    def disclosed(self, sentence: str) -> None: ...
+
+    def file(self, path: str, base: SourceText) -> None: ...
+
+    def passed(self, line: int) -> None: ...
+
+    def text(self, text: str) -> None:
+        """Text has come."""
+        if self.first is None:
+            self.first = time.monotonic() - self.began
+
+    def hunk(self, hunk: Hunk) -> None:
+        """A hunk has come."""
+        self.text("")
+
+
+async def run_trial(
+    requests: Sequence[TrialRequest], settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[TrialResult]:
+    """The results of some requests, one after the other.
+
+    Args:
+        requests: The requests.
+        settings: The user's settings.
+        endpoint: The server of the model.
+    """
+    for request in requests:
+        with tempfile.TemporaryDirectory() as folder:
+            yield await _one(request, Path(folder), settings, endpoint)
+
+
+async def _one(
+    request: TrialRequest, root: Path, settings: Settings, endpoint: Endpoint
+) -> TrialResult:
+    for name, text in request.project.items():
+        (root / name).write_text(text, "utf-8")
+    watch, verdict, why, doubt = _Watch(), "", "", ""
+    # Written in any case, to see whether it is right.
+    job = Job(root, request.file or None, request.ask, cursor=request.cursor, apply=True)
+    job = replace(job, unsure=True, anyway=True)
+    try:
+        outcome = await run_job(job, watch, settings=settings, endpoint=endpoint)
+        doubt = outcome.unsure or outcome.left
+    except NothingToChangeError as error:
+        verdict, why = "unchanged", str(error)
+    except UserError as error:
+        verdict, why = "refused", str(error)
+    seconds = time.monotonic() - watch.began
+    if not verdict:
+        texts = await asyncio.to_thread(_texts, root)
+        changed = [name for name, text in request.project.items() if texts.get(name) != text]
+        new = texts.get(request.expects, "")
+        broken = await breaks(request.expects, request.project[request.expects], new)
+        elsewhere = next((f"changes {name}" for name in changed if name != request.expects), "")
+        why = elsewhere or await request.fault(new)
+        verdict = f"wrong and {'flagged' if doubt or broken else 'unflagged'}" if why else "right"
+    first = None if watch.first is None else round(watch.first, 2)
+    kind, language = request.kind, request.language
+    return TrialResult(request.id, kind, language, verdict, why, first, round(seconds, 2))
+
+
+def _texts(root: Path) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in root.iterdir() if path.is_file()}
