@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from midstream.serving.limits import Limits
     from midstream.serving.running import RunningServer
+    from midstream.serving.service import Service
     from midstream.serving.source import ModelSource
 
 GRACE_S = 30.0
@@ -347,14 +348,14 @@ async def _serve(source: ModelSource, token: str | None, options: argparse.Names
         log_requests=options.log_requests,
         grace=GRACE_S,
     ) as server:
-        with _signals(server) as stopped_by:
+        with _signals(server, app.state.service) as stopped_by:
             _say(options, names[0], server.port)
             await server.finished
     return stopped_by[:1] == [signal.SIGINT]
 
 
 @contextlib.contextmanager
-def _signals(server: RunningServer) -> Generator[list[int]]:
+def _signals(server: RunningServer, service: Service) -> Generator[list[int]]:
     """Let SIGTERM and Ctrl+C stop a server once its answers have ended; a second one at once.
 
     Yields:
@@ -367,11 +368,12 @@ def _signals(server: RunningServer) -> Generator[list[int]]:
         if len(came) > 1:
             server.hurry()
             return
-        print(
-            f"midstream: answers that run may end within {GRACE_S:.0f} s; Ctrl+C or SIGTERM again "
-            "stops at once.",
-            file=sys.stderr,
-        )
+        if service.load:
+            print(
+                f"midstream: answers that run may end within {GRACE_S:.0f} s; Ctrl+C or SIGTERM "
+                "again stops at once.",
+                file=sys.stderr,
+            )
         server.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -101,7 +101,8 @@ class BackgroundModel:
         self.folder = folder
         self.loaded: Future[OnnxModel] = Future()
         self._options = (provider, threads)
-        threading.Thread(target=self._load, name=f"load-{folder.name}", daemon=True).start()
+        # Not a daemon: an interpreter that ends while ONNX Runtime loads a model aborts.
+        threading.Thread(target=self._load, name=f"load-{folder.name}").start()
 
     def _load(self) -> None:
         provider, threads = self._options

@@ -40,7 +40,7 @@ _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) [0-9a-f]+ \S+ (\d+)")
 
 def collapse_in_background() -> None:
     """Do what ``collapse`` does in a thread; the process can use its memory meanwhile."""
-    threading.Thread(target=collapse, name="huge-pages", daemon=True).start()
+    threading.Thread(target=collapse, name="huge-pages").start()
 
 
 def collapse() -> None:
