@@ -61,15 +61,15 @@ class HunkCommand:
     """An action on hunks by number, as plain mode offers it.
 
     Attributes:
-        method: Method of a part of the session, such as ``decisions.accept``; gets a hunk id, then the
-            reason if there is one.
+        method: Method of a part of the session, such as ``guard.release``; gets a hunk id, then the
+            reason if there is one. Empty: plain mode has a handler of its own for it.
         help: What it does, for the list of commands; empty uses the action's own help.
         form: Examples of how to type it; empty derives ``WORD 3``.
         reason: Whether a reason follows the number.
         lines: Whether ``3:2-5`` may name lines of a hunk.
     """
 
-    method: str
+    method: str = ""
     help: str = ""
     form: str = ""
     reason: Reason = Reason.NONE
@@ -120,11 +120,11 @@ _HELD = (HunkState.QUARANTINED,)
 ACTIONS: Final = (
     Action(
         "hunk.accept", "a", "decide.accept", "accept", "Accept the hunk under the cursor and go to the next", _D,
-        hunk=HunkCommand("decisions.accept", "write these hunks to the file", "accept 3, accept 1-4, accept all", lines=True),
+        hunk=HunkCommand(help="write these hunks to the file", form="accept 3, accept 1-4, accept all", lines=True),
     ),
     Action(
         "hunk.reject", "r", "decide.reject", "reject", "Reject the hunk under the cursor and go to the next", _D,
-        hunk=HunkCommand("decisions.reject", "reject a hunk; the model receives the reason", "reject 3 WHY", Reason.OPTIONAL, lines=True),
+        hunk=HunkCommand(help="reject a hunk; the model receives the reason", form="reject 3 WHY", reason=Reason.OPTIONAL, lines=True),
     ),
     Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept what you have read in this file; again: the rest, except risky ones", _D),
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
@@ -132,7 +132,7 @@ ACTIONS: Final = (
     Action("hunk.reject_files", "alt+r", "decide.reject_files", "reject all files", "Reject every undecided hunk of all files", _D),
     Action(
         "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,
-        offered=_UNDECIDED, hunk=HunkCommand("decisions.edit", "change its new lines in $EDITOR or line by line"),
+        offered=_UNDECIDED, hunk=HunkCommand(help="change its new lines in $EDITOR or line by line"),
     ),
     Action("hunk.reject_why", "X", "decide.reject_why", "reject, why", "Reject the hunk and tell the model why", _D, offered=_UNDECIDED),
     Action("hunk.put_back_now", "P", "decide.put_back_now", "put back now", "Put back now, without waiting for the other program", _D),
