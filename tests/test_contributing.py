@@ -136,8 +136,10 @@ def test_a_guard_rule_halts(tree: Path, tmp_path: Path) -> None:
 
 SCREEN = """
 import asyncio, sys
+from operator import attrgetter
 from pathlib import Path
 
+from midstream.actions import ACTIONS
 from midstream.pairing.session import PairingSession
 from midstream.plain.commands import PlainCommands
 from midstream.plain.words import help_lines, understand
@@ -175,6 +177,8 @@ async def main():
         assert any("FOUND += 1" in line for line in second.new)
         assert said[0].startswith(f"Hunk {number}, pkg/things.py"), said
         assert any(line.startswith("shout 3 ") and "in capitals" in line for line in help_lines())
+        for name in (a.hunk.method for a in ACTIONS if a.hunk is not None and a.hunk.method):
+            assert callable(attrgetter(name)(stage.session)), name
 
 asyncio.run(main())
 """
