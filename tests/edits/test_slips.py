@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.slips import nonsense, slips
+from midstream.edits.slips import neighbours_again, nonsense, slips
 
 REPORT = """\
 def report(role, line, name):
@@ -94,3 +94,31 @@ def test_nonsense(asked: str, new: str, why: str) -> None:
     after = REPORT.replace("name)", new, 1)
     found = nonsense(asked, REPORT, after, REPORT)
     assert (why in found) if why else not found
+
+
+FILE = """\
+TAX = 0.19
+ROUNDING = 2
+
+
+def total(items):
+    return sum(items)
+
+
+def with_tax(items):
+    return total(items) * (1 + TAX)
+""".splitlines()
+
+
+def test_a_whole_file_for_a_region_is_noticed() -> None:
+    changed = "def total(items):\n    return sum(item.price for item in items)\n"
+    assert not neighbours_again(FILE, 4, 6, changed)
+    behind = changed + "\n\ndef with_tax(items):\n    return total(items) * (1 + TAX)\n"
+    assert neighbours_again(FILE, 4, 6, behind)
+    assert neighbours_again(FILE, 4, 6, "TAX = 0.19\nROUNDING = 2\n\n\n" + changed)
+    assert not neighbours_again(FILE, 0, len(FILE), "\n".join(FILE)), "nothing is beside it"
+
+
+def test_brackets_beside_a_region_are_no_neighbours() -> None:
+    lines = ["f(", "    1,", ")", ")", "}", "]"]
+    assert not neighbours_again(lines, 0, 3, "f(\n    2,\n)\n)\n}\n]\n")

@@ -13,7 +13,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from midstream.code.syntax import NOT_PYTHON, parse_python
@@ -50,6 +50,8 @@ _USE: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that ask for more than the presence of a parameter."""
+_MIN_NEIGHBOURS: Final = 20
+"""Characters of the lines beside a region, so that brackets alone are not taken for them."""
 _REPEATED: Final = re.compile(r"([A-Za-z]{2,6})\1\1", re.IGNORECASE)
 _KNOWN: Final = frozenset((*dir(builtins), *keyword.kwlist, *keyword.softkwlist))
 
@@ -89,6 +91,36 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         if _bare_return(was, now):
             found.append(f"returns nothing from `{now.name}`, which returns a value")
     return found
+
+
+def neighbours_again(lines: Sequence[str], start: int, stop: int, after: str) -> bool:
+    """Whether a rewrite of some lines holds the lines around them, too, which then stand twice.
+
+    Models that are asked for a region sometimes answer with the whole file.
+
+    Args:
+        lines: The file as it was.
+        start: First line of the region.
+        stop: Line after its last one.
+        after: The region as rewritten.
+    """
+    old, new = _filled(lines[start:stop]), _filled(after.split("\n"))
+    ahead, behind = _filled(lines[:start])[-3:], _filled(lines[stop:])[:3]
+    return any(
+        sum(map(len, block)) >= _MIN_NEIGHBOURS and _holds(new, block) and not _holds(old, block)
+        for block in (ahead, behind)
+        if len(block) > 1
+    )
+
+
+def _filled(lines: Iterable[str]) -> list[str]:
+    """The lines that are not blank, without their indentation."""
+    return [stripped for line in lines if (stripped := line.strip())]
+
+
+def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
+    size = len(block)
+    return any(lines[at : at + size] == block for at in range(len(lines) - size + 1))
 
 
 def nonsense(instruction: str, before: str, after: str, known: str) -> str:

@@ -11,7 +11,7 @@ from midstream.code.syntax import is_python
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.status import FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
-from midstream.pairing.turn.modes import FollowUp
+from midstream.pairing.turn.modes import FollowUp, RegionMode
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -194,6 +194,10 @@ def tell_doubt(
         return
     wrong = _slips(answer)
     if confidence is None:
+        before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+        python = is_python(turn.path)
+        if python and (gone := vanished(turn.instruction, before, new_text)):
+            wrong.append(f"no longer defines {_quoted(gone)}")
         if wrong:
             out = way_out(server.others, implied=turn.implied)
             what = f"it {joined(wrong[:MAX_SIGNS])}"
@@ -256,14 +260,21 @@ def _writer(answer: Answer, server: ServerLink) -> str:
 
 def _slips(answer: Answer) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
-    from midstream.edits.slips import slips
+    from midstream.edits.slips import neighbours_again, slips
 
-    new_text = answer.mode.new_text
-    if new_text is None or answer.given is not None or not is_python(answer.turn.path):
+    mode, new_text = answer.mode, answer.mode.new_text
+    if new_text is None or answer.given is not None:
         return []
-    known = "\n".join(answer.mode.proposal.base.lines)
-    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
-    return slips(answer.turn.instruction, before, new_text, known)
+    found: list[str] = []
+    lines = mode.proposal.base.lines
+    if isinstance(mode, RegionMode):
+        segment = mode.segment
+        if neighbours_again(lines, segment.start, segment.stop, new_text):
+            found.append("wrote the lines around the region again, which are in the file already")
+    if not is_python(answer.turn.path):
+        return found
+    before = "".join(f"{line}\n" for line in mode.old_lines)
+    return [*found, *slips(answer.turn.instruction, before, new_text, "\n".join(lines))]
 
 
 def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool:
