@@ -38,6 +38,7 @@ STARTS = {
     "pairing/chat/tools.py": "ripgrep, found on absolute entries of PATH",
     "pairing/checks/run.py": "the test command that the user has set or confirmed",
     "pairing/models/downloads.py": "own module",
+    "pairing/trial/requests.py": "Python with `-I`, in a folder of its own that holds no file",
     "pairing/turn/checks.py": "ruff, as the guard finds it",
     "pairing/turn/writer.py": "the quick test command of the user's settings",
     "serving/embedded.py": "own module",

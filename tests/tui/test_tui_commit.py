@@ -329,7 +329,7 @@ async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
     assert git(repo, "diff", "--cached") == ""
 
 
-async def test_a_file_that_git_does_not_have_is_new_before_and_after_it_is_staged(
+async def test_a_file_that_git_does_not_know_is_staged_as_a_whole_only(
     stage: Stage, repo: Path
 ) -> None:
     git(repo, "rm", "-q", "--cached", "pkg/things.py")
@@ -337,13 +337,15 @@ async def test_a_file_that_git_does_not_have_is_new_before_and_after_it_is_stage
     await answered(stage)
     await accepted(stage, 1)
     screen = await opened(stage)
-    total = len((repo / "pkg" / "things.py").read_text().splitlines())
-    for state in ("unstaged", "staged"):
-        await state_is(stage, screen, state)
-        assert f"new file, {total} lines" in shown(screen, "change")
-        assert f"+{total} -0" in " ".join(rows(screen)[0].split())
-        assert "- " not in shown(screen, "change")
-        await stage.press("space")
+    await state_is(stage, screen, "conflict")
+    assert "stage the whole file" in screen.changes.files[0].trouble
+    await stage.press("o")
+    await state_is(stage, screen, "staged")
+    whole = (repo / "pkg" / "things.py").read_text()
+    assert f"new file, {len(whole.splitlines())} lines" in shown(screen, "change")
+    assert git(repo, "show", ":pkg/things.py") == whole
+    await stage.press("o")
+    await state_is(stage, screen, "conflict")
     assert git(repo, "status", "--porcelain", "pkg/things.py").startswith("??")
 
 

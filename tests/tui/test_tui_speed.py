@@ -121,7 +121,10 @@ def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
     ]
 
 
-def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made() -> None:
+def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage._Made, "objects", 0)
     full = 0
 
     def note(phase: str, info: dict[str, int]) -> None:
