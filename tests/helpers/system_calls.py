@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import sys
+import builtins
+import fcntl
+import functools
+import io
+import os
+import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from types import FrameType
-
-_SYSTEM_MODULES = {"posix", "fcntl", "io", "_io"}
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+from unittest import mock
 
 # Between two calls that only ask (lstat and the like) nothing new can be found by stopping.
-_CALLS = {
-    "open", "read", "write", "rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir",
-    "chmod", "fchmod", "flock", "fcntl",
+_CALLS: dict[ModuleType, tuple[str, ...]] = {
+    os: (
+        "open", "read", "write", "rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir",
+        "chmod", "fchmod",
+    ),
+    fcntl: ("flock", "fcntl"),
+    io: ("open",),
+    builtins: ("open",),
 }  # fmt: skip
 
 
@@ -21,21 +31,30 @@ def between_system_calls(at_step: Callable[[int], None]) -> Generator[None]:
     """Call ``at_step(number)`` before every system call of this thread that opens or changes.
 
     Steps are counted from 0.  Exchanging two names goes through ctypes and is not seen, but the
-    calls around it are.
+    calls around it are.  The functions themselves are replaced: with ``sys.setprofile`` CPython
+    3.11 turns in circles for ever at the start of a function now and then.
     """
-    step = 0
+    thread = threading.get_ident()
+    step, stopped = 0, False
 
-    def profile(_frame: FrameType, event: str, function: object) -> None:
-        nonlocal step
-        if event != "c_call" or getattr(function, "__name__", None) not in _CALLS:
-            return
-        if getattr(function, "__module__", None) in _SYSTEM_MODULES:
-            number = step
-            step += 1
-            at_step(number)
+    def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(call)
+        def stepped(*args: Any, **kwargs: Any) -> Any:
+            nonlocal step, stopped
+            if not stopped and threading.get_ident() == thread:
+                stopped = True
+                try:
+                    step += 1
+                    at_step(step - 1)
+                finally:
+                    stopped = False
+            return call(*args, **kwargs)
 
-    sys.setprofile(profile)
-    try:
+        return stepped
+
+    with ExitStack() as replaced:
+        for module, names in _CALLS.items():
+            for name in names:
+                call = stepping(getattr(module, name))
+                replaced.enter_context(mock.patch.object(module, name, call))
         yield
-    finally:
-        sys.setprofile(None)
