@@ -251,14 +251,13 @@ class Guard:
         hunks: HunkStore,
         status: SessionStatus,
         journal: SessionJournal,
-        report: Callable[[GuardStop], None],
     ) -> None:
         self.on = on
         self._levels = {rule: Level(level) for rule, level in levels}
         self._hunks = hunks
         self._status = status
         self._journal = journal
-        self._report = report
+        self._report: Callable[[GuardStop], None] | None = None
         self._scanner: Scanner | None = None
         self._worker: asyncio.Task[None] | None = None
         self._second: SecondOpinion | None = None
@@ -276,6 +275,10 @@ class Guard:
         self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
         self._released: set[tuple[str, tuple[str, str]]] = set()
         self._advised: set[str] = set()
+
+    def connect(self, report: Callable[[GuardStop], None]) -> None:
+        """Report what halts to ``report``, which ends the answer."""
+        self._report = report
 
     # What the stream tells
 
@@ -590,7 +593,8 @@ class Guard:
         )
         if halting:
             statement = watch.scan.statement_at(halting[0].line)
-            self._report(GuardStop(watch, halting, statement))
+            if self._report is not None:
+                self._report(GuardStop(watch, halting, statement))
 
     def _troubles(self, watch: GuardWatch) -> tuple[str, str]:
         """What a look can change of the light: why it sees less than it should."""

@@ -121,7 +121,6 @@ class PairingSession:
             hunks=self.hunks,
             status=self.status,
             journal=journal,
-            report=lambda stop: self.turns.report(stop),
         )
         self.attention = Attention(settings.attention, self.reason)
         spawn = self._tasks.spawn
@@ -142,6 +141,7 @@ class PairingSession:
             self.guard,
             spawn,
         )
+        self.guard.connect(self.turns.report)
         self.chat = self.turns.chat
         self.background = BackgroundTasks(
             files, self.server, self.status, self.turns, comments=settings.ai_comments
@@ -149,9 +149,7 @@ class PairingSession:
         self.review = ExternalReview(
             files, self.decisions.put_backs, self.guard, self.status, journal, writes
         )
-        self.feedback = Feedback(
-            self.hunks, self.status, lambda: self.agent.on or self.gate.heard, settings.feedback
-        )
+        self.feedback = Feedback(self.hunks, self.status, settings.feedback)
         self.agent = AgentPartner(
             self.root, self.review, writes, self.feedback, self.status, journal, spawn
         )
@@ -166,6 +164,7 @@ class PairingSession:
             on=settings.hold_edits,
             wait_s=settings.hold_s,
         )
+        self.feedback.connect(lambda: self.agent.on or self.gate.heard)
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )
@@ -175,12 +174,12 @@ class PairingSession:
             self.hunks,
             self.status,
             spawn,
-            lambda: proposed_bytes(files),
+            partial(proposed_bytes, files),
             configured=settings.check_command,
             after_accepts=settings.check_after_accepts,
         )
         self.turns.take_failures(self.check.failure)
-        UndefinedNames(files, self.status, writes, spawn)
+        self.status.subscribe(UndefinedNames(files, self.status, writes, spawn).hear)
         self.introduction = Introduction()
 
     @classmethod

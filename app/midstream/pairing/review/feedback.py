@@ -36,21 +36,22 @@ class Feedback:
     Args:
         hunks: The decisions.
         status: Tells of decisions, and is told that there is something to tell.
-        at_work: Whether there is an agent that can be told.
         mode: ``"off"``, ``"ask"`` (once ``approve`` was called) or ``"automatic"``.
     """
 
-    def __init__(
-        self, hunks: HunkStore, status: SessionStatus, at_work: Callable[[], bool], mode: str
-    ) -> None:
+    def __init__(self, hunks: HunkStore, status: SessionStatus, mode: str) -> None:
         self._hunks = hunks
         self._status = status
-        self._at_work = at_work
+        self._at_work: Callable[[], bool] | None = None
         self._mode = mode
         self._untold: set[int] = set()
         self._written: set[int] = set()
         self._approved = False
         status.subscribe(self._hear)
+
+    def connect(self, at_work: Callable[[], bool]) -> None:
+        """Have the user asked about a put-back while ``at_work`` says that an agent can be told."""
+        self._at_work = at_work
 
     @property
     def waiting(self) -> int:
@@ -120,7 +121,8 @@ class Feedback:
         else:
             gone = hunk.id in self._written and not hunk.call and hunk.state != "accepted"
         if gone and hunk.live:
-            if not self._untold and self._mode == ASK and self._at_work():
+            at_work = self._at_work is not None and self._at_work()
+            if at_work and not self._untold and self._mode == ASK:
                 self._status.inform("The agent does not know what was put back", "feedback.tell")
             self._untold.add(hunk.id)
         else:

@@ -223,9 +223,8 @@ class UndefinedNames:
         self._looking: set[str] = set()
         self._told: dict[str, tuple[str, ...]] = {}
         self._left_told: dict[str, tuple[str, ...]] = {}
-        status.subscribe(self._hear)
 
-    def _hear(self, event: SessionEvent) -> None:
+    def hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
         if isinstance(event, (HunkDecided, ExternalHunksAdded)):
             path = event.path
