@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from safetensors.torch import save_file
 from models.training.edit_script.vocabulary import SPECIAL
 from models.training.graphs import BlockFormat, quantise_range, unpack_blocks
 from models.training.rewriting import rounding, train
-from models.training.rewriting.examples import Codec, Group, Packer, batch_of
+from models.training.rewriting.examples import Codec, Group, Packer, batch_of, group_of
 from models.training.rewriting.network import Network
 from tests.helpers.folders import make_tokenizer
 
@@ -91,6 +92,8 @@ def options(folder: Path, **more: Any) -> argparse.Namespace:
         "frozen": 1,
         "length": 256,
         "tokens": 512,
+        "device": "cpu",
+        "workers": 0,
     }
     return argparse.Namespace(**known | more)
 
@@ -130,6 +133,32 @@ def test_a_run_goes_on_where_it_was_saved(folder: Path) -> None:
     assert again.one_step(1e-3)[1] > 0
 
 
+def test_workers_begin_at_different_rows(folder: Path) -> None:
+    rows = "".join(
+        json.dumps({"region": f"x{n} = {n}\n", "edits": [["k", "be y", "", "y = 1\n"]]}) + "\n"
+        for n in range(400)
+    )
+    (folder / "shards" / "generated-a.jsonl").write_text(rows)
+    made = train.Batches(options(folder))
+    first, second, again = next(made.part(0, 2)), next(made.part(1, 2)), next(made.part(0, 2))
+    assert not first.tokens.equal(second.tokens)
+    assert first.tokens.equal(again.tokens)
+
+
+def test_a_question_is_answered_without_a_fence(folder: Path) -> None:
+    codec = Codec(folder / "cut" / "tokenizer.json")
+    row = {"region": "f = 1\n", "edits": [["question", "why?", "", "It is one."]]}
+    group = group_of(codec, row, 256, random.Random(0))
+    assert group is not None
+    asked = codec.encode("why?")
+    answer = [*codec.encode("It is one."), codec.end]
+    assert group.tokens[-len(answer) :] == answer
+    assert codec.encode("```")[0] not in group.tokens[len(codec.region("f = 1\n", "python")) :]
+    assert group.tokens[len(codec.region("f = 1\n", "python")) :][: len(asked)] == asked
+    learned = [label for label in group.labels if label >= 0]
+    assert learned == answer
+
+
 def test_a_request_does_not_see_the_others_of_its_region(folder: Path) -> None:
     codec = Codec(folder / "cut" / "tokenizer.json")
     network = Network(folder / "base", range(40, 343), 0)
@@ -140,7 +169,7 @@ def test_a_request_does_not_see_the_others_of_its_region(folder: Path) -> None:
         for request in requests:
             group.add(request, [codec.end], [1.0])
         batch = batch_of([[group]], 256)
-        hidden = network.hidden(batch.tokens, batch.positions, batch.mask)
+        hidden = network.hidden(batch.tokens, batch.positions, batch.mask())
         return network.logits(hidden)[0, len(group.tokens) - 2]
 
     with torch.no_grad():

@@ -7,12 +7,16 @@ Run it when the shards of ``edit_script`` (generated, everyday, goals) are there
 sources are made of them. It writes
 
 - ``commits``: commits whose subject says what they do (score of 0.88 and more);
-- ``requests``: other small commits with requests in the words of a programmer, two each, written by
-  hand from the change (``texts/requests.tsv``);
-- ``wishes``: functions with everyday wishes, written by hand (``texts/wishes*.txt``);
-- ``languages``: those of them in other languages than Python, and small edits by program;
+- ``requests``: small commits with requests in the words of a programmer, two each, written from the
+  change (``texts/requests.tsv``);
+- ``wishes``: functions with everyday wishes and what they lead to (``texts/wishes*.txt``);
+- ``polyglot``: those of them in other languages than Python;
+- ``languages``: small edits by program in other languages;
+- ``questions``: functions and diffs with questions, and answers in words (``texts/questions.txt``);
 - ``done``: requests that have been carried out already; nothing is to change;
 - ``none``: requests about something that the region does not have.
+
+Nothing is made of the commits of ``HELD_OUT``: they are for measuring.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ Row = dict[str, Any]
 
 TEXTS = Path(__file__).with_name("texts")
 SCORE = 0.88
+HELD_OUT = frozenset({"encode/httpx", "tiangolo/fastapi", "psf/black", "pydantic/pydantic"})
 DONE_SHARE = 0.3
 """Of the wishes, so many come again for code in which they have come true."""
 MAX_DONE_CHARACTERS = 700
@@ -48,6 +53,7 @@ SUFFIXES = {
     "typescript": (".ts", ".tsx"),
     "go": (".go",),
     "rust": (".rs",),
+    "java": (".java",),
 }
 NOTHING = "=\n"
 
@@ -163,29 +169,47 @@ def requested(commits: Iterable[Row], table: Path, rng: random.Random) -> Iterat
             yield {"region": after, "edits": [["done", rng.choice(texts), NOTHING]]}
 
 
-def wishes(text: str, corpus: dict[str, str], rng: random.Random) -> Iterator[Row]:
-    """Yield functions with their wishes.
+def blocks(text: str, corpus: dict[str, str]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield the language and the region of each block, and its requests with what follows them.
 
     Args:
-        text: Blocks that begin with ``%%LANGUAGE`` and a region, or with ``%%corpus`` and the
-            start of the SHA-256 of a snippet; then ``> one wording | another`` before each script.
+        text: Blocks that begin with ``%%LANGUAGE`` and a region, or with ``%%LANGUAGE`` or
+            ``%%corpus`` (Python) and the start of the SHA-256 of a snippet; then ``> request``
+            and the lines that belong to it.
         corpus: Snippets by digest; blocks of others are left out.
-        rng: Chooses which wishes come again where they are done.
     """
     for block in re.split(r"^%%", text, flags=re.M)[1:]:
         head, _, body = block.partition("\n")
         language, _, digest = head.partition(" ")
         at = 0 if body.startswith("> ") else body.index("\n> ") + 1
         region = corpus.get(digest, "") if digest else body[:at]
-        if not region:
-            continue
-        language = "python" if digest else language
+        if region:
+            parts = re.split(r"^> ", body[at:], flags=re.M)[1:]
+            requests = [(first, rest) for first, _, rest in (p.partition("\n") for p in parts)]
+            yield "python" if language == "corpus" else language, region, requests
+
+
+def wishes(text: str, corpus: dict[str, str], rng: random.Random) -> Iterator[Row]:
+    """Yield functions with their wishes.
+
+    Args:
+        text: Blocks (``blocks``) of ``> one wording | another`` before each script.
+        corpus: Snippets by digest; blocks of others are left out.
+        rng: Chooses which wishes come again where they are done.
+
+    Raises:
+        ValueError: A script changes nothing or breaks the code.
+    """
+    for language, region, requests in blocks(text, corpus):
         edits: list[list[str]] = []
-        for part in re.split(r"^> ", body[at:], flags=re.M)[1:]:
-            asked, _, script = part.partition("\n")
-            after = fmt.apply(region, script)
+        for asked, script in requests:
             texts = [each.strip() for each in asked.split(" | ")]
-            if after == region or (language == "python" and not _parses(after)):
+            if script.strip() == NOTHING.strip():
+                edits += [["done", each, NOTHING] for each in texts]
+                continue
+            after = fmt.apply(region, script)
+            breaks = language == "python" and _parses(region) and not _parses(after)
+            if after == region or breaks:
                 raise ValueError(f"the script for {texts[0]!r} changes nothing, or breaks the code")
             edits += [["wish", each, "", after] for each in texts]
             if rng.random() < DONE_SHARE:
@@ -194,15 +218,47 @@ def wishes(text: str, corpus: dict[str, str], rng: random.Random) -> Iterator[Ro
         yield {"region": region, "language": language, "edits": edits}
 
 
+def questions(text: str, corpus: dict[str, str]) -> Iterator[Row]:
+    """Yield functions and diffs with questions and their answers."""
+    for language, region, requests in blocks(text, corpus):
+        edits = [["question", asked, "", answer.strip()] for asked, answer in requests]
+        yield {"region": region, "language": language, "edits": edits}
+
+
+def files_of(folder: Path, name: str) -> list[Path]:
+    """Return the files of a language in a folder, without tests and what was made by programs."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in SUFFIXES[name]
+        and path.is_file()
+        and ".min." not in path.name
+        and not path.name.endswith(".d.ts")
+        and "test" not in str(path.relative_to(folder)).lower()
+    ]
+
+
+def by_digest(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the functions of other languages in a folder with the start of their SHA-256."""
+    for name in SUFFIXES:
+        for path in files_of(folder, name):
+            for found in languages.functions(path.read_text("utf-8", "replace"), name):
+                margin = found[: len(found) - len(found.lstrip(" \t"))]
+                yield digest_of(region := fmt.strip(found.replace("\r", ""), margin)), region
+
+
+def digest_of(region: str) -> str:
+    """Return the start of a region's SHA-256."""
+    return hashlib.sha256(region.encode()).hexdigest()[:16]
+
+
 def by_program(folder: Path, name: str, rng: random.Random) -> Iterator[Row]:
     """Yield functions of a language with small edits that a program can make."""
-    files = [p for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES[name] and p.is_file()]
+    files = files_of(folder, name)
     rng.shuffle(files)
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
     count = 0
     for path in files:
-        if ".min." in path.name or path.name.endswith(".d.ts") or "test" in str(path).lower():
-            continue
         found = list(languages.functions(path.read_text("utf-8", "replace"), name))
         for region in rng.sample(found, min(3, len(found))):
             region = fmt.strip(region, fmt.margin_of(region))
@@ -275,21 +331,28 @@ def main() -> None:
     options = parser.parse_args()
     shards: Path = options.shards
     rng = random.Random(5)
-    commits = list(read(options.commits))
+    commits = [row for row in read(options.commits) if row["repo"] not in HELD_OUT]
     scored = [row for row in commits if row["score"] >= SCORE]
     corpus: dict[str, str] = {}
     for row in read(options.snippets):
         text = fmt.strip(row["text"], fmt.margin_of(row["text"]))
-        corpus[hashlib.sha256(text.encode()).hexdigest()[:16]] = text
+        corpus[digest_of(text)] = text
+    if options.sources:
+        corpus |= by_digest(options.sources)
     wished = [
         row
-        for name in ("wishes.txt", "wishes_corpus.txt")
-        for row in wishes((TEXTS / name).read_text("utf-8"), corpus, rng)
+        for path in sorted(TEXTS.glob("wishes*.txt"))
+        for row in wishes(path.read_text("utf-8"), corpus, rng)
     ]
     python = [row for row in wished if row["language"] == "python"]
     others = [row for row in wished if row["language"] != "python"]
-    for name in SUFFIXES if options.sources else ():
-        others += by_program(options.sources, name, rng)
+    asked = list(questions((TEXTS / "questions.txt").read_text("utf-8"), corpus))
+    small = [
+        row
+        for name in SUFFIXES
+        if options.sources
+        for row in by_program(options.sources, name, rng)
+    ]
     made = [
         row
         for name in ("generated", "everyday")
@@ -300,7 +363,9 @@ def main() -> None:
         "commits-a": write(shards, "commits-a", scored),
         "requests-a": write(shards, "requests-a", requested(commits, TEXTS / "requests.tsv", rng)),
         "wishes-a": write(shards, "wishes-a", python),
-        "languages-a": write(shards, "languages-a", others),
+        "polyglot-a": write(shards, "polyglot-a", others),
+        "languages-a": write(shards, "languages-a", small),
+        "questions-a": write(shards, "questions-a", asked),
         "done-a": write(shards, "done-a", done(made, rng)),
         "none-a": write(shards, "none-a", about_nothing(made, rng)),
     }

@@ -2,9 +2,11 @@
 
 A row is one line of JSON in a shard: ``region`` (dedented source), ``language`` (Python where it is
 missing) and ``edits``: lists of kind, request and script of changed lines (``edit_script``), or of
-kind, request, ``""`` and the new text. A request and its answer stand in chat marks:
+kind, request, ``""`` and the new text (of kind ``question``: the answer). A request and its answer
+stand in chat marks:
 
     user, a fence with the region, the request | assistant, a fence with the new region
+    user, a fence with the region, a question  | assistant, the answer in words
 
 The region comes first, so that it can be read while the request is typed, and all requests of a row
 share it: each sees the region and itself. The loss counts what changes in full, lines that stay
@@ -31,6 +33,8 @@ from models.training.edit_script.packing import NO_LOSS, Mixture
 FENCE = "```"
 STAYS, FIRST = 0.15, 0.5
 """Weights of a line that stays, and of its first token."""
+WORDS = 0.5
+"""Weight of a token of an answer in words."""
 ENDS = 0.3
 """Weight of the end mark."""
 MAX_EDITS = 5
@@ -95,10 +99,22 @@ class Codec:
         text = source.rstrip("\n")
         return [self.start, *self.encode(f"user\n{FENCE}{language}\n{text}\n{FENCE}\n")]
 
-    def request(self, words: str, language: str) -> list[int]:
-        """Return the tokens of a request, and of what stands before the answer."""
-        opening = self.encode(f"assistant\n{FENCE}{language}\n")
+    def request(self, words: str, language: str | None) -> list[int]:
+        """Return the tokens of a request, and of what stands before the answer.
+
+        Args:
+            words: The request.
+            language: Names the fence of the answer; None for an answer in words.
+        """
+        opening = self.encode(
+            "assistant\n" if language is None else f"assistant\n{FENCE}{language}\n"
+        )
         return [*self.encode(words.strip()), self.end, *self.encode("\n"), self.start, *opening]
+
+    def words(self, text: str) -> tuple[list[int], list[float]]:
+        """Return the tokens of an answer in words, and their weights."""
+        tokens = self.encode(text.strip())
+        return [*tokens, self.end], [WORDS] * len(tokens) + [ENDS]
 
     def answer(self, before: str, after: str, *, ends: bool) -> tuple[list[int], list[float]]:
         """Return the tokens of an answer, which may be cut short, and their weights."""
@@ -160,9 +176,13 @@ def group_of(codec: Codec, row: dict[str, Any], length: int, rng: random.Random)
         after = new_text(row, edit)
         if after is None or group.edits == MAX_EDITS:
             continue
-        request = codec.request(edit[1], language)
-        part = shortened(row["region"], after, rng)
-        answer, weights = codec.answer(row["region"], part, ends=part == after)
+        if edit[0] == "question":
+            request = codec.request(edit[1], None)
+            answer, weights = codec.words(after)
+        else:
+            request = codec.request(edit[1], language)
+            part = shortened(row["region"], after, rng)
+            answer, weights = codec.answer(row["region"], part, ends=part == after)
         if len(group.tokens) + len(request) + len(answer) <= length:
             group.add(request, answer, weights)
     return group if group.edits else None
@@ -198,19 +218,59 @@ class Packer:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Tensors of some sequences."""
+    """Tensors of some sequences, ``[sequences, length]`` each.
+
+    Attributes:
+        tokens: The tokens.
+        positions: Their positions: those of a request follow its region's.
+        owners: Which group a token belongs to; -1 behind the last.
+        branches: Which request of its group it belongs to; 0 for the region.
+        labels: The token that follows, or ``NO_LOSS``.
+        weights: What each label counts.
+        used: Tokens that are no padding.
+        edits: Requests.
+    """
 
     tokens: Tensor
     positions: Tensor
-    mask: Tensor
+    owners: Tensor
+    branches: Tensor
     labels: Tensor
     weights: Tensor
     used: int
     edits: int
 
+    def to(self, device: torch.device) -> Batch:
+        """Return the same on a device."""
+        return Batch(
+            *(t.to(device, non_blocking=True) for t in self._tensors()), self.used, self.edits
+        )
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return (
+            self.tokens, self.positions, self.owners, self.branches, self.labels, self.weights
+        )  # fmt: skip
+
+    def mask(self) -> Tensor:
+        """Return what is added to scores, bf16 ``[sequences, 1, length, length]``.
+
+        A request sees its region and itself, and padding sees itself.
+        """
+        length = self.tokens.shape[1]
+        same = self.owners[:, :, None] == self.owners[:, None, :]
+        visible = (self.branches[:, None, :] == 0) | (
+            self.branches[:, :, None] == self.branches[:, None, :]
+        )
+        ones = torch.ones(length, length, dtype=torch.bool, device=self.tokens.device)
+        allowed = (same & visible & ones.tril()) | torch.eye(
+            length, dtype=torch.bool, device=self.tokens.device
+        )
+        mask = torch.zeros(allowed.shape, dtype=torch.bfloat16, device=self.tokens.device)
+        return mask.masked_fill_(~allowed, float("-inf"))[:, None]
+
 
 def batch_of(sequences: list[list[Group]], length: int) -> Batch:
-    """Build tensors; the mask lets a request see its region and itself."""
+    """Build the tensors of sequences."""
     count = len(sequences)
     tokens = torch.zeros(count, length, dtype=torch.long)
     positions, branches = torch.zeros_like(tokens), torch.zeros_like(tokens)
@@ -228,12 +288,6 @@ def batch_of(sequences: list[list[Group]], length: int) -> Batch:
             labels[row, here] = torch.tensor(group.labels)
             weights[row, here] = torch.tensor(group.weights)
             owners[row, here] = owner
-    same = owners[:, :, None] == owners[:, None, :]
-    visible = (branches[:, None, :] == 0) | (branches[:, :, None] == branches[:, None, :])
-    causal = torch.ones(length, length, dtype=torch.bool).tril()
-    allowed = (same & visible & causal) | torch.eye(length, dtype=torch.bool)
-    mask = torch.zeros(count, 1, length, length, dtype=torch.bfloat16)
-    mask.masked_fill_(~allowed[:, None], float("-inf"))
     groups = [group for sequence in sequences for group in sequence]
     used, edits = sum(len(g.tokens) for g in groups), sum(g.edits for g in groups)
-    return Batch(tokens, positions, mask, labels, weights, used, edits)
+    return Batch(tokens, positions, owners, branches, labels, weights, used, edits)

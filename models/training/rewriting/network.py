@@ -100,12 +100,19 @@ class Block(nn.Module):
             return t * cos + torch.cat([-t[..., half:], t[..., :half]], -1) * sin
 
         q, k = turned(q), turned(k)
-        # Query heads that share a key head are rows of one product.
-        group = c.heads // c.keys
-        stacked = (q * c.head**-0.5).reshape(batch, c.keys, group * time, c.head)
-        scores = (stacked @ k.transpose(-1, -2)).view(batch, c.keys, group, time, -1)
-        weights = torch.softmax(scores + mask[:, None], -1).view(batch, c.keys, group * time, -1)
-        seen = (weights @ v).view(batch, c.heads, time, c.head)
+        if x.is_cuda:
+            # Kernels that take a mask want a key head for every query head.
+            k, v = (t.repeat_interleave(c.heads // c.keys, 1) for t in (k, v))
+            seen = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        else:
+            # Query heads that share a key head are rows of one product.
+            group = c.heads // c.keys
+            stacked = (q * c.head**-0.5).reshape(batch, c.keys, group * time, c.head)
+            scores = (stacked @ k.transpose(-1, -2)).view(batch, c.keys, group, time, -1)
+            weights = torch.softmax(scores + mask[:, None], -1)
+            seen = (weights.view(batch, c.keys, group * time, -1) @ v).view(
+                batch, c.heads, time, c.head
+            )
         x = x + self.o(seen.transpose(1, 2).reshape(batch, time, c.width))
         gate, up = self.gu(norm(x, self.n2, c.epsilon)).chunk(2, -1)
         return x + self.dn(F.silu(gate) * up)
@@ -143,7 +150,7 @@ class Network(nn.Module):
     def turns(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines of the rotary embedding, bf16 ``[batch, 1, time, head]``."""
         c = self.shape
-        steps = c.base ** (torch.arange(0, c.head, 2).float() / c.head)
+        steps = c.base ** (torch.arange(0, c.head, 2, device=positions.device).float() / c.head)
         angles = positions[..., None].float() / steps
         angles = torch.cat([angles, angles], -1)
         return angles.cos().bfloat16()[:, None], angles.sin().bfloat16()[:, None]

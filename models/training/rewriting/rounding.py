@@ -86,7 +86,7 @@ def rounded_layers(
                     yield f"model.layers.{number}.{at}", form, blocks
                 getattr(block, name).w = torch.from_numpy(np.concatenate(values)).bfloat16()
             for index, batch in enumerate(batches):
-                states[index] = block(states[index], *turns[index], batch.mask)
+                states[index] = block(states[index], *turns[index], batch.mask())
 
 
 def spread_of(sums: torch.Tensor) -> Any:
@@ -121,7 +121,7 @@ def _correlations(
 
     hooks = [getattr(block, name).register_forward_pre_hook(watch(name)) for name in names]
     for batch, state, turn in zip(batches, states, turns, strict=True):
-        block(state, *turn, batch.mask)
+        block(state, *turn, batch.mask())
     for hook in hooks:
         hook.remove()
     return sums

@@ -15,27 +15,31 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load_file, save_file
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from models.training.edit_script.packing import NO_LOSS, Mixture
 from models.training.rewriting.examples import Batch, Codec, Packer, batch_of
 from models.training.rewriting.network import Network
 
 SHARES = {
-    "generated": 0.20,
-    "everyday": 0.24,
-    "goals": 0.10,
-    "commits": 0.10,
-    "requests": 0.12,
-    "wishes": 0.06,
-    "languages": 0.07,
-    "done": 0.04,
-    "none": 0.07,
+    "generated": 0.13,
+    "everyday": 0.16,
+    "goals": 0.07,
+    "commits": 0.04,
+    "requests": 0.24,
+    "wishes": 0.18,
+    "polyglot": 0.06,
+    "languages": 0.03,
+    "done": 0.03,
+    "none": 0.03,
+    "questions": 0.03,
 }
 """Each source's share of the tokens."""
 WARM_UP = 20
@@ -51,7 +55,7 @@ def rate_at(most: float, step: int, share: float, decay: float) -> float:
 def loss_of(network: Network, batch: Batch) -> torch.Tensor:
     """Return the weighted mean loss of a batch."""
     keep = batch.labels != NO_LOSS
-    hidden = network.hidden(batch.tokens, batch.positions, batch.mask)[keep]
+    hidden = network.hidden(batch.tokens, batch.positions, batch.mask())[keep]
     each = F.cross_entropy(network.logits(hidden).float(), batch.labels[keep], reduction="none")
     weights = batch.weights[keep]
     return (each * weights).sum() / weights.sum()
@@ -65,13 +69,47 @@ def seconds_until(clock: str) -> float:
     return left if left > 0 else left + 86_400
 
 
+def packed(options: argparse.Namespace, mixture: Mixture, seed: int) -> Iterator[Batch]:
+    """Yield batches without end."""
+    packer = Packer(Codec(options.cut / "tokenizer.json"), mixture, options.length, seed)
+    count = max(1, options.tokens // options.length)
+    while True:
+        yield batch_of([packer.sequence() for _ in range(count)], options.length)
+
+
+class Batches(IterableDataset[Batch]):
+    """Batches for a loader with workers, each of which begins elsewhere in the shards."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__()
+        self.options = options
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        return self.part(worker.id, worker.num_workers) if worker else self.part(0, 1)
+
+    def part(self, number: int, count: int) -> Iterator[Batch]:
+        """Yield the batches of one of so many workers, without end."""
+        mixture = Mixture(self.options.data, SHARES)
+        at: dict[str, tuple[int, int]] = {}
+        for path in self.options.data.glob("*.jsonl"):
+            rows = path.read_bytes().count(b"\n")
+            at[path.name] = (0, rows * number // count)
+        mixture.restore({"files": at, "owed": {}, "tokens": {}})
+        return packed(self.options, mixture, number)
+
+
 class Run:
     """One training run."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         rows = json.loads((options.cut / "rows.json").read_text("utf-8"))
-        self.network = Network(options.base, rows, options.frozen)
+        self.device = torch.device(options.device)
+        self.network = Network(options.base, rows, options.frozen).to(self.device)
+        if self.device.type == "cuda":
+            for layer in self.network.layers:
+                layer.compile()
         self.optimiser = torch.optim.AdamW(
             self.network.learning(), lr=options.rate, betas=(0.9, 0.98), weight_decay=0.0
         )
@@ -88,8 +126,17 @@ class Run:
             self.optimiser.load_state_dict(state["optimiser"])
             self.mixture.restore(state["mixture"])
             self.step, self.tokens, self.edits = state["counts"]
-        codec = Codec(options.cut / "tokenizer.json")
-        self.packer = Packer(codec, self.mixture, options.length, self.step)
+        if options.workers:
+            loaded = DataLoader(
+                Batches(options),
+                batch_size=None,
+                num_workers=options.workers,
+                pin_memory=self.device.type == "cuda",
+                multiprocessing_context="spawn",  # threads of this process do not survive a fork
+            )
+            self.batches: Iterator[Batch] = iter(loaded)
+        else:
+            self.batches = packed(options, self.mixture, self.step)
 
     def save(self) -> None:
         """Write adapters and state."""
@@ -103,9 +150,7 @@ class Run:
 
     def one_step(self, rate: float) -> tuple[float, int]:
         """Take a step; return its loss and tokens."""
-        length = self.options.length
-        count = max(1, self.options.tokens // length)
-        batch = batch_of([self.packer.sequence() for _ in range(count)], length)
+        batch = next(self.batches).to(self.device)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         loss = loss_of(self.network, batch)
@@ -123,7 +168,8 @@ class Run:
         signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
         options = self.options
         began = saved = time.time()
-        whole, first = seconds_until(options.until), self.step
+        first = self.step
+        whole = options.minutes * 60 if options.minutes else seconds_until(options.until)
         losses: list[float] = []
         while (spent := time.time() - began) < whole and not ending:
             rate = rate_at(options.rate, self.step - first, spent / whole, options.decay)
@@ -154,13 +200,23 @@ def main() -> None:
     parser.add_argument("--name", default="run")
     parser.add_argument("--start", help="adapters to start from")
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--until", required=True, help="HH:MM")
+    ends = parser.add_mutually_exclusive_group(required=True)
+    ends.add_argument("--until", help="HH:MM")
+    ends.add_argument("--minutes", type=float)
     parser.add_argument("--rate", type=float, default=2e-4)
     parser.add_argument("--decay", type=float, default=0.45, help="part of the time that it falls")
     parser.add_argument("--frozen", type=int, default=8, help="layers that are left as they are")
     parser.add_argument("--length", type=int, default=640)
     parser.add_argument("--tokens", type=int, default=1920, help="of a step")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        help="processes that make batches; the "
+        "position in the shards is not kept for --resume then",
+    )
     parser.add_argument("--save-every", type=float, default=5, help="minutes")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
