@@ -17,7 +17,7 @@ from test_serving_embedded import gone
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.responses.client import Client
-from midstream.responses.events import Delta, Failed, Finished, Progress, Reasoned, Started, Unheard
+from midstream.responses.events import Delta, Failed, Finished
 from midstream.responses.stream import Stream
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.source import ModelSource
@@ -55,7 +55,7 @@ async def read(stream: Stream, *, stop_after: int | None = None) -> tuple[str, F
             text += event.text
             if stop_after is not None and len(text) >= stop_after:
                 await stream.interrupt()
-        elif not isinstance(event, Started | Progress | Unheard | Reasoned):
+        elif isinstance(event, Finished | Failed):
             end = event
     assert end is not None
     return text, end
