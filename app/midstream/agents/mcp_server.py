@@ -125,9 +125,13 @@ class _Server:
             "hook_event_name": REVIEW_EVENT,
             "cwd": os.getcwd(),  # noqa: PTH109
             "tool_name": name,
-            "tool_input": {"seconds": _seconds(arguments.get("seconds"))},
+            "tool_input": {"seconds": wait_seconds(arguments.get("seconds"))},
         }
-        answer = ask_session(event)
+        try:
+            answer = ask_session(event)
+        except Exception as error:  # An agent that asked waits for an answer, whatever it is.
+            self._say({"id": asked, "error": {"code": -32603, "message": f"No answer: {error}."}})
+            return
         text = _NOBODY if answer is None else str(answer.get("text", ""))
         self._say({"id": asked, "result": {"content": [{"type": "text", "text": text}]}})
 
@@ -137,10 +141,11 @@ class _Server:
             print(line, file=self._out, flush=True)
 
 
-def _seconds(given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def wait_seconds(given: object) -> float:
+    """How long to wait; ``given`` may be anything, an integer that is no float among it."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given:
         return 300.0
-    return min(max(float(given), 1.0), MAX_WAIT_S)
+    return float(max(1, min(given, MAX_WAIT_S)))
 
 
 def _version() -> str:

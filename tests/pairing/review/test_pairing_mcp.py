@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from midstream.agents.hooks import HookEvent
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -155,6 +156,48 @@ async def test_waiting_ends_in_time(root: Path, settings: Settings, endpoint: En
         (root / "run.py").write_text(AFTER)
         await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
         assert "2 hunks of yours wait" in await client.call("wait_for_review", seconds=1)
+
+
+@pytest.mark.parametrize("seconds", ["1" + "0" * 400, "1e400", "-1e400", "NaN", '"x"', "[]", "-5"])
+async def test_any_wait_is_answered(
+    root: Path, settings: Settings, endpoint: Endpoint, seconds: str
+) -> None:
+    call = (
+        '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait_for_review",'
+        ' "arguments": {"seconds": %s}}}'
+    )
+    async with reviewed(root, settings, endpoint) as witness, agent(root) as client:
+        (root / "run.py").write_text(AFTER)
+        await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
+        await client.send((call % seconds).encode())
+        assert await client.ask("ping") == {}
+        decided = [hunk.id for hunk in witness.session.hunks.undecided()]
+        for hunk in decided:
+            await witness.session.decisions.accept(hunk)
+        answer = await client.hear()
+        assert answer["id"] == 7
+        assert "None of your changes" in answer["result"]["content"][0]["text"] or seconds == "-5"
+
+
+@pytest.mark.parametrize("seconds", ["1e308", "-1", "null", "{}"])
+async def test_the_session_waits_no_longer_than_agents_do(
+    root: Path, settings: Settings, endpoint: Endpoint, seconds: str
+) -> None:
+    line = '{"hook_event_name": "MidstreamReview", "cwd": %s, "tool_name": "wait_for_review",'
+    line = line % json.dumps(str(root)) + f' "tool_input": {{"seconds": {seconds}}}}}'
+    async with reviewed(root, settings, endpoint) as witness:
+        (root / "run.py").write_text(AFTER)
+        await witness.until(lambda: len(witness.session.hunks.undecided()) == 2)
+        event = HookEvent.read(line.encode())
+        assert event is not None
+        answering = asyncio.ensure_future(witness.session.gate.answer(event))
+        await witness.until(lambda: len(asyncio.all_tasks()) > 1)
+        for hunk in witness.session.hunks.undecided():
+            await witness.session.decisions.accept(hunk.id)
+        async with asyncio.timeout(TIMEOUT_S):
+            answer = await answering
+        assert answer is not None
+        assert "None of your changes" in answer["text"]
 
 
 async def test_an_agent_that_leaves_while_it_waits_is_no_trouble(

@@ -172,12 +172,12 @@ class EditGate:
 
     async def _standing(self, event: HookEvent) -> str:
         """How the review stands, at once or when all is decided."""
-        from midstream.agents.mcp_server import WAIT
+        from midstream.agents.mcp_server import WAIT, wait_seconds
 
         await asyncio.sleep(SEEN_S)
         waits = event.tool == WAIT
         if waits:
-            seconds = float(event.arguments.get("seconds", 0))
+            seconds = wait_seconds(event.arguments.get("seconds"))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while self._open():
