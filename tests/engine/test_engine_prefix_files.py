@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
 import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -159,6 +163,52 @@ def test_a_foreign_file_is_left_alone(folder: Path) -> None:
     (place / "y.rows").write_bytes(MAGIC + b"{not json}\n")
     assert session(folder, LONG)[1].cached_tokens == 0
     assert (place / "x.rows").exists()
+
+
+def test_rows_that_others_made_are_not_believed(folder: Path) -> None:
+    """Whoever writes rows decides what the model has read, whatever the prompt says."""
+    cold, _ = session(folder, LONG)
+    (file,) = files()
+    magic, line, body = file.read_bytes().split(b"\n", 2)
+    header = json.loads(line)
+    forged = b"\0" * len(body)
+    tokens = np.asarray(header["tokens"], np.int64).tobytes()
+    digests = [
+        hashlib.sha256(tokens + forged).hexdigest(),
+        hashlib.sha256(header["source"].encode() + tokens + forged).hexdigest(),
+        hmac.new(b"", header["source"].encode() + tokens + forged, hashlib.sha256).hexdigest(),
+    ]
+    for digest in digests:
+        line = json.dumps(header | {"digest": digest}).encode()
+        file.write_bytes(b"\n".join((magic, line, forged)))
+        text, usage = session(folder, LONG)
+        assert (text, usage.cached_tokens) == (cold, 0)
+
+
+@pytest.mark.parametrize("count", [0, 10**30, -(2**70)])
+def test_a_header_of_any_content_is_no_error(folder: Path, count: int) -> None:
+    cold, _ = session(folder, LONG)
+    (file,) = files()
+    magic, line, body = file.read_bytes().split(b"\n", 2)
+    header = json.loads(line)
+    for tokens in ([*header["tokens"], count], [count] * 5, [*header["tokens"]] * 2):
+        line = json.dumps(header | {"tokens": tokens}).encode()
+        file.write_bytes(b"\n".join((magic, line, body)))
+        text, usage = session(folder, LONG)
+        assert (text, usage.cached_tokens) == (cold, 0)
+
+
+def test_a_pipe_or_a_device_among_the_files_is_left_alone(folder: Path) -> None:
+    cold, _ = session(folder, LONG)
+    (file,) = files()
+    os.mkfifo(file.with_name("pipe.rows"))
+    file.with_name("device.rows").symlink_to("/dev/zero")
+    text, usage = session(folder, LONG)
+    assert text == cold
+    assert usage.cached_tokens > MIN_ROWS
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert session(folder, LONG)[0] == cold
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(folder: Path) -> None:

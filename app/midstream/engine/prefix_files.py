@@ -1,17 +1,23 @@
 """KV cache rows on disk, so that a processed conversation outlives the process.
 
 Reading a long prompt takes a large model seconds; its rows come back from disk in a fraction of
-that. A file holds the rows of one prompt, the tokens that they stand for, and a hash, without which
-they are not believed. Rows depend on the weights and on the kernels that computed them, so a file
-belongs to one state of a model folder, one version of ONNX Runtime and one provider.
+that. A file holds the rows of one prompt, the tokens that they stand for, and a hash over both that
+is keyed with a secret of this user, without which they are not believed: rows are what a model has
+read, so who forges them decides what it answers. Rows depend on the weights and on the kernels that
+computed them, so a file belongs to one state of a model folder, one version of ONNX Runtime and one
+provider.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import hmac
 import logging
+import math
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,18 +29,20 @@ import numpy as np
 
 from midstream.engine.folder import ModelFolder
 from midstream.engine.graph import CachePair
-from midstream.resources import free_disk
+from midstream.resources import free_disk, open_regular, read_small
 from midstream.workspace.paths import make_private, state_dir
 
 Array = np.ndarray[Any, Any]
 
-MAGIC = b"midstream cache rows 1\n"
+MAGIC = b"midstream cache rows 2\n"
 
 MIN_ROWS = 256
 """Fewer rows are as quickly computed as found, read and checked."""
 
 SPARE_SHARE = 4
 """A file is written if this many times its size is free."""
+
+_SECRET_BYTES = 32
 
 _HEADER_BYTES = 16 << 20
 """Upper bound of a header: at eight bytes for a token, two million tokens."""
@@ -46,7 +54,7 @@ class _Header(msgspec.Struct):
     source: str
     tokens: list[int]
     digest: str
-    """SHA-256 of the tokens as 64-bit integers and of the rows."""
+    """HMAC with SHA-256 of the source, the tokens as 64-bit integers and the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ class PrefixFiles:
             if size > self.budget or free_disk(folder) < SPARE_SHARE * size:
                 return
             tensors = [np.ascontiguousarray(tensor) for tensor in rows]
-            digest = _digest(tokens, [tensor.data for tensor in tensors])
+            digest = _digest(self._source, tokens, [tensor.data for tensor in tensors])
             header = _Header(self._source, list(tokens), digest)
             self._write(folder, header, tensors)
             for kept in self._known():
@@ -159,13 +167,20 @@ class PrefixFiles:
     def _read(self, kept: KeptPrefix) -> list[Array] | None:
         count = len(kept.tokens)
         shapes = [(pair.heads, count, pair.width) for pair in self._pairs]
+        sizes = [
+            math.prod(shape) * np.dtype(pair.dtype).itemsize
+            for pair, shape in zip(self._pairs, shapes, strict=True)
+        ]
         try:
-            with kept.path.open("rb") as file:
+            with open_regular(kept.path) as file:
+                if os.fstat(file.fileno()).st_size != kept.offset + sum(sizes):
+                    return None
                 file.seek(kept.offset)
-                body = file.read()
-        except OSError:
+                body = file.read(sum(sizes))
+            digest = _digest(self._source, kept.tokens, [body])
+        except (OSError, OverflowError):
             return None
-        if _digest(kept.tokens, [body]) != kept.digest:
+        if not hmac.compare_digest(digest, kept.digest) or len(body) != sum(sizes):
             return None
         rows: list[Array] = []
         at = 0
@@ -185,12 +200,32 @@ def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
     return limit
 
 
-def _digest(tokens: Sequence[int], body: Iterable[bytes | memoryview]) -> str:
-    """Hash rows and what they stand for."""
-    digest = hashlib.sha256(np.asarray(tokens, np.int64).tobytes())
+def _digest(source: str, tokens: Sequence[int], body: Iterable[bytes | memoryview]) -> str:
+    """Hash rows and what they stand for.
+
+    Raises:
+        OSError: There is no secret, and none can be made.
+        OverflowError: A token is none.
+    """
+    digest = hmac.new(_secret(), source.encode(), hashlib.sha256)
+    digest.update(np.asarray(tokens, np.int64).tobytes())
     for part in body:
         digest.update(part)
     return digest.hexdigest()
+
+
+def _secret() -> bytes:
+    """The secret of this user; it is made where there is none."""
+    path = make_private(state_dir()) / "prefixes.secret"
+    with contextlib.suppress(FileExistsError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_SECRET_BYTES))
+    secret = read_small(path)
+    if len(secret) != _SECRET_BYTES:  # Its writer was killed, or is at it.
+        path.unlink(missing_ok=True)
+        raise OSError(errno.EIO, "it is no secret", str(path))
+    return secret
 
 
 def _folder() -> Path:
@@ -212,7 +247,7 @@ def _fingerprint(folder: ModelFolder, pairs: Sequence[CachePair], source: str) -
 def _header(path: Path) -> tuple[KeptPrefix, str] | None:
     """Read a file's header; None if it has another format or cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 return None
             line = file.readline(_HEADER_BYTES)
