@@ -113,3 +113,17 @@ async def test_output_without_end_is_cut_while_it_comes() -> None:
     done = await processes.collect("yes", limit=100_000)
     assert done.cut
     assert len(done.output) == 100_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not tell")
+def test_a_process_that_nothing_wakes_is_stuck(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(processes.StuckError):
+        processes.run(["cat", str(tmp_path / "pipe")], timeout=600, stuck_after=0.5)
+
+
+def test_a_process_that_works_or_wakes_is_not_stuck() -> None:
+    for works in ("while time.time() < until: pass", "while time.time() < until: time.sleep(0.1)"):
+        script = f"import time\nuntil = time.time() + 3\n{works}\nprint('done')"
+        done = processes.run([sys.executable, "-c", script], timeout=600, stuck_after=1.0)
+        assert (done.code, done.output) == (0, b"done\n")

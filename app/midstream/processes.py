@@ -34,6 +34,8 @@ SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 _MAX_OUTPUT: Final = 256 << 20
 _MAX_ERRORS: Final = 1 << 20
 _STEP_S: Final = 0.05
+_LOOK_S: Final = 0.5
+"""How often a process is looked at that may be stuck."""
 
 
 def resident_bytes(pid: int | str = "self") -> int:
@@ -149,6 +151,7 @@ def run(
     environ: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout: float,
+    stuck_after: float | None = None,
     limit: int = _MAX_OUTPUT,
 ) -> Finished:
     """Run a program in a session of its own and collect its output (blocking).
@@ -161,10 +164,13 @@ def run(
         environ: Its whole environment; this process's by default.
         stdin: Its input.
         timeout: Seconds after which it is ended, with all that it has started.
+        stuck_after: Seconds after which it is ended if it has slept all that time, without being
+            woken once, as one does that waits for somebody to write into a pipe; Linux only.
         limit: Bytes of output after which it is ended.
 
     Raises:
         OSError: It cannot be started.
+        StuckError: It was stuck.
         TimeoutError: It took longer.
     """
     process = subprocess.Popen(
@@ -178,7 +184,8 @@ def run(
     )
     try:
         with _closed(process.stdin), _closed(process.stdout), _closed(process.stderr):
-            output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit)
+            awake = _Awake(process.pid, stuck_after)
+            output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit, awake)
         if cut:
             signal_group(process.pid, SIGKILL)
         return Finished(process.wait(), output, errors, cut)
@@ -186,6 +193,41 @@ def run(
         if process.poll() is None:
             signal_group(process.pid, SIGKILL)
             process.wait()
+
+
+class StuckError(TimeoutError):
+    """A process sleeps and is not woken."""
+
+
+class _Awake:
+    """Whether a process does anything."""
+
+    def __init__(self, pid: int, stuck_after: float | None) -> None:
+        self._tasks = Path(f"/proc/{pid}/task")
+        self._stuck_after = stuck_after
+        self._seen: list[str] | None = None
+        self._since = self._looked = time.monotonic()
+
+    def look(self, now: float) -> None:
+        """Raise StuckError if it has slept for too long."""
+        if self._stuck_after is None or now - self._looked < _LOOK_S:
+            return
+        self._looked = now
+        if (state := self._state()) is None or state != self._seen:
+            self._seen, self._since = state, now
+        elif now - self._since > self._stuck_after:
+            raise StuckError
+
+    def _state(self) -> list[str] | None:
+        """How often each thread went to sleep; ``None`` if one works or waits for a device."""
+        counts: list[str] = []
+        with contextlib.suppress(OSError):
+            for task in sorted(self._tasks.iterdir()):
+                status = (task / "status").read_text("utf-8", "replace")
+                if "\nState:\tS" not in status:
+                    return None
+                counts += [one for one in status.split("\n") if "ctxt_switches" in one]
+        return counts or None
 
 
 @contextlib.contextmanager
@@ -199,7 +241,7 @@ def _closed(pipe: IO[bytes] | None) -> Generator[None]:
 
 
 def _talk(
-    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int
+    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, awake: _Awake
 ) -> tuple[bytes, bytes, bool]:
     """Write the input and read both outputs, until they end or nobody is left to write them."""
     assert process.stdout is not None
@@ -217,6 +259,7 @@ def _talk(
             now = time.monotonic()
             if now > deadline:
                 raise TimeoutError
+            awake.look(now)
             if process.poll() is not None:
                 ended = ended or now
                 if now - max(ended, heard) > HELD_S or now - ended > 4 * HELD_S:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,8 +39,13 @@ from typing import Final, NamedTuple
 
 from midstream import processes
 from midstream.workspace.content import Entry, LinkTarget
+from midstream.workspace.paths import shown
 
 GIT_TIMEOUT_S = 30.0
+STUCK_S = 3.0
+"""How long git may sleep without being woken, when no program of others can keep it waiting."""
+_stuck: Final[set[Path]] = set()
+"""Work trees in which git is stuck, and would be again."""
 
 # Set by git for hooks and aliases; they would point every command at another repository.
 _FOREIGN = (
@@ -51,6 +57,15 @@ _FOREIGN = (
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 )
+_STUCK: Final = (
+    "git waits for something, maybe a pipe among the files of the folder; it is not asked again "
+    "until Midstream is started again"
+)
+_READ_FILES: Final = (
+    *("config", "config.worktree", "HEAD", "index", "packed-refs", "shallow", "commondir"),
+    *("info/exclude", "info/attributes", "info/sparse-checkout", "objects/info/alternates"),
+)
+"""Files of a repository that most commands of git read."""
 MAX_OUTPUT: Final = 256 << 20
 _DISARMED: Final = (
     ("core.fsmonitor", "false"),
@@ -141,9 +156,10 @@ def run_git(
     env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     env |= environment or {}
     command = list(arguments)
+    _require_regular(folder)
     if not programs:
         env, command = _disarmed(folder, env, command)
-    done = _run(folder, command, env, stdin, timeout, limit)
+    done = _run(folder, command, env, stdin, timeout, limit, None if programs else STUCK_S)
     if done.code != 0 and not done.cut:
         output = done.errors.decode(errors="replace").strip()
         raise GitFailedError(_reason(output, done.code), output)
@@ -157,19 +173,56 @@ def _run(
     stdin: bytes,
     timeout: float,
     limit: int,
+    stuck_after: float | None,
 ) -> processes.Finished:
     try:
         return processes.run(
-            ["git", *command], cwd=folder, environ=env, stdin=stdin, timeout=timeout, limit=limit
+            ["git", *command],
+            cwd=folder,
+            environ=env,
+            stdin=stdin,
+            timeout=timeout,
+            stuck_after=stuck_after,
+            limit=limit,
         )
     except FileNotFoundError as error:
         missing = "git is not installed" if folder.is_dir() else f"{folder} is gone"
         raise GitFailedError(missing) from error
+    except processes.StuckError as error:
+        _stuck.add(_around(folder))
+        raise GitFailedError(_STUCK) from error
     except TimeoutError as error:
         raise GitFailedError(f"git took longer than {timeout:.0f} s") from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise GitFailedError(f"git could not be started ({why})") from error
+
+
+def _require_regular(folder: Path) -> None:
+    """Refuse a repository in which git would wait for a pipe, or read a device without end.
+
+    Raises:
+        GitFailedError: See there.
+    """
+    top = _around(folder)
+    if top in _stuck:
+        raise GitFailedError(_STUCK)
+    entry = top / ".git"
+    for path in (entry, *(entry / name for name in _READ_FILES)):
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError):
+            continue
+        if not (stat.S_ISREG(mode) or (path is entry and stat.S_ISDIR(mode))):
+            raise GitFailedError(f"{shown(path)} is no regular file")
+
+
+def _around(folder: Path) -> Path:
+    """The nearest folder with a ``.git``; the folder itself without one."""
+    for place in (folder, *folder.parents):
+        if os.path.lexists(place / ".git"):
+            return place
+    return folder
 
 
 def _disarmed(
@@ -214,7 +267,9 @@ def _local_filters(folder: Path, env: Mapping[str, str]) -> dict[str, dict[str, 
         For each, what the user's or the system's configuration says about a filter of that name.
     """
     listing = ("config", "--show-scope", "-z", "--list")
-    done = _run(folder, listing, _with_settings(env, _DISARMED), b"", GIT_TIMEOUT_S, MAX_OUTPUT)
+    done = _run(
+        folder, listing, _with_settings(env, _DISARMED), b"", GIT_TIMEOUT_S, MAX_OUTPUT, STUCK_S
+    )
     fields = os.fsdecode(done.output).split("\0")
     named: set[str] = set()
     trusted: dict[str, dict[str, str]] = {}
@@ -484,6 +539,7 @@ def recent_subjects(root: Path, limit: int = 8) -> list[str]:
     try:
         import git
 
+        _require_regular(root)
         with git.Repo(root, search_parent_directories=True) as repo:
             repo.git.update_environment(**_with_settings({}, _DISARMED))
             commits = repo.iter_commits(max_count=limit, no_merges=True)
