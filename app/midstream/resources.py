@@ -15,7 +15,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from midstream.errors import UnavailableError
 
@@ -23,6 +23,8 @@ MAX_SMALL_BYTES = 4_000_000
 """Bytes of a file with settings, notes or the like."""
 MAX_CONFIG_BYTES = 64_000_000
 """Bytes of a configuration of a tokenizer, which may list all of its tokens."""
+MAX_TEXT_BYTES = 20_000_000
+"""Bytes of a file of code."""
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -31,22 +33,38 @@ def _data(name: str) -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / name
 
 
-def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
-    """Bytes of a small file that anybody may have made (blocking).
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read it that anybody may have made (blocking).
 
     A pipe is not waited for, and no device is read without end.  Links are followed.
 
     Raises:
-        OSError: There is none, it is no regular file, or it is larger than ``limit``.
+        OSError: There is none, or it is no regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return file
+
+
+def read_small(path: Path, limit: int = MAX_SMALL_BYTES) -> bytes:
+    """Bytes of a small file that anybody may have made (blocking).
+
+    Raises:
+        OSError: As ``open_regular``, or it is larger than ``limit``.
+    """
+    with open_regular(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit / 1e6:.0f} MB", str(path))
     return data
+
+
+def read_text(path: Path, limit: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
+    """Text of a file of the opened folder, with plain line feeds; raises as ``read_small``."""
+    return read_small(path, limit).decode("utf-8", errors).replace("\r\n", "\n")
 
 
 def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> object:

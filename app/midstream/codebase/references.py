@@ -23,6 +23,7 @@ from midstream.code.syntax import has_syntax, same_language
 from midstream.codebase.similar_edits import Substitution, names_at, substitutions
 from midstream.edits.lcs import matching_pairs
 from midstream.errors import UserError
+from midstream.resources import read_text
 
 MAX_NAMES: Final = 8
 """Names that are gone from a file and looked for; a file that loses more is being replaced."""
@@ -402,6 +403,6 @@ def _still_there(
 
 def _read(root: Path, path: str) -> list[str]:
     try:
-        return (root / path).read_text("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        return read_text(root / path, errors="replace").split("\n")
     except OSError:
         return []

@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from midstream.code.languages import grammar_of
 from midstream.codebase.references_trees import search_trees
+from midstream.resources import read_text
 
 MODEST: Final = 10
 """How much a search gives way to everything else (``nice``)."""
@@ -142,7 +143,7 @@ def _outside_of_package(folder: Path) -> Path:
 def _stands_at(found: Any) -> bool:
     """Whether a definition is where jedi says; members of an enum get the wrong file."""
     try:
-        lines = Path(str(found.module_path)).read_text("utf-8", "replace").split("\n")
+        lines = read_text(Path(str(found.module_path)), errors="replace").split("\n")
     except OSError:
         return False
     line, column, name = int(found.line), int(found.column), str(found.name)
@@ -558,7 +559,7 @@ def main() -> None:
     texts: dict[str, str] = {}
     for path in asked["files"]:
         try:
-            texts[path] = (root / path).read_text("utf-8").replace("\r\n", "\n")
+            texts[path] = read_text(root / path)
         except (OSError, ValueError):
             continue
     texts |= asked["texts"]

@@ -25,6 +25,7 @@ from midstream.codebase.references import first_use
 from midstream.codebase.references_child import MODEST, Project, Spot, keep_whole
 from midstream.codebase.references_trees import search_trees
 from midstream.codebase.similar_edits import names_at
+from midstream.resources import read_text
 
 SHORT: Final = 16
 """Lines of a definition that is sent in full; a longer one is sent as its head and docstring."""
@@ -292,8 +293,7 @@ def _read(root: Path, paths: Sequence[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for path in paths:
         try:
-            if (root / path).stat().st_size <= MAX_FILE_BYTES:
-                texts[path] = (root / path).read_text("utf-8").replace("\r\n", "\n")
+            texts[path] = read_text(root / path, MAX_FILE_BYTES)
         except (OSError, ValueError):
             continue
     return texts

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from midstream.errors import UsageError, UserError
-from midstream.resources import config_path, read_toml
+from midstream.resources import config_path, read_small, read_toml
 from midstream.responses.profiles import Profile
 from midstream.settings.declarations import BY_NAME, SETTINGS, TABLES, Setting, Settings
 from midstream.settings.endpoints import read_profiles
@@ -169,7 +169,7 @@ def _read(root: Path | None, environ: Mapping[str, str]) -> tuple[Settings, dict
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return read_toml(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
@@ -325,7 +325,7 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     from midstream.workspace import atomic
 
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_small(path).decode("utf-8")
     except FileNotFoundError:
         text = ""
     except UnicodeDecodeError:

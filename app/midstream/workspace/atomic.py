@@ -199,7 +199,7 @@ def overwrite(path: Path, data: bytes) -> None:
     readable by the user only.  A symlink is followed.
 
     Raises:
-        OSError: It cannot be written; the old content stays.
+        OSError: It cannot be written, or is no regular file; the old content stays.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)  # noqa: PTH120
@@ -209,6 +209,8 @@ def overwrite(path: Path, data: bytes) -> None:
         status = os.stat(target)  # noqa: PTH116
     except FileNotFoundError:
         status = None
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", target)
     try:
         write_part(part, data, status, target if status else None, mode=0o600)
         Path(part).replace(target)

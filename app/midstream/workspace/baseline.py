@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from midstream.resources import open_regular
 from midstream.workspace.atomic import is_temporary
 from midstream.workspace.content import Entry
 from midstream.workspace.errors import (
@@ -365,7 +366,7 @@ class _HeadLog:
         if self._path is None:
             return []
         try:
-            with self._path.open("rb") as log:
+            with open_regular(self._path) as log:
                 size = log.seek(0, os.SEEK_END)
                 if size < self.offset:
                     self.offset = size

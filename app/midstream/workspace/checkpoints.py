@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from midstream.resources import read_json
+from midstream.resources import open_regular, read_json
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.paths import make_private, root_key
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
@@ -173,6 +173,15 @@ def _described(file: Path) -> Any:
         raise KeyError(file.parent.name) from None
 
 
+def _saved(file: Path) -> bytes:
+    """A copy; KeyError if it cannot be read."""
+    try:
+        with open_regular(file) as copy:
+            return copy.read()
+    except OSError:
+        raise KeyError(file.parent.name) from None
+
+
 class FolderStore:
     """Copies in the state folder: ``<session>/<checkpoint id>/{checkpoint.json,0,1,…}``."""
 
@@ -203,9 +212,7 @@ class FolderStore:
         for folder in self._folder.glob(f"*/{checkpoint_id}"):
             data: Any = _described(folder / "checkpoint.json")
             return [
-                _parse_change(
-                    file, (folder / str(number)).read_bytes() if file["existed"] else None
-                )
+                _parse_change(file, _saved(folder / str(number)) if file["existed"] else None)
                 for number, file in enumerate(data["files"])
             ]
         raise KeyError(checkpoint_id)

@@ -13,9 +13,11 @@ when there are too many, the oldest after the first is deleted.  The kinds of en
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from midstream.resources import open_regular
 from midstream.workspace.checkpoints import new_session_id
 from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.paths import make_private, root_state_dir
@@ -198,7 +201,7 @@ class Journal:
             if number != expected:
                 yield JournalEntry(TRUNCATED, 0.0, {"parts": number - expected})
             expected = number + 1
-            with part.open("rb") as stream:
+            with open_regular(part) as stream:
                 for line in _lines(stream):
                     record = _parse_line(line)
                     if record is None:
@@ -301,11 +304,16 @@ def _parts(path: Path) -> list[tuple[int, Path]]:
 
 
 def _open_for_append(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return descriptor
 
 
 def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(-1, os.SEEK_END)
         return stream.read(1) == b"\n"
 
@@ -336,12 +344,12 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _first_line(path: Path) -> dict[str, Any]:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return _parse_line(stream.readline(MAX_HEADER)) or {}
 
 
 def _is_live(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

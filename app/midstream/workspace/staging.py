@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from midstream.resources import open_regular
 from midstream.workspace.atomic import is_executable
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.errors import GitError
@@ -476,7 +477,10 @@ def _work_tree_mode(path: Path) -> str:
 
 
 def _work_tree_bytes(path: Path) -> bytes:
-    return LinkTarget(os.fsencode(path.readlink())) if path.is_symlink() else path.read_bytes()
+    if path.is_symlink():
+        return LinkTarget(os.fsencode(path.readlink()))
+    with open_regular(path) as file:
+        return file.read()
 
 
 def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:

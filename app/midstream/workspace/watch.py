@@ -26,6 +26,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from midstream.resources import read_small
 from midstream.workspace import atomic
 from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.boundary import inner_repository, is_git_name, resolve_inside
@@ -656,7 +657,7 @@ class Inspector:
 def current_ref(place: RepositoryPlace) -> str | None:
     """Full name of the branch that HEAD points to; None when detached or not kept in files."""
     try:
-        head = (place.git_dir / "HEAD").read_text(errors="replace")
+        head = read_small(place.git_dir / "HEAD").decode(errors="replace")
     except OSError:
         return None
     return head.removeprefix("ref: ").strip() if head.startswith("ref: refs/") else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from midstream.resources import read_small
 from midstream.workspace import atomic
 from midstream.workspace.paths import root_key, state_dir
 
@@ -40,7 +41,7 @@ def permit(root: Path, command: str) -> None:
 
 def _read() -> dict[str, list[str]]:
     try:
-        data = (state_dir() / FILE).read_bytes()
+        data = read_small(state_dir() / FILE)
         return msgspec.json.decode(data, type=dict[str, list[str]])
     except (OSError, msgspec.DecodeError, RecursionError):
         return {}

@@ -31,6 +31,7 @@ from midstream.errors import UserError
 from midstream.pairing.checks.findings import Finding, FindingReader, plain
 from midstream.pairing.checks.permissions import is_permitted, permit
 from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
+from midstream.resources import open_regular
 from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
@@ -492,10 +493,8 @@ def suggested_command(root: Path) -> CheckCommand | None:
 
 def _read(path: Path) -> str:
     """The beginning of a file; "" if there is no such file."""
-    if not path.is_file():
-        return ""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(_MAX_READ_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

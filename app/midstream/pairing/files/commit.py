@@ -22,6 +22,7 @@ from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import as_entry, is_empty_file, mode_changed
 from midstream.pairing.files.unified import CONTEXT
+from midstream.resources import MAX_TEXT_BYTES, read_small
 
 if TYPE_CHECKING:
     from midstream.edits.origin import Origin
@@ -520,7 +521,11 @@ class EarlierChanges:
     def _read(self, path: str) -> SourceText | None:
         place = self._root / path
         try:
-            return None if place.is_symlink() else SourceText.from_bytes(place.read_bytes())
+            return (
+                None
+                if place.is_symlink()
+                else SourceText.from_bytes(read_small(place, MAX_TEXT_BYTES))
+            )
         except (OSError, NotTextError):
             return None
 
@@ -536,7 +541,7 @@ def _sessions(root: Path, paths: Collection[str]) -> list[tuple[float, Replay]]:
         if not names or info.live or info.size > left:
             continue
         try:
-            data = info.path.read_bytes()
+            data = read_small(info.path, MAX_READ_BYTES)
             # A journal in parts may name it in any of them.
             if len(data) == info.size and not any(name in data for name in names):
                 continue

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from midstream.resources import read_small
 from midstream.workspace import atomic
 from midstream.workspace.paths import state_dir
 
@@ -45,7 +46,7 @@ def note_told(fact: str) -> bool:
 
 def _read() -> list[str]:
     try:
-        return msgspec.json.decode((state_dir() / FILE).read_bytes(), type=list[str])
+        return msgspec.json.decode(read_small(state_dir() / FILE), type=list[str])
     except (OSError, msgspec.DecodeError, RecursionError):
         return []
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from midstream.errors import UnavailableError, UserError
+from midstream.resources import read_small
 from midstream.responses.catalogue import ListedModel, get_json, list_models
 from midstream.responses.dialect import DIALECTS, EndpointKind
 from midstream.responses.endpoint import Endpoint
@@ -102,7 +103,7 @@ class Asked:
 def kept_lists() -> dict[str, KeptList]:
     """The cached lists (blocking); none if the file is missing or damaged."""
     try:
-        return msgspec.json.decode((state_dir() / FILE).read_bytes(), type=dict[str, KeptList])
+        return msgspec.json.decode(read_small(state_dir() / FILE), type=dict[str, KeptList])
     except (OSError, msgspec.DecodeError, RecursionError):
         return {}
 
