@@ -80,12 +80,14 @@ class SourceText:
         ends: A terminator for each line: ``"\n"``, ``"\r\n"``, ``"\r"``; the last may be ``""``.
         encoding: Python codec name, without the byte order mark.
         bom: Whether the file starts with a byte order mark.
+        missing: Whether it stands for no file; an empty file has no lines either.
     """
 
     lines: tuple[str, ...]
     ends: tuple[str, ...]
     encoding: str = "utf-8"
     bom: bool = False
+    missing: bool = False
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SourceText:
@@ -197,7 +199,12 @@ class SourceText:
             ends[index] = ends[index] or default
         if last_is_new and self.ends and not self.ends[-1]:
             ends[-1] = ""
-        return replace(self, lines=tuple(lines), ends=tuple(ends))
+        missing = self.missing and not lines
+        return replace(self, lines=tuple(lines), ends=tuple(ends), missing=missing)
+
+    def gone(self, missing: bool = True) -> SourceText:
+        """The text of this file after it is deleted, or emptied; it still has its encoding."""
+        return replace(self, lines=(), ends=(), missing=missing)
 
     def with_final_newline(self, wanted: bool) -> SourceText:
         """The same text with or without a terminator on its last line."""
@@ -223,6 +230,10 @@ class SourceText:
     def text(self, start: int = 0, stop: int | None = None) -> str:
         r"""Lines ``[start, stop)``, each terminated by ``"\n"``."""
         return join_lines(self.lines[start:stop])
+
+
+NO_FILE = SourceText((), (), missing=True)
+"""The text of a file that does not exist."""
 
 
 def join_lines(lines: Iterable[str]) -> str:

@@ -39,7 +39,10 @@ class Origin:
             lines = merged(before.lines, self.text.lines, after.lines)
             same = not after.lines or (before.lines and _form(before) == _form(after))
             form = self.text if same else after
-            self.text = form.replace(line_edits(form.lines, lines))
+            changed = before.missing != after.missing
+            text = form.replace(line_edits(form.lines, lines))
+            missing = after.missing if changed else self.text.missing
+            self.text = text if lines else text.gone(missing)
 
     def _change_form(self, before: SourceText, after: SourceText) -> None:
         """The same file is decided as a whole from now on, or by lines."""
@@ -68,7 +71,8 @@ class Origin:
         if self._kept and self.text.lines == reviewed.lines and same_file(self._kept[1], reviewed):
             return self._kept
         if partly and not (self._kept or is_whole(self.text) or is_whole(reviewed)):
-            reviewed = self.text.replace(line_edits(self.text.lines, reviewed.lines))
+            lines = self.text.replace(line_edits(self.text.lines, reviewed.lines))
+            reviewed = lines if lines.lines else lines.gone(reviewed.missing)
         return self.text, reviewed
 
     def programs(self, reviewed: SourceText) -> tuple[bool | None, bool | None]:

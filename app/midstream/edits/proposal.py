@@ -7,7 +7,7 @@ the base with segments over it, and the disk text becomes the base by ``advance`
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 
 from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_lines
@@ -32,11 +32,14 @@ class FileProposal:
         hunks: The store that owns the decisions, shared by the files of a session.
         segments: The rewrites, by position; they do not overlap.
         version: Grows with every change of the rows.
+        vanishes: Whether decisions make or delete the file: then one that leaves no line leaves no
+            file, either.
     """
 
     def __init__(self, path: str, base: SourceText, hunks: HunkStore) -> None:
         self.path = path
         self.base = base
+        self.vanishes = base.missing
         self.hunks = hunks
         self.segments: list[Segment] = []
         self.version = 0
@@ -240,19 +243,27 @@ class FileProposal:
 
     def composed(self) -> SourceText:
         """The base with the accepted hunks only: what belongs on disk."""
-        text = self.base.replace(self.hunks.accepted_edits(self.path), self._newline)
         back = (h for h in self.hunks.for_path(self.path) if h.external and h.edit() is not None)
-        return self._as_former(text) if not self.base.lines or any(back) else text
+        former = not self.base.lines or any(back)
+        return self._with(self.hunks.accepted_edits(self.path), former=former)
 
-    def _as_former(self, text: SourceText) -> SourceText:
-        """A text, or if nothing is left in it of what another program did, as it was before that.
+    def _with(self, edits: Sequence[LineEdit], *, former: bool) -> SourceText:
+        """The base with edits that follow from decisions.
 
-        Then what is in no line is as before, too: line ends, encoding, the final newline.
+        Args:
+            edits: The edits.
+            former: Whether the text is as it was before another program changed it where nothing is
+                left of that.  Then what is in no line is as before, too: whether there is a file,
+                line ends, encoding, the final newline.
         """
-        former = self._former
-        if former is None or former.lines != text.lines or is_whole(former) != is_whole(text):
-            return text
-        return former
+        if not edits:
+            return self.base
+        text = self.base.replace(edits, self._newline)
+        old = self._former
+        alike = old is not None and (is_whole(old) == is_whole(text) or not text.lines)
+        if former and old is not None and alike and old.lines == text.lines:
+            return old
+        return text if text.lines else text.gone(self.vanishes or is_whole(text))
 
     @property
     def former(self) -> SourceText | None:
@@ -275,11 +286,11 @@ class FileProposal:
             if hunk.id in without or waits(hunk):
                 edit = LineEdit(hunk.start, hunk.stop, hunk.old) if hunk.held != hunk.old else None
             edits += [edit] if edit is not None else []
-        return self._as_former(self.base.replace(edits, self._newline))
+        return self._with(edits, former=True)
 
-    def without_lines(self) -> SourceText:
-        """The text of this file after it is deleted, which still has its encoding."""
-        return replace(self.base, lines=(), ends=())
+    def proposed(self, edits: Sequence[LineEdit]) -> SourceText:
+        """The base with edits that are proposed."""
+        return self._with(edits, former=False)
 
     def accepted(self) -> tuple[SourceText, SourceText]:
         """The file without and with what was accepted; the same if that is nothing."""
@@ -740,7 +751,7 @@ class Overlay:
                 self.undecided = True
             if edit is not None and not (edits and edit.start < edits[-1].stop):
                 edits.append(edit)
-        self.source = proposal.base.replace(edits)
+        self.source = proposal.proposed(edits)
         self._spans: list[_Span] = []
         shift = 0
         for edit in edits:

@@ -2,9 +2,9 @@
 
 A picture, a very long file or a symbolic link has no lines to decide about, and a change of line
 ends or permissions changes none.  A stand-in has one line that names the file's kind, size and
-content, so that a change is one hunk, with the decisions, the undo and the journal that every hunk
-has.  A stand-in is written as what its line stands for; lines that stand for nothing are never
-written.
+content (none where there is no file), so that a change is one hunk, with the decisions, the undo
+and the journal that every hunk has.  A stand-in is written as what its line stands for; lines that
+stand for nothing are never written.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def is_whole(text: SourceText) -> bool:
 
 
 def held_by(text: SourceText) -> Held | None:
-    """What a file with this text is, as far as it is known; ``None`` if nothing is."""
+    """What a file with this text is; ``None`` if nothing is known, or there is no file."""
+    if text.missing:
+        return None
     if isinstance(text, StandIn):
         return text.states.get(text.lines)
     return Held(text.to_bytes())
@@ -130,6 +132,8 @@ def held_by(text: SourceText) -> Held | None:
 
 def same_file(text: SourceText, other: SourceText) -> bool:
     """Whether two texts, of lines or stand-ins, have the same bytes, as far as they are kept."""
+    if text.missing or other.missing:
+        return text.missing and other.missing
     held, held_too = held_by(text), held_by(other)
     if held is None or held_too is None or held.data is None:
         return False

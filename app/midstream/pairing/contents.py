@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.documents import LINE_ENDS, NotTextError, SourceText, UnencodableError
+from midstream.edits.documents import (
+    LINE_ENDS,
+    NO_FILE,
+    NotTextError,
+    SourceText,
+    UnencodableError,
+)
 from midstream.edits.stand_ins import Held, StandIn, is_whole
 from midstream.errors import UserError
 
@@ -95,15 +100,8 @@ def is_program(digest: str | None) -> bool:
     return digest is not None and digest.endswith(_PROGRAM)
 
 
-def is_empty_file(digest: str | None) -> bool:
-    """Whether a file exists and is empty; then an empty text does not mean that it is gone."""
-    from midstream.workspace.content import content_digest
-
-    return content_part(digest) == content_digest(b"")
-
-
-def wanted_state(text: SourceText, now: str | None) -> tuple[Entry, str]:
-    """The state on disk that a text asks for, and its digest (blocking).
+def wanted_state(text: SourceText, now: str | None) -> tuple[Entry | None, str | None]:
+    """The state on disk that a text asks for, and its digest, ``None`` for no file (blocking).
 
     Args:
         text: The text.
@@ -114,15 +112,19 @@ def wanted_state(text: SourceText, now: str | None) -> tuple[Entry, str]:
             that were not kept.
     """
     entry, whole = as_entry(text), is_whole(text)
+    if entry is None:
+        return None, None
     if whole and entry.executable is None:
         entry = entry._replace(executable=is_program(now))
     return entry, state_digest(entry, whole=whole)
 
 
-def as_entry(text: SourceText) -> Entry:
-    """What a file is with this text; raises as ``wanted_state``."""
+def as_entry(text: SourceText) -> Entry | None:
+    """What a file is with this text, ``None`` for no file; raises as ``wanted_state``."""
     from midstream.workspace.content import Entry, LinkTarget
 
+    if text.missing:
+        return None
     data = text.to_bytes()
     if not isinstance(text, StandIn):
         return Entry(data)
@@ -130,7 +132,7 @@ def as_entry(text: SourceText) -> Entry:
     return Entry(LinkTarget(data), False) if held.link else Entry(data, held.executable)
 
 
-def encode(path: str, text: SourceText, now: str | None) -> tuple[Entry, str]:
+def encode(path: str, text: SourceText, now: str | None) -> tuple[Entry | None, str | None]:
     """As ``wanted_state``; UserError if it cannot be written."""
     try:
         return wanted_state(text, now)
@@ -185,7 +187,7 @@ def former_text(old: Entry | None, new: Entry | None) -> SourceText:
     before, after = reviewed_texts(old, new)
     if before is not None:
         return before
-    return SourceText((), ()) if after is None else replace(after, lines=(), ends=())
+    return NO_FILE if after is None else after.gone()
 
 
 def same(old: Entry | None, new: Entry | None) -> bool:

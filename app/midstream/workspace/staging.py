@@ -20,7 +20,7 @@ from midstream.resources import open_regular
 from midstream.workspace.atomic import is_executable
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.errors import GitError
-from midstream.workspace.paths import shown
+from midstream.workspace.paths import folders_of, shown
 from midstream.workspace.repo import (
     GitFailedError,
     RepositoryPlace,
@@ -169,8 +169,44 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]
     """
     place = _repository(root)
     staged = [_staged_change(root, place, change) for change in changes]
+    room = _Room(root, place, changes)
+    for file in staged:
+        room.check(file)
     _update_index(root, place, staged)
     return staged
+
+
+class _Room:
+    """Whether the index can have a file where it, or a change beside it, has a folder.
+
+    Git itself drops a file silently where another one gets the name of its folder.
+    """
+
+    def __init__(
+        self, root: Path, place: RepositoryPlace, changes: Sequence[AcceptedChange]
+    ) -> None:
+        self._root = root
+        self._place = place
+        paths = {_inside(place, root, change.rel): change.after for change in changes}
+        self._made = {path for path, after in paths.items() if after is not None}
+        self._gone = paths.keys() - self._made
+        self._names: frozenset[str] | None = None
+
+    def check(self, file: Staged) -> None:
+        """Raise GitError if a file is in the way of a new one."""
+        if file.after is None or file.before is not None:
+            return
+        if self._names is None:
+            listed = os.fsdecode(_asked(self._place.top, ["ls-files", "-z"])).split("\0")
+            self._names = frozenset((*listed, *self._made)) - self._gone - {""}
+        path = _inside(self._place, self._root, file.rel)
+        below = f"{path}/"
+        above = self._names.intersection(folders_of(path))
+        if meets := sorted(above.union(n for n in self._names if n.startswith(below))):
+            raise GitError(
+                f"{shown(path)} cannot be staged beside {shown(meets[0])}, whose place it takes",
+                "decide about that one, too",
+            )
 
 
 def _repository(root: Path) -> RepositoryPlace:
@@ -260,8 +296,9 @@ def compare_changes(
     parent = _parent(place.top, amend=amend)
     staged = _staged(place.top, _parent(place.top) if amend else parent)
     taken = _staged(place.top, parent) if amend else staged
+    room = _Room(root, place, changes)
     return StagingView(
-        tuple(_compare_one(root, place, change, staged, taken, parent) for change in changes),
+        tuple(_compare_one(root, place, change, staged, taken, parent, room) for change in changes),
         tuple(sorted(path for path in taken if path not in ours)),
         _branch(place.top),
     )
@@ -342,6 +379,7 @@ def _compare_one(
     staged: Mapping[str, str],
     taken: Mapping[str, str],
     parent: str,
+    room: _Room,
 ) -> ChangePlace:
     top, path = place.top, _inside(place, root, change.rel)
     before = _content(top, f"{parent}:{path}")
@@ -349,7 +387,9 @@ def _compare_one(
     entry = None
     try:
         entry = _index_entry(top, path)
-        wanted = _staged_change(root, place, change).after
+        change_there = _staged_change(root, place, change)
+        room.check(change_there)
+        wanted = change_there.after
     except GitError as error:
         return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
     if wanted == entry:
@@ -424,10 +464,12 @@ def _inside(place: RepositoryPlace, root: Path, rel: str) -> str:
 
 def _index_entry(top: Path, path: str) -> IndexEntry | None:
     answer = _asked(top, ["ls-files", "--stage", "-z", "--", f":(literal){path}"])
-    entries = [line for line in os.fsdecode(answer).split("\0") if line]
+    # The files of a folder of that name match as well.
+    lines = (line.partition("\t") for line in os.fsdecode(answer).split("\0"))
+    entries = [facts for facts, _, name in lines if name == path]
     if not entries:
         return None
-    mode, blob, stage = entries[0].partition("\t")[0].split(" ")
+    mode, blob, stage = entries[0].split(" ")
     if stage != "0":
         raise GitError(f"{shown(path)} has an unresolved merge conflict", "resolve it first")
     if not mode.startswith(("100", _LINK)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,16 +48,19 @@ class Play:
         self.root, self.session, self.rng = root, session, rng
         self.model = Model(self.committed())
 
+    def log(self, words: str) -> None:
+        """Say what is done; pytest shows it where a seed fails."""
+        print(words)
+
     def committed(self) -> dict[str, tuple[bytes, bool]]:
         """What the last commit has."""
         found: dict[str, tuple[bytes, bool]] = {}
         for line in git(self.root, "ls-tree", "-r", "-z", "HEAD").split("\0"):
             facts, _, path = line.partition("\t")
             if path and not facts.startswith("160000"):
-                data = git(self.root, "cat-file", "blob", facts.split(" ")[2]).encode(
-                    "utf-8", "surrogateescape"
-                )
-                found[path] = data, facts.startswith("100755")
+                command = ["git", "cat-file", "blob", facts.split(" ")[2]]
+                data = subprocess.run(command, cwd=self.root, check=True, capture_output=True)
+                found[path] = data.stdout, facts.startswith("100755")
         return found
 
     def on_disk(self, path: str) -> tuple[bytes, bool] | None:
@@ -99,7 +103,10 @@ class Play:
             place.parent.mkdir(parents=True, exist_ok=True)
             before = self.on_disk(path)
             place.write_bytes(self.content(b"" if before is None else before[0]))
+        self.log(f"wrote {sorted(touched)}: {[self.on_disk(p) for p in sorted(touched)]}")
         await self.session.review.changed(touched)
+        for hunk in self.session.hunks.waiting():
+            self.log(f"  {hunk} {hunk.old} {hunk.new}")
 
     async def decide(self) -> None:
         """Keep or put back all that waits in one file, with the other half of a move."""
@@ -110,6 +117,7 @@ class Play:
         ids = self.session.files.moves.with_partners([h.id for h in waiting if h.path == hunk.path])
         paths = {self.session.hunks.get(i).path for i in ids}
         wanted = {path: self.on_disk(path) for path in paths}
+        self.log(f"decide {paths}")
         decisions = self.session.decisions
         if self.rng.random() < 0.5:
             if await decisions.accept_rest(hunk.path, anyway=True):
@@ -140,8 +148,10 @@ class Play:
         """The commit has what was kept, and of everything else what it had."""
         changes = await self.session.commit.look()
         stageable = list(changes.stageable)
+        self.log(f"look {[(f.path, str(f.state), f.trouble) for f in changes.files]}")
         if not stageable:
             return
+        self.log(f"commit {stageable}")
         await self.session.commit.stage(*stageable)
         await self.session.commit.commit("kept")
         for path in stageable:
@@ -186,9 +196,10 @@ async def test_disk_and_commits_equal_the_model(
     ) as session:
         await session.review.start(since_commit=True)
         play = Play(root, session, rng)
-        for _ in range(STEPS):
+        for number in range(STEPS):
             step = rng.choices(
                 (play.write, play.decide, play.put_all_back, play.commit), (6, 6, 1, 1)
             )[0]
+            play.log(f"-- {number} {step.__name__}")
             await step()
             play.check()

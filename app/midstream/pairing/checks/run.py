@@ -475,7 +475,7 @@ def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
         overlay = Overlay(proposal)
         if not overlay.undecided:
             continue
-        if not overlay.source.lines and path in files.disk.absent:
+        if overlay.source.missing:
             found[path] = None
         else:
             with contextlib.suppress(UnencodableError):

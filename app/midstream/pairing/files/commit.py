@@ -20,7 +20,7 @@ from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
-from midstream.pairing.contents import as_entry, is_empty_file, mode_changed
+from midstream.pairing.contents import as_entry, mode_changed
 from midstream.pairing.files.unified import CONTEXT
 from midstream.resources import MAX_TEXT_BYTES, read_small
 
@@ -208,9 +208,9 @@ class AcceptedChanges:
                 proposal = self._files.get(path)
                 programs = (None, None) if proposal is None else proposal.accepted_programs()
                 try:
-                    before, after = (self._content(path, text) for text in texts)
+                    before, after = map(_content, texts)
                     left = self._left_in_index(path)
-                    parts = tuple((s.after, self._content(path, m.text)) for s, m in left)
+                    parts = tuple((s.after, _content(m.text)) for s, m in left)
                 except UnencodableError:
                     continue  # It cannot have been written either.
                 changes.append(
@@ -221,16 +221,6 @@ class AcceptedChanges:
     def _becomes_program(self, path: str) -> bool | None:
         before, after = self._files[path].accepted_programs()
         return after if mode_changed(before, after) else None
-
-    def _content(self, path: str, text: SourceText) -> bytes | None:
-        """The bytes of a file with a text; ``None`` where that stands for no file.
-
-        Raises:
-            UnencodableError: They are not kept, or cannot be written.
-        """
-        disk = self._files.disk
-        gone = path in disk.absent and not is_empty_file(disk.digests.get(path))
-        return None if not text.lines and (gone or is_whole(text)) else as_entry(text).data
 
     def _left_in_index(self, path: str) -> list[tuple[Staged, Origin]]:
         """What was staged and committed of a file last, with what was accepted until then."""
@@ -577,6 +567,16 @@ def _has(moves: Collection[int], total: int, start: int, stop: int) -> bool:
     if start < stop:
         return all(line >= 0 for line in ends[start + 1 : stop + 1])
     return ends[start] + 1 == ends[start + 1]
+
+
+def _content(text: SourceText) -> bytes | None:
+    """The bytes of a file with a text; ``None`` where that stands for no file.
+
+    Raises:
+        UnencodableError: They are not kept, or cannot be written.
+    """
+    entry = as_entry(text)
+    return None if entry is None else entry.data
 
 
 def _lines(data: bytes) -> tuple[str, ...]:

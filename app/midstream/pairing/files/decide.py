@@ -339,8 +339,8 @@ class Decisions:
             self._announce(hunks)
             files = len({hunk.path for hunk in hunks})
             where = hunks[0].path if files == 1 else f"{files} files"
-            texts = {path: self._files[path].composed() for path in {hunk.path for hunk in hunks}}
-            error = await self._files.disk.write(texts, f"{what} in {where}")
+            changed = [self._files[path] for path in dict.fromkeys(hunk.path for hunk in hunks)]
+            error = await self._files.disk.write(changed, f"{what} in {where}")
             if error is None:
                 return hunks
             self._announce(take_back())

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from midstream.edits.documents import SourceText, UnencodableError
+from midstream.edits.documents import NO_FILE, UnencodableError
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
@@ -15,9 +15,9 @@ from midstream.pairing.contents import (
     content_part,
     encode,
     former_text,
-    is_empty_file,
     is_program,
     mode_changed,
+    same,
     state_digest,
     usual_text,
     wanted_state,
@@ -44,7 +44,6 @@ class FilesOnDisk:
     Attributes:
         digests: What each file is, as last read or written; ``None``: no such file.
         executable: Whether files may be run, as far as it is known.
-        absent: Files that a decision creates or deletes: an empty text means no file.
         modes: Permissions of files that a decision has deleted.
         was_executable: Whether a file that was deleted was a program (may block).
     """
@@ -58,28 +57,26 @@ class FilesOnDisk:
     ) -> None:
         self.digests = resumed.digests
         self.executable = resumed.executable
-        self.absent = resumed.absent
         self.modes = resumed.modes
         self.was_executable: Callable[[str], bool] = lambda path: False
         self._workspace = workspace
         self._status = status
         self._journal = journal
 
-    def may_vanish(self, path: str) -> None:
-        """From now on an empty text of this file means that there is no such file."""
-        if path not in self.absent:
-            self.absent.add(path)
-            self._journal.add(AbsentEntry(path))
+    def may_vanish(self, proposal: FileProposal) -> None:
+        """From now on a decision that leaves no line of this file leaves no file."""
+        if not proposal.vanishes:
+            proposal.vanishes = True
+            self._journal.add(AbsentEntry(proposal.path))
 
     def note(self, proposal: FileProposal, entry: Entry | None, *, review: bool = False) -> None:
         """Note that the base of a proposal is what is on disk."""
         path, base = proposal.path, proposal.base
         digest = None if entry is None else state_digest(entry, whole=is_whole(base))
         self.digests[path] = digest
-        data, program = (b"", None) if entry is None else entry
-        if program is not None:
-            self.executable[path] = program
-        self._journal.add(BaseEntry.of(path, base, data, digest, program, review=review))
+        if entry is not None and entry.executable is not None:
+            self.executable[path] = entry.executable
+        self._journal.add(BaseEntry.of(path, base, entry, digest, review=review))
 
     def is_as_known(self, proposal: FileProposal, entry: Entry) -> bool:
         """Whether a file is what it was when it was last looked at."""
@@ -99,26 +96,22 @@ class FilesOnDisk:
         whole = is_whole(proposal.base)
         hunks = proposal.hunks.for_path(proposal.path)
         waits = [hunk for hunk in hunks if not hunk.decided]
+        reviewed = proposal.reviewed()
         # No line says that an empty file appears or goes, whatever was decided about lines before.
-        empty = not proposal.base.lines and (entry is None or not entry.data)
-        if proposal.current is not None or ((waits if empty else hunks) and not whole):
+        empty = not (reviewed.lines or (entry and entry.data)) and reviewed.missing != (not entry)
+        if proposal.current is not None or (hunks and not whole and not empty):
             return
         if waits and not (review and all(hunk.external for hunk in waits)):
             return
         with contextlib.suppress(UnencodableError):
-            old = self._reviewed(proposal) if waits else self.entry(proposal)
-            before = former_text(old, entry)
+            old = as_entry(reviewed) if waits else self.entry(proposal)
+            back = same(old, entry) and old is not None and usual_text(old.data)
+            before = back or former_text(old, entry)
             if is_whole(before) != whole and (whole or (review and (before.lines or empty))):
                 proposal.advance(before)
                 self.note(proposal, old)
                 for hunk in waits:  # Rows that give way to lines.
                     self._status.emit(HunkDecided(hunk.path, hunk.id))
-
-    def _reviewed(self, proposal: FileProposal) -> Entry | None:
-        """What a file that is decided as a whole was before the change that waits."""
-        text = proposal.reviewed()
-        gone = not text.lines and proposal.path in self.absent
-        return None if gone else as_entry(text)
 
     def to_lines(self, proposal: FileProposal) -> None:
         """Decide a text by lines, unless something waits that is decided as a whole."""
@@ -127,7 +120,7 @@ class FilesOnDisk:
             return
         with contextlib.suppress(UnencodableError):
             entry = self.entry(proposal)
-            text = SourceText((), ()) if entry is None else usual_text(entry.data)
+            text = NO_FILE if entry is None else usual_text(entry.data)
             if text is not None:
                 proposal.advance(text)
                 self.note(proposal, entry)
@@ -142,15 +135,15 @@ class FilesOnDisk:
         if digest is None:
             return None
         entry, _ = wanted_state(proposal.composed(), digest)
-        if is_whole(proposal.base):
+        if entry is None or is_whole(proposal.base):
             return entry
         return entry._replace(executable=self.executable.get(proposal.path))
 
-    async def write(self, texts: Mapping[str, SourceText], label: str) -> UserError | None:
-        """Write texts where the disk differs, all of them or none.
+    async def write(self, proposals: Iterable[FileProposal], label: str) -> UserError | None:
+        """Write what follows from decisions where the disk differs, all files or none.
 
         Args:
-            texts: What files are to hold, by path.
+            proposals: The proposals of the files.
             label: What for, in the list of checkpoints.
 
         Returns:
@@ -159,27 +152,26 @@ class FilesOnDisk:
         batch: dict[str, Entry | None] = {}
         digests: dict[str, str | None] = {}
         try:
-            for path, text in texts.items():
+            for proposal in proposals:
+                path, text = proposal.path, proposal.composed()
                 now = self.digests[path]
-                entry: Entry | None = None
-                digest: str | None = None
-                if text.lines or path not in self.absent or is_empty_file(now):
-                    entry, digest = await asyncio.to_thread(encode, path, text, now)
+                entry, digest = await asyncio.to_thread(encode, path, text, now)
                 if digest != now:
                     batch[path], digests[path] = entry, digest
+                    if now is None and not proposal.vanishes:
+                        raise UserError(
+                            f"{path} cannot be written because it is gone or unreadable."
+                        )
             if not batch:
                 return None
-            for path in batch:
-                if self.digests[path] is None and path not in self.absent:
-                    raise UserError(f"{path} cannot be written because it is gone or unreadable.")
             await self._write(batch, digests, label)
         except UserError as error:
             return error
         except OSError as error:
             return UserError(f"The journal cannot be written ({error.strerror})", "free some space")
         for path, entry in batch.items():
-            if entry is not None and is_whole(texts[path]):
-                self.executable[path] = bool(entry.executable)
+            if entry is not None and entry.executable is not None:
+                self.executable[path] = entry.executable
             self._status.emit(FileWritten(path))
         return None
 
@@ -270,7 +262,8 @@ class FilesOnDisk:
                     "decide about that first",
                 )
         if data:
-            self._workspace.write_all(data, expected, label, modes=modes)
+            known = {path: mode for path, mode in modes.items() if path in data}
+            self._workspace.write_all(data, expected, label, modes=known)
 
     def _change_mode(self, path: str, before: str | None, wanted: str | None) -> bool:
         """Let a file that is there be run, or not any more (blocking); whether that was needed.

@@ -72,8 +72,6 @@ class DiskFollower:
         """Open a file that was just read; ``None``: it does not exist."""
         from midstream.edits.proposal import FileProposal
 
-        if entry is None:
-            self.disk.may_vanish(path)  # first, so that no journal has the file without it
         proposal = self.proposals[path] = FileProposal(path, text, self.hunks)
         self.disk.note(proposal, entry)
         self._status.emit(FileOpened(path))
@@ -131,9 +129,9 @@ class DiskFollower:
         """Make hunks of what differs on disk; ``None``: the file is gone."""
         before = self.disk.digests[proposal.path]
         if entry is None and before is not None:
-            if not proposal.base.lines:  # An empty file has no line to show as deleted.
+            if not proposal.reviewed().lines:  # An empty file has no line to show as deleted.
                 self.disk.take_form(proposal, None, review=True)
-            self.disk.may_vanish(proposal.path)
+            self.disk.may_vanish(proposal)
             self.make_journal()
             added = self._rebase(proposal, None, None, review=True)
         elif entry is not None:
@@ -209,7 +207,7 @@ class DiskFollower:
             self.make_journal()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         unseen = self._unseen(proposal, text, entry) if review and text and entry else ""
-        added = proposal.advance(proposal.without_lines() if text is None else text, review=review)
+        added = proposal.advance(proposal.base.gone() if text is None else text, review=review)
         self.disk.note(proposal, entry, review=review)
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):

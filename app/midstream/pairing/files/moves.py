@@ -7,11 +7,12 @@ and shown as one.  That they belong together follows from what they hold, so it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.proposal import FileProposal
 
 MIN_SHARE: Final = 0.6
 """How much of the longer file must be in the other, of all lines, for a move."""
@@ -48,22 +49,19 @@ class Moves:
 
     Args:
         hunks: All hunks.
+        files: The proposals of the open files by their paths.
         digests: What each file is on disk; ``None``: no such file.
-        absent: Files that a decision creates or deletes.
-        length: How many lines an open file has.
     """
 
     def __init__(
         self,
         hunks: HunkStore,
+        files: Mapping[str, FileProposal],
         digests: Mapping[str, str | None],
-        absent: set[str],
-        length: Callable[[str], int],
     ) -> None:
         self._hunks = hunks
+        self._files = files
         self._digests = digests
-        self._absent = absent
-        self._length = length
         self._state = (-1, frozenset[str]())
         self._found: dict[int, Move] = {}
 
@@ -99,7 +97,11 @@ class Moves:
     def _all(self) -> dict[int, Move]:
         """The moves by both hunks."""
         # A decision changes the hunks first and what is on disk later.
-        gone = frozenset(path for path in self._absent if self._digests.get(path, "") is None)
+        gone = frozenset(
+            path
+            for path, file in self._files.items()
+            if file.vanishes and self._digests.get(path, "") is None
+        )
         if (state := (self._hunks.version, gone)) != self._state:
             self._state = state
             self._found = {
@@ -110,8 +112,6 @@ class Moves:
     def _find(self, gone_paths: frozenset[str]) -> list[Move]:
         from midstream.edits.hunks import HunkState
 
-        if len(self._absent) < 2:
-            return []
         # A file that another program has moved is gone already, whatever the guard holds back.
         held = [
             hunk
@@ -121,7 +121,7 @@ class Moves:
         whole = [
             hunk
             for hunk in (*self._hunks.undecided(), *held)
-            if hunk.path in self._absent and len(self._hunks.for_path(hunk.path)) == 1
+            if self._files[hunk.path].vanishes and len(self._hunks.for_path(hunk.path)) == 1
         ]
         # What another program did is on disk already; what an answer proposes is not.
         gone = [h for h in whole if not h.new and not h.quarantine and self._deletes(h, gone_paths)]
@@ -148,7 +148,9 @@ class Moves:
         """Whether a hunk without new lines takes the whole file away."""
         if hunk.external:
             return hunk.path in gone_paths
-        return hunk.path not in gone_paths and len(hunk.old) == self._length(hunk.path)
+        return hunk.path not in gone_paths and len(hunk.old) == len(
+            self._files[hunk.path].base.lines
+        )
 
 
 def _share(old: Counter[str], new: Counter[str]) -> float:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from midstream.edits.documents import SourceText
+from midstream.edits.documents import NO_FILE
 from midstream.edits.stand_ins import is_whole
 from midstream.pairing.contents import NotTextFileError, decoded, encode
 from midstream.pairing.files.follow import DiskFollower
@@ -51,12 +51,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         self.follower = DiskFollower(workspace, resumed, status, journal)
         self.disk = self.follower.disk
         self.lock = asyncio.Lock()
-        self.moves = Moves(
-            self.hunks,
-            self.disk.digests,
-            self.disk.absent,
-            lambda path: len(self[path].base.lines),
-        )
+        self.moves = Moves(self.hunks, self.follower.proposals, self.disk.digests)
         self._status = status
         self._journal = journal
 
@@ -135,8 +130,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 return await self.refreshed(rel, follow=False)
             except MissingFileError:
                 path = await asyncio.to_thread(self.workspace.relative, rel)
-                self.disk.may_vanish(path)
-                return self.follower.adopt(path, SourceText((), ()), None)
+                return self.follower.adopt(path, NO_FILE, None)
 
     # Following the disk
 
@@ -194,8 +188,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def record_base(self, proposal: FileProposal) -> None:
         """Note in the journal that accepted hunks became part of the base."""
         digest = self.disk.digests[proposal.path]
-        (data, program), _ = encode(proposal.path, proposal.base, digest)
-        self._journal.add(BaseEntry.of(proposal.path, proposal.base, data, digest, program))
+        entry, _ = encode(proposal.path, proposal.base, digest)
+        self._journal.add(BaseEntry.of(proposal.path, proposal.base, entry, digest))
 
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""

@@ -58,7 +58,6 @@ class Replayed:
         hunks: All hunks and decisions.
         files: Proposals by path.
         digests: What each file had on disk when last read or written.
-        absent: Files for which an empty text means that there is no such file.
         modes: Permissions of files that a decision has deleted.
         executable: Whether files may be run, as far as it is known.
         turns: All turns, oldest first.
@@ -76,7 +75,6 @@ class Replayed:
         self.hunks: HunkStore = HunkStore()
         self.files: dict[str, FileProposal] = {}
         self.digests: dict[str, str | None] = {}
-        self.absent: set[str] = set()
         self.modes: dict[str, int] = {}
         self.executable: dict[str, bool] = {}
         self.turns: list[Turn] = []
@@ -161,15 +159,15 @@ class BaseEntry(SessionEntry):
         cls,
         path: str,
         text: SourceText,
-        data: bytes,
+        entry: Entry | None,
         digest: str | None,
-        executable: bool | None = None,
         *,
         review: bool = False,
     ) -> Self:
         """The entry of a text that was read, or stands for what was read."""
         from midstream.edits.stand_ins import StandIn
 
+        data, executable = (b"", None) if entry is None else entry
         if digest is None or not isinstance(text, StandIn):
             lines = digest is None and not isinstance(text, StandIn)
             return cls(path, data, digest, review, executable=executable, by_lines=lines)
@@ -193,7 +191,7 @@ class BaseEntry(SessionEntry):
         return entry
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.documents import SourceText
+        from midstream.edits.documents import NO_FILE, SourceText
         from midstream.edits.proposal import FileProposal
         from midstream.edits.stand_ins import Held, StandIn
 
@@ -203,12 +201,13 @@ class BaseEntry(SessionEntry):
             data = self.data if self.recorded else None
             held = Held(data, self.executable, self.link)
             text = StandIn.named(self.whole, held, former, state.executable.get(self.path))
-        else:
+        elif self.digest is not None or self.data:
             text = SourceText.from_bytes(self.data)
+        elif proposal is None or (self.by_lines and isinstance(proposal.base, StandIn)):
+            text = NO_FILE
+        else:
+            text = proposal.base.gone()
         if proposal is not None:
-            gone = self.digest is None and not self.data
-            if gone and not (self.by_lines and isinstance(proposal.base, StandIn)):
-                text = proposal.without_lines()
             proposal.advance(text, review=self.review)
         else:
             state.files[self.path] = FileProposal(self.path, text, state.hunks)
@@ -219,13 +218,14 @@ class BaseEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class AbsentEntry(SessionEntry):
-    """From now on an empty text of this file means that there is no such file."""
+    """From now on a decision that leaves no line of this file leaves no file."""
 
     kind = "absent"
     path: str
 
     def replay(self, state: Replayed) -> None:
-        state.absent.add(self.path)
+        if self.path in state.files:  # Else it is made without a file, and knows it from that.
+            state.files[self.path].vanishes = True
 
 
 @dataclass(eq=False, repr=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
-from midstream.pairing.contents import is_empty_file, wanted_state
+from midstream.pairing.contents import wanted_state
 from midstream.pairing.journal.entries import (
     KINDS,
     AbandonEntry,
@@ -225,20 +225,15 @@ class Replay(Replayed):
         """Files that the last step changes, with the digests they should get."""
         wanted: dict[str, str | None] = {}
         for path, proposal in self.files.items():
-            now = self.digests[path]
-            absent = path in self.absent and not is_empty_file(now)
-            wanted[path] = _digest(proposal, now, absent=absent)
+            wanted[path] = _digest(proposal, self.digests[path])
         return {path: digest for path, digest in wanted.items() if digest != self.digests[path]}
 
 
-def _digest(proposal: FileProposal, now: str | None, *, absent: bool) -> str | None:
+def _digest(proposal: FileProposal, now: str | None) -> str | None:
     from midstream.edits.documents import UnencodableError
 
-    text = proposal.composed()
-    if absent and not text.lines:
-        return None
     try:
-        return wanted_state(text, now)[1]
+        return wanted_state(proposal.composed(), now)[1]
     except UnencodableError:
         return ""  # It cannot have been written.
 

@@ -236,7 +236,7 @@ class EditGate:
             held: list[_Held] = []
             for file, proposal in opened:
                 if file.after is None:
-                    self._files.disk.may_vanish(proposal.path)
+                    self._files.disk.may_vanish(proposal)
                 added = self._decisions.propose(proposal, file.after or (), call)
                 held.append(_Held(file, bool(added)))
             return held
@@ -264,17 +264,17 @@ class EditGate:
     async def _opened(self, event: HookEvent, file: PlannedFile) -> FileProposal:
         """The proposal of a file over what is on disk; the caller holds the lock."""
         from midstream.edits.agent_input import UnplacedError
-        from midstream.edits.documents import SourceText
+        from midstream.edits.documents import NO_FILE
         from midstream.workspace.errors import MissingFileError
 
         path = await asyncio.to_thread(self._name, event, file.path)
         try:
             proposal = await self._files.refreshed(path)
         except MissingFileError:
-            self._files.disk.may_vanish(path)
             proposal = self._files.get(path)
             if proposal is None:
-                proposal = self._files.follower.adopt(path, SourceText((), ()), None)
+                proposal = self._files.follower.adopt(path, NO_FILE, None)
+            self._files.disk.may_vanish(proposal)
         self._files.fold(proposal, 0, 0)
         exists = self._files.disk.digests[path] is not None
         if exists is (file.before is None) or (not exists and proposal.base.lines):

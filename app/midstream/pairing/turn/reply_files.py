@@ -103,7 +103,7 @@ class ReplyFiles:
         elif not proposal.base.lines:
             self._status.warn(f"The answer deletes {proposal.path}, which is empty; delete it.")
         else:
-            self._files.disk.may_vanish(proposal.path)
+            self._files.disk.may_vanish(proposal)
             writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
             writer.finish(proposal)
 
