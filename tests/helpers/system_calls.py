@@ -18,7 +18,7 @@ from unittest import mock
 _CALLS: dict[ModuleType, tuple[str, ...]] = {
     os: (
         "open", "read", "write", "rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir",
-        "chmod", "fchmod",
+        "chmod", "fchmod", "fsync", "symlink",
     ),
     fcntl: ("flock", "fcntl"),
     io: ("open",),
@@ -27,27 +27,33 @@ _CALLS: dict[ModuleType, tuple[str, ...]] = {
 
 
 @contextmanager
-def between_system_calls(at_step: Callable[[int], None]) -> Generator[None]:
+def between_system_calls(
+    at_step: Callable[[int], None], *, all_threads: bool = False
+) -> Generator[None]:
     """Call ``at_step(number)`` before every system call of this thread that opens or changes.
 
-    Steps are counted from 0.  Exchanging two names goes through ctypes and is not seen, but the
-    calls around it are.  The functions themselves are replaced: with ``sys.setprofile`` CPython
-    3.11 turns in circles for ever at the start of a function now and then.
+    With ``all_threads`` also before those of other threads, one at a time.  Steps are counted from
+    0.  Exchanging two names goes through ctypes and is not seen, but the calls around it are.  The
+    functions themselves are replaced: with ``sys.setprofile`` CPython 3.11 turns in circles for
+    ever at the start of a function now and then.
     """
     thread = threading.get_ident()
     step, stopped = 0, False
+    turn = threading.RLock()
 
     def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
         def stepped(*args: Any, **kwargs: Any) -> Any:
             nonlocal step, stopped
-            if not stopped and threading.get_ident() == thread:
-                stopped = True
-                try:
-                    step += 1
-                    at_step(step - 1)
-                finally:
-                    stopped = False
+            if all_threads or threading.get_ident() == thread:
+                with turn:
+                    if not stopped:
+                        stopped = True
+                        try:
+                            step += 1
+                            at_step(step - 1)
+                        finally:
+                            stopped = False
             return call(*args, **kwargs)
 
         return stepped

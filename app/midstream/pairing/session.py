@@ -28,7 +28,12 @@ from midstream.pairing.files.open import OpenFiles
 from midstream.pairing.files.put_backs import RecentWrites
 from midstream.pairing.guard import Guard
 from midstream.pairing.journal.entries import AgentEntry
-from midstream.pairing.journal.journal import Replay, ResumeError, SessionJournal
+from midstream.pairing.journal.journal import (
+    Replay,
+    ResumeError,
+    SessionJournal,
+    unreadable_journal,
+)
 from midstream.pairing.models.disclosures import BUILT_IN, Introduction, is_unconfigured, was_told
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.review.agent import AgentPartner
@@ -225,13 +230,17 @@ class PairingSession:
         create = partial(Journal.create, state, workspace.root) if keeps else None
         written, resumed, trouble = SessionJournal(create), None, ""
         if resume is not None:
-            kept = Journal.open(resume)
             try:
-                resumed = await asyncio.to_thread(Replay.read, resume)
-                written = SessionJournal(create, kept)
-            except ResumeError as error:
-                kept.close()
-                trouble = str(error)
+                kept = Journal.open(resume)
+            except OSError as error:
+                trouble = str(unreadable_journal(resume, error))
+            else:
+                try:
+                    resumed = await asyncio.to_thread(Replay.read, resume)
+                    written = SessionJournal(create, kept)
+                except ResumeError as error:
+                    kept.close()
+                    trouble = str(error)
         session = cls(
             workspace,
             settings,

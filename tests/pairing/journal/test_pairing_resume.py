@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -305,3 +306,15 @@ async def test_a_session_of_an_earlier_version_comes_back(
         assert "first_14" not in (root / "run.py").read_text()
         assert await session.decisions.redo() == (9,)
         assert (root / "run.py").read_text() == expected["disk"]
+
+
+async def test_a_journal_that_is_a_pipe_is_a_sentence(
+    root: Path, settings: Settings, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "20260101T000000-000000-aaaaaa.jsonl")
+    journal = tmp_path / "20260101T000000-000000-aaaaaa.jsonl"
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
+    ) as session:
+        assert "it is no regular file" in session.status.notices[0].text
+        assert journal.is_fifo()

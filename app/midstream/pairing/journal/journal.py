@@ -50,6 +50,13 @@ class ResumeError(UserError):
     code = "resume"
 
 
+def unreadable_journal(path: Path, error: OSError) -> ResumeError:
+    """The error for a journal that the system does not read."""
+    return ResumeError(
+        f"The journal {path} cannot be read ({error.strerror}); starting without it."
+    )
+
+
 # Writing
 
 
@@ -169,9 +176,7 @@ class Replay(Replayed):
         try:
             replay.follow(Journal.read(path))
         except OSError as error:
-            raise ResumeError(
-                f"The journal {path} cannot be read ({error.strerror}); starting without it."
-            ) from None
+            raise unreadable_journal(path, error) from None
         return replay
 
     def follow(self, entries: Iterable[JournalEntry]) -> None:
