@@ -23,7 +23,7 @@ from midstream.pairing.journal.entries import (
 )
 from midstream.pairing.request.builder import Conversation, Written
 from midstream.pairing.status import Confidence, FollowUpKind, Turn, TurnStatus
-from midstream.pairing.turn.modes import EditMode, Exchange, FollowUp
+from midstream.pairing.turn.modes import EditMode, Exchange, FollowUp, RegionMode
 
 if TYPE_CHECKING:
     import asyncio
@@ -128,8 +128,13 @@ class Answer:
         self._observer = observer
         observer.answer = self
         self.reply = mode.reply(files.lookup, observer)
-        if (segment := mode.segment) is not None:
-            self.rewrites.append(Rewrite(self, mode.proposal, segment))
+        if (region := self.region) is not None:
+            self.rewrites.append(Rewrite(self, region.proposal, region.segment))
+
+    @property
+    def region(self) -> RegionMode | None:
+        """The mode of an answer that rewrites one region, ``None`` of any other."""
+        return self.mode if isinstance(self.mode, RegionMode) else None
 
     @property
     def live(self) -> bool:

@@ -120,12 +120,12 @@ class AnswerFactory:
         last = self._log.current
         if last is None or question.selection is not None or not means_last_answer(question.text):
             return question
-        before, new_text = last.mode.before, last.mode.new_text
-        proposal = last.mode.proposal
-        if before is None or new_text is None or proposal.path not in self._files:
+        region = last.region
+        if region is None or region.before is None or region.proposal.path not in self._files:
             return question
+        proposal = region.proposal
         asked = last.exchange.conversation.instruction
-        old, new = before.split("\n")[:-1], new_text.split("\n")[:-1]
+        old, new = region.before.split("\n")[:-1], region.new_text.split("\n")[:-1]
         again = renamed_again(question.text, asked, old, new)
         if again is None:
             return question
@@ -214,7 +214,7 @@ class AnswerFactory:
         turn = self._turn(question.text, mode, target.symbol, old, follow_up)
         if old is None:
             turn.why = target.why
-            if mode.segment is None:
+            if not isinstance(mode, RegionMode):
                 turn.start, turn.stop = target.start, target.stop
         turn.background = question.background
         turn.implied = question.background and not question.consume
@@ -253,7 +253,7 @@ class AnswerFactory:
         old: Answer | None,
         follow_up: FollowUp | None,
     ) -> Turn:
-        place = mode.segment or (old.turn if old is not None else None)
+        place = mode.segment if isinstance(mode, RegionMode) else None if old is None else old.turn
         return Turn(
             id=len(self._log.turns) + 1,
             instruction=instruction,

@@ -11,7 +11,7 @@ from midstream.code.syntax import is_python
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.status import FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
-from midstream.pairing.turn.modes import FollowUp, RegionMode
+from midstream.pairing.turn.modes import FollowUp
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.answer import Answer
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.log import TurnLog
+    from midstream.pairing.turn.modes import RegionMode
 
 LARGER_MODEL: Final = "models"
 """The screen's action where a larger model is chosen."""
@@ -76,7 +77,7 @@ class Reviewer:
 
         first = answer.reason.verdict if answer.reason is not None else None
         files = [self._files[path] for path in answer.mode.checked_paths(answer.paths)]
-        if not files or (first is not None and answer.mode.segment is None):
+        if not files or (first is not None and answer.region is None):
             return None  # A correction of edits was checked before it was shown.
         before = {proposal.path: proposal.base.lines for proposal in files}
         after = {proposal.path: Overlay(proposal).source.lines for proposal in files}
@@ -97,7 +98,8 @@ class Reviewer:
         answer.turn.tried = (
             f"2 passes: the first {first.words}; its correction {said} ({verdict.words})"
         )
-        if not better and answer.mode.withdraw(answer.reply):
+        region = answer.region
+        if not better and region is not None and region.withdraw(answer.reply):
             answer.turn.tried += ", so the first stands"
         self._log.status.inform(f"{answer.turn.tried}.")
 
@@ -125,7 +127,8 @@ def _mend(answer: Answer) -> FollowUp:
 def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) -> None:
     """Report an answer that changes nothing."""
     turn = answer.turn
-    what = answer.mode.subject(turn)
+    whole = turn.place if answer.region is not None else "everything"
+    what = f"{whole} of {turn.path}"
     out = way_out(server.others, implied=turn.implied)
     if missing := missing_names(turn.instruction, answer.mode.old_lines):
         status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
@@ -162,8 +165,8 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
         answer: It is complete and has hunks.
         hunks: Every hunk of the session.
     """
-    mode, turn = answer.mode, answer.turn
-    if mode.before is not None and mode.new_text == mode.before:
+    region, turn = answer.region, answer.turn
+    if region is not None and region.new_text == region.before:
         return f"{turn.place} of {turn.path} came back with the same hunks as before"
     mine = set(answer.hunk_ids)
     here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
@@ -185,16 +188,17 @@ def tell_doubt(
     from midstream.edits.signs import overwritten, read_signs, strangers, vanished
 
     confidence, turn = answer.confidence.get(answer.text), answer.turn
-    new_text = answer.mode.new_text
-    if new_text is None:
+    region = answer.region
+    if region is None:
         return
+    new_text = region.new_text
     if turn.unsure:  # It was doubtful before it was written.
         turn.doubted = tuple(answer.hunk_ids)
         status.warn(turn.unsure)
         return
-    wrong = _slips(answer)
+    wrong = _slips(answer, region)
     if confidence is None:
-        before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+        before = "".join(f"{line}\n" for line in region.old_lines)
         python = is_python(turn.path)
         if python and (gone := vanished(turn.instruction, before, new_text)):
             wrong.append(f"no longer defines {_quoted(gone)}")
@@ -210,7 +214,7 @@ def tell_doubt(
     turn.answered_by = confidence.model or turn.answered_by  # Of several candidates this one won.
     wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
-    before = "".join(f"{line}\n" for line in answer.mode.old_lines)
+    before = "".join(f"{line}\n" for line in region.old_lines)
     python = is_python(turn.path)
     gone = vanished(turn.instruction, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
@@ -221,7 +225,7 @@ def tell_doubt(
         return
     odd = ()
     if python and not signs.broken:
-        file = "\n".join(answer.mode.proposal.base.lines)
+        file = "\n".join(region.proposal.base.lines)
         odd = strangers(turn.instruction, file, new_text)
     seen = [*wrong, *seen_in(signs, gone, odd)]
     if twice:
@@ -258,22 +262,19 @@ def _writer(answer: Answer, server: ServerLink) -> str:
     return answer.turn.answered_by or server.name_or_the_model
 
 
-def _slips(answer: Answer) -> list[str]:
+def _slips(answer: Answer, region: RegionMode) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
     from midstream.edits.slips import neighbours_again, slips
 
-    mode, new_text = answer.mode, answer.mode.new_text
-    if new_text is None or answer.given is not None:
+    if answer.given is not None:
         return []
     found: list[str] = []
-    lines = mode.proposal.base.lines
-    if isinstance(mode, RegionMode):
-        segment = mode.segment
-        if neighbours_again(lines, segment.start, segment.stop, new_text):
-            found.append("wrote the lines around the region again, which are in the file already")
+    lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
+    if neighbours_again(lines, segment.start, segment.stop, new_text):
+        found.append("wrote the lines around the region again, which are in the file already")
     if not is_python(answer.turn.path):
         return found
-    before = "".join(f"{line}\n" for line in mode.old_lines)
+    before = "".join(f"{line}\n" for line in region.old_lines)
     return [*found, *slips(answer.turn.instruction, before, new_text, "\n".join(lines))]
 
 
@@ -281,13 +282,13 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
     """Take an answer back that is nonsense, and say so; not if part of it is decided."""
     from midstream.edits.slips import nonsense
 
-    mode, turn = answer.mode, answer.turn
-    if mode.new_text is None or answer.given is not None or not is_python(turn.path):
+    region, turn = answer.region, answer.turn
+    if region is None or answer.given is not None or not is_python(turn.path):
         return False
-    known = "\n".join(mode.proposal.base.lines)
-    before = "".join(f"{line}\n" for line in mode.old_lines)
-    why = nonsense(turn.instruction, before, mode.new_text, known)
-    if not why or not mode.withdraw(answer.reply):
+    known = "\n".join(region.proposal.base.lines)
+    before = "".join(f"{line}\n" for line in region.old_lines)
+    why = nonsense(turn.instruction, before, region.new_text, known)
+    if not why or not region.withdraw(answer.reply):
         return False
     out = way_out(server.others, implied=turn.implied)
     status.warn(

@@ -106,12 +106,14 @@ class TurnLog:
         """
         answer.close(status, error)
         answer.reply.stop(settle_tail=settle_tail)
-        answer.mode.end(answer.reply, complete=False, settle_tail=settle_tail)
+        if answer.region is not None:
+            answer.region.end(answer.reply, complete=False, settle_tail=settle_tail)
         self.shown(answer)
 
     def complete(self, answer: Answer) -> None:
         """An answer has come to its end by itself."""
-        answer.mode.end(answer.reply, complete=True)
+        if answer.region is not None:
+            answer.region.end(answer.reply, complete=True)
         answer.close(TurnStatus.DONE)
         self.shown(answer)
 

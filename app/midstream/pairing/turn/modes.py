@@ -1,7 +1,8 @@
-"""The two ways in which an answer states its changes, behind one protocol.
+"""The two ways in which an answer states its changes.
 
 With ``RegionMode`` the model rewrites one region; with ``BlockMode`` it names its places itself, in
-an edit format.  The runner, the checks and the candidates know the protocol only.
+an edit format.  ``EditMode`` is what both have; what only makes sense of a region is in
+``RegionMode``, which ``Answer.region`` hands out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.reply_files import DryRunFiles
 
-MAX_WITHHELD_LINES: Final = 2
+MAX_GUARD_REWRITES: Final = 2
 """How often in a row the guard has an edit written again where the model names the places."""
 ROOM: Final = 8_000
 """Characters that a rewrite may add to what it replaces; some 200 lines."""
@@ -104,7 +105,7 @@ class Exchange:
 
 
 class EditMode(Protocol):
-    """How an answer says what changes."""
+    """How an answer says what changes: the members of both modes."""
 
     @property
     def edit_format(self) -> str:
@@ -119,15 +120,6 @@ class EditMode(Protocol):
     @property
     def proposal(self) -> FileProposal:
         """The file that the instruction is about."""
-        ...
-
-    @property
-    def segment(self) -> Segment | None:
-        """The rewrite that was open before any text came."""
-        ...
-
-    def parser(self) -> ReplyParser:
-        """A fresh parser of its format."""
         ...
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
@@ -146,21 +138,7 @@ class EditMode(Protocol):
         """
         ...
 
-    def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
-        """End the rewrite that was open before any text came, if it still is.
-
-        Args:
-            reply: Takes the text of the answer.
-            complete: Whether all of its text has come.
-            settle_tail: See ``FileProposal.abandon``.
-        """
-        ...
-
     # Going on
-
-    def pause(self, reply: LiveReply) -> str:
-        """Drop the undecided end of the region; the lines of it that are kept."""
-        ...
 
     def redirect(
         self, exchange: Exchange, text: str, kept: str, hunks: HunkStore, builder: RequestBuilder
@@ -196,22 +174,8 @@ class EditMode(Protocol):
         """The files to check, of those that an answer writes to."""
         ...
 
-    def withdraw(self, reply: LiveReply) -> bool:
-        """Take the answer back; whether that was possible."""
-        ...
-
     async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
         """What the files would be with ``text`` as the answer, on copies."""
-        ...
-
-    @property
-    def new_text(self) -> str | None:
-        """The region as it is rewritten, ``None`` where there is none."""
-        ...
-
-    @property
-    def before(self) -> str | None:
-        """The region as it was proposed when this was asked for; ``None`` where unknown."""
         ...
 
     @property
@@ -228,23 +192,6 @@ class EditMode(Protocol):
         """
         ...
 
-    @property
-    def is_written(self) -> bool:
-        """Whether all has come that the answer can bring."""
-        ...
-
-    def subject(self, turn: Turn) -> str:
-        """The subject of the answer, in words."""
-        ...
-
-    def missing(self, turn: Turn) -> str:
-        """What an empty answer lacks, in words."""
-        ...
-
-    def rest(self, turn: Turn) -> str:
-        """What remains unchanged after an answer that was cut short, in words."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class RegionMode:
@@ -256,6 +203,7 @@ class RegionMode:
         by_chat: Whether a chat model writes it: it gets the indentation wrong, and begins its
             rewrite anew where an edit model would go on.
         known: Lines that the region had before; the journal masks credentials in all others.
+        before: The region as it was proposed when this was asked for; ``None`` where unknown.
     """
 
     proposal: FileProposal
@@ -286,6 +234,7 @@ class RegionMode:
 
     @property
     def new_text(self) -> str:
+        """The region as it is rewritten."""
         return self.segment.new_text
 
     @property
@@ -300,16 +249,17 @@ class RegionMode:
 
     @property
     def is_written(self) -> bool:
+        """Whether all has come that the answer can bring."""
         return not self.is_open and bool(self.segment.new_text)
 
-    def parser(self) -> ReplyParser:
+    def _parser(self) -> ReplyParser:
         return _region_parser(self.old_lines, bare=self.bare)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
 
         place = (self.proposal, self.segment.start, self.segment.stop)
-        return LiveReply(self.parser(), lookup, place, observer=observer, opened=self.segment)
+        return LiveReply(self._parser(), lookup, place, observer=observer, opened=self.segment)
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         if self.segment in self.proposal.segments:
@@ -324,12 +274,20 @@ class RegionMode:
         return replace(self, segment=reply.writer.begin(self.proposal, *place, 0, tight=False))
 
     def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
+        """End the rewrite, if it is still open.
+
+        Args:
+            reply: Takes the text of the answer.
+            complete: Whether all of its text has come.
+            settle_tail: See ``FileProposal.abandon``.
+        """
         if self.is_open and complete:
             reply.writer.finish(self.proposal)
         elif self.is_open:
             reply.writer.abandon(self.proposal, settle_tail=settle_tail)
 
     def pause(self, reply: LiveReply) -> str:
+        """Drop the undecided end of the region; the lines of it that are kept."""
         return reply.writer.rewind(self.proposal) if self.is_open else ""
 
     def redirect(
@@ -453,6 +411,7 @@ class RegionMode:
         return (self.proposal.path,) if self.segment in self.proposal.segments else ()
 
     def withdraw(self, reply: LiveReply) -> bool:
+        """Take the answer back; whether that was possible."""
         return reply.writer.withdraw(self.proposal, self.segment)
 
     async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
@@ -463,15 +422,6 @@ class RegionMode:
             repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
             new = [repair.line(line) for line in new]
         return DryRun({path: lines}, {path: [*lines[:start], *new, *lines[stop:]]})
-
-    def subject(self, turn: Turn) -> str:
-        return f"{turn.place} of {turn.path}"
-
-    def missing(self, turn: Turn) -> str:
-        return f"code for {turn.place} of {turn.path}"
-
-    def rest(self, turn: Turn) -> str:
-        return f"the rest of {turn.place}"
 
     def _named(self) -> BlockMode:
         """The mode once the model names its places instead of rewriting the region."""
@@ -492,18 +442,6 @@ class BlockMode:
     bare: bool = False
 
     @property
-    def segment(self) -> None:
-        return None
-
-    @property
-    def new_text(self) -> None:
-        return None
-
-    @property
-    def before(self) -> None:
-        return None
-
-    @property
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines
 
@@ -511,11 +449,7 @@ class BlockMode:
     def longest(self) -> int | None:
         return None if self.bare else BLOCK_ROOM + 2 * _characters(self.old_lines)
 
-    @property
-    def is_written(self) -> bool:
-        return False
-
-    def parser(self) -> ReplyParser:
+    def _parser(self) -> ReplyParser:
         from midstream.edits.sniffing import SniffingParser
 
         if self.edit_format == "region":
@@ -525,19 +459,13 @@ class BlockMode:
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
 
-        return LiveReply(self.parser(), lookup, observer=observer)
+        return LiveReply(self._parser(), lookup, observer=observer)
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         return not written and not reply.failures
 
     def restarted(self, reply: LiveReply) -> EditMode | None:
         return self
-
-    def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
-        """Nothing was open before any text came."""
-
-    def pause(self, reply: LiveReply) -> str:
-        return ""
 
     def redirect(
         self, exchange: Exchange, text: str, kept: str, hunks: HunkStore, builder: RequestBuilder
@@ -546,7 +474,7 @@ class BlockMode:
         return FollowUp(FollowUpKind.REDIRECT, text, f"{text}\n\n{_AFTER_REDIRECT}", why)
 
     def rewrite(self, exchange: Exchange, held: Held) -> FollowUp | None:
-        if _latest(exchange.history, FollowUpKind.GUARD) >= MAX_WITHHELD_LINES:
+        if _latest(exchange.history, FollowUpKind.GUARD) >= MAX_GUARD_REWRITES:
             return None
         said = f"{held.request.instruction}\n\n{_AFTER_GUARD}"
         asked = held.request.asked
@@ -578,20 +506,8 @@ class BlockMode:
     def checked_paths(self, paths: Sequence[str]) -> Sequence[str]:
         return paths
 
-    def withdraw(self, reply: LiveReply) -> bool:
-        return False
-
     async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
-        return await files.dry_run(text, self.parser(), self.proposal.path, correction=correction)
-
-    def subject(self, turn: Turn) -> str:
-        return f"everything of {turn.path}"
-
-    def missing(self, turn: Turn) -> str:
-        return "edit"
-
-    def rest(self, turn: Turn) -> str:
-        return "everything else"
+        return await files.dry_run(text, self._parser(), self.proposal.path, correction=correction)
 
 
 def _region_parser(lines: Sequence[str], *, bare: bool) -> ReplyParser:

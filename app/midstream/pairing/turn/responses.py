@@ -349,7 +349,8 @@ class ResponseReader:
         if not answer.is_empty:
             self._log.complete(answer)
         else:
-            missing = answer.mode.missing(answer.turn)
+            turn = answer.turn
+            missing = "edit" if answer.region is None else f"code for {turn.place} of {turn.path}"
             error = f"The model returned no {missing}; nothing was changed."
             if said := answer.prose:
                 error = f'The model returned no {missing} but said: "{said[:200]}"'
@@ -368,7 +369,8 @@ class ResponseReader:
         return True
 
     async def _end_ramble(self, answer: Answer) -> None:
-        if answer.mode.is_written:  # What follows the region is talk.
+        region = answer.region
+        if region is not None and region.is_written:  # What follows the region is talk.
             await self.complete(answer)
         else:
             self._cut(answer, "was stopped (it wrote far more than this change can need)")
@@ -376,7 +378,7 @@ class ResponseReader:
     def _cut(self, answer: Answer, how: str) -> None:
         changes = counted(len(answer.hunk_ids), "change")
         came = f"after {changes}" if answer.hunk_ids else "before any change"
-        rest = answer.mode.rest(answer.turn)
+        rest = "everything else" if answer.region is None else f"the rest of {answer.turn.place}"
         error = f"The model {how} {came}; {rest} stays as it was."
         self._log.cut(answer, TurnStatus.FAILED, error)
         self._flag(answer)

@@ -396,7 +396,7 @@ class TurnRunner:
         return None
 
     async def _redirect(self, answer: Answer, redirect: RedirectMessage) -> Answer | None:
-        kept = answer.mode.pause(answer.reply)
+        kept = "" if answer.region is None else answer.region.pause(answer.reply)
         follow_up = answer.mode.redirect(
             answer.exchange, redirect.text, kept, self._log.hunks, self._answers.builder
         )

@@ -29,7 +29,6 @@ from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.factory import AnswerFactory
 from midstream.pairing.turn.finished import Reviewer
 from midstream.pairing.turn.log import TurnLog
-from midstream.pairing.turn.modes import RegionMode
 from midstream.pairing.turn.reply_files import DryRunFiles
 from midstream.pairing.turn.responses import ResponseReader
 from midstream.pairing.turn.runner import NoTurnError, TurnRunner
@@ -528,8 +527,8 @@ class ReadAhead:
 
         ``None`` for a chat model: it has read all but the new words, and would be held up.
         """
-        mode, exchange = answer.mode, answer.exchange
-        if not (isinstance(mode, RegionMode) and mode.is_open) or self._server.model_info.is_chat:
+        mode, exchange = answer.region, answer.exchange
+        if mode is None or not mode.is_open or self._server.model_info.is_chat:
             return None
         with self._builder.rehearsal():
             follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, self._builder)

@@ -62,7 +62,7 @@ class AnswerWriter:
             if reason is None and self._effort.candidates:
                 answer.resolve()
                 return await self._choose(answer)
-            if reason is not None and reason.verdict is not None and answer.mode.segment is None:
+            if reason is not None and reason.verdict is not None and answer.region is None:
                 return await self._amend(answer, reason.verdict)
             return await self._responses.stream(answer, self._effort.passed_on())
         except UserError as error:
