@@ -16,6 +16,7 @@ from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.guard import LightState
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint
@@ -74,7 +75,7 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     give(model, *HEAD, BAD_SQL, end=False)
-    turn = await session.turns.instruct("use the database", path="m.py", cursor=4)
+    turn = await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     await stopped_at(session, model, 2)
     assert turn.status is TurnStatus.STOPPED
     said = follow_ups(model.request)[-1]
@@ -114,7 +115,7 @@ async def test_settled_hunks_before_it_stay_with_their_decisions(
     start = ["def find(db, name, limit=20):\n", "    rows = db.all()\n"]
     first = ["    found = [row for row in rows if row.name == name]\n", "    found.sort()\n"]
     give(model, *start, *first, end=False)
-    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     [hunk_id] = await Witness(session).decidable(1)
     assert await session.decisions.accept(hunk_id)
     give(model, "    eval(name)\n", end=False)
@@ -131,7 +132,7 @@ async def test_after_two_corrections_the_person_decides(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     give(model, *HEAD, BAD_SQL, end=False)
-    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     await stopped_at(session, model, 2)
     give(model, BAD_SQL, end=False)
     await stopped_at(session, model, 3)
@@ -160,7 +161,7 @@ async def test_after_two_corrections_the_person_decides(
         *TAIL,
     )
     await session.decisions.undo()
-    await session.turns.instruct("again", path="m.py", cursor=4)
+    await session.turns.instruct(Question("again", path="m.py", cursor=4))
     await session.turns.finished()
     assert len(model.requests) == 4
 
@@ -170,7 +171,7 @@ async def test_the_last_line_of_an_answer_is_judged_before_it_can_be_accepted(
 ) -> None:
     give(model, "def run(name):\n", "    return subprocess.run(input(), shell=True)")
     give(model, "    return subprocess.run([name])\n")
-    await session.turns.instruct("let it run the name", path="m.py", cursor=10)
+    await session.turns.instruct(Question("let it run the name", path="m.py", cursor=10))
     await session.turns.finished()
     assert len(model.requests) == 2
     assert await session.decisions.accept_rest("m.py") == 1
@@ -188,7 +189,7 @@ async def test_a_key_is_masked_in_notice_request_and_journal(
     opened = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, f'    key = "{KEY[:9]}', f'{KEY[9:]}"\n', end=False)
-        await session.turns.instruct("use the service", path="m.py", cursor=4)
+        await session.turns.instruct(Question("use the service", path="m.py", cursor=4))
         await stopped_at(session, model, 2)
         assert KEY not in "".join(m.text for m in model.request.messages)
         assert "environment" in follow_ups(model.request)[-1]
@@ -216,7 +217,7 @@ async def test_warnings_mark_the_hunk_and_levels_can_be_set(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, BAD_SQL, *TAIL)
-        await session.turns.instruct("use the database", path="m.py", cursor=4)
+        await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
         await session.turns.finished()
         assert len(model.requests) == 1
         marked = [h for h in session.hunks if session.guard.findings(h)]
@@ -232,7 +233,7 @@ async def test_switched_off_it_does_nothing_and_says_so(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, BAD_SQL, *TAIL)
-        await session.turns.instruct("use the database", path="m.py", cursor=4)
+        await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
         await session.turns.finished()
         assert len(model.requests) == 1
         assert session.guard.light("m.py").words == "unguarded: the guard is switched off"
@@ -246,7 +247,7 @@ async def test_the_light_says_the_truth(
     assert session.guard.light("notes.md").state is LightState.UNGUARDED
     monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: None)
     give(model, *HEAD, BAD_SQL, end=False)
-    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     await stopped_at(session, model, 2)  # queries are read without ruff
     give(model, GOOD_SQL, *TAIL)
     await session.turns.finished()
@@ -257,7 +258,7 @@ async def test_garbage_and_a_killed_ruff_do_not_stop_the_stream(
     session: PairingSession, model: SteppedModel
 ) -> None:
     give(model, *HEAD, end=False)
-    await session.turns.instruct("break it", path="m.py", cursor=4)
+    await session.turns.instruct(Question("break it", path="m.py", cursor=4))
     witness = Witness(session)
     await witness.until(lambda: session.guard._scanner.ruff.pid is not None)
     await session.guard.caught_up()
@@ -277,7 +278,7 @@ async def test_stop_and_redirect_by_the_person_still_work_beside_it(
     session: PairingSession, model: SteppedModel
 ) -> None:
     give(model, *HEAD, end=False)
-    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     await Witness(session).until(lambda: session.turns.last.tokens >= 2)
     await session.turns.redirect("use sql")
     await stopped_at(session, model, 2)
@@ -330,7 +331,7 @@ async def test_a_served_script_end_to_end(
         root, settings=Settings(journal=False), replay=script, watch=False
     ) as session:
         witness = Witness(session)
-        turn = await session.turns.instruct("use the database", path="m.py", cursor=4)
+        turn = await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
         await session.turns.finished()
         assert turn.status is TurnStatus.STOPPED
         assert rule in session.status.notices[0].text
@@ -361,7 +362,7 @@ async def test_headless_gives_the_corrected_answer(
             self.hunks.extend(hunk.new)
 
     give(model, *HEAD, BAD_SQL, end=False)
-    job = Job(root, "m.py", "use the database", cursor=4, apply=True)
+    job = Job(root, Question("use the database", "m.py", 4), apply=True)
     running = asyncio.create_task(
         run_job(job, Sink(), settings=Settings(journal=False), endpoint=endpoint)
     )
@@ -389,7 +390,7 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
 
     monkeypatch.setattr(RuffServer, "check", slow)
     give(model, "def find(db, name, limit=20):\n", "    rows = db.all()\n", end=False)
-    await session.turns.instruct("use the database", path="m.py", cursor=4)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     witness = Witness(session)
     [first] = await witness.decidable(1)
     await asyncio.wait_for(asked.wait(), PATIENCE_S)
@@ -432,7 +433,7 @@ async def test_bandit_marks_what_the_rules_left_as_soon_as_a_hunk_settles(
     opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
     async with opened as session:
         give(model, *HEAD, "    limit = 5\n", *TAIL, end=False)
-        await session.turns.instruct("limit it", path="m.py", cursor=4)
+        await session.turns.instruct(Question("limit it", path="m.py", cursor=4))
         await Witness(session).until(
             lambda: any(session.guard.reason(hunk) for hunk in session.hunks)
         )

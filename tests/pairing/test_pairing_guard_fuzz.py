@@ -10,6 +10,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.guard import LightState
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -64,7 +65,7 @@ async def test_random_answers(
             return False
 
         model.drop()
-        await session.turns.instruct("do it in f", path="m.py", cursor=4)
+        await session.turns.instruct(Question("do it in f", path="m.py", cursor=4))
         ended = asyncio.create_task(session.turns.finished())
         await witness.until(lambda: all_answered() or ended.done())
         assert session.guard.light("m.py").state is LightState.GUARDED

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -43,7 +44,7 @@ async def held(session: PairingSession, model: SteppedModel, bad: str = BAD) -> 
     """Have the model write a dangerous line until the person is to decide."""
     model.give(HEAD)
     model.give(bad)
-    await session.turns.instruct("use sql", path="m.py", cursor=0)
+    await session.turns.instruct(Question("use sql", path="m.py", cursor=0))
     for count in (2, 3):
         while len(model.requests) < count:  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.01)
@@ -105,7 +106,7 @@ async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
     async with await opened(root, endpoint, guard=False) as session:
         model.give(HEAD + BAD + "    return rows\n")
         model.end()
-        await session.turns.instruct("use sql", path="m.py", cursor=0)
+        await session.turns.instruct(Question("use sql", path="m.py", cursor=0))
         await session.turns.finished()
         [number] = [h.id for h in session.hunks.undecided()]
     async with await opened(root, endpoint, journal_of(root)) as session:
@@ -135,7 +136,7 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
     async with await opened(root, endpoint, journal=None) as session:
         witness = Witness(session)
         model.give(f'<region>\n{HEAD}    rows = db.open("{KEY}")\n')
-        await session.turns.instruct("use sql", path="m.py", cursor=0)
+        await session.turns.instruct(Question("use sql", path="m.py", cursor=0))
         for count in (2, 3):
             await witness.until(lambda count=count: len(model.requests) >= count)
             model.give(f'<region>\n{HEAD}    rows = db.open("{KEY}")\n')
@@ -144,7 +145,7 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
         await session.decisions.reject(hunk.id, "no")
         model.give(f"<region>\n{BEFORE}</region>")
         model.end()
-        await session.turns.instruct("again", path="m.py", cursor=0)
+        await session.turns.instruct(Question("again", path="m.py", cursor=0))
         await session.turns.finished()
         said = "".join(message.text for message in model.request.messages)
         assert "turned down because: no" in said

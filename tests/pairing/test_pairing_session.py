@@ -10,6 +10,7 @@ import pytest
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
 from midstream.pairing.chat.entries import Exchange, exchanges
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import (
     FileOpened,
@@ -31,7 +32,7 @@ async def test_one_change_from_instruction_to_disk(
     lines = rewrite((2, "    second = work(2)\n"), (20, "    twentieth = work(20)\n"))
     give(model, lines)
     model.end()
-    turn = await session.turns.instruct("speed it up", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("speed it up", path="run.py", cursor=3))
     assert turn is session.turns.last
     assert (turn.path, turn.start, turn.stop, turn.symbol) == ("run.py", 0, 40, "run")
     await session.turns.finished()
@@ -61,7 +62,7 @@ async def test_accept_and_reject_while_the_rest_still_streams(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"), (10, "    B\n"), (30, "    C\n"))
     give(model, lines[:20])
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     first, second = await witness.decidable(2)
     assert session.status.state is SessionState.STREAMING
     assert await session.decisions.accept(first)
@@ -86,7 +87,7 @@ async def test_stop_freezes_at_once_and_keeps_what_is_unread(
 ) -> None:
     witness = Witness(session)
     give(model, [*rewrite((2, "    A\n"))[:12], "    step_12 = wor"])
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await witness.decidable(1)
     stopping = asyncio.create_task(session.turns.stop())
     await asyncio.sleep(0)
@@ -112,7 +113,7 @@ async def test_redirect_goes_on_behind_what_was_kept(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"), (30, "    C\n"))
     give(model, [*lines[:12], "    half a li"])
-    first = await session.turns.instruct("change", path="run.py", cursor=3)
+    first = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await witness.decidable(1)
     segment = session.files["run.py"].segments[0]
     await witness.until(lambda: first.tokens == 13)
@@ -140,7 +141,7 @@ async def test_two_redirects_send_the_whole_conversation(
     witness = Witness(session)
     lines = rewrite((2, "    A\n"))
     give(model, lines[:10])
-    turn = await session.turns.instruct("one", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("one", path="run.py", cursor=3))
     await witness.until(lambda: turn.tokens == 10)
     turn = await session.turns.redirect("two")
     await witness.until(lambda: model.asked == "two")
@@ -163,7 +164,7 @@ async def test_redirect_before_the_first_line_keeps_nothing(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    turn = await session.turns.instruct("one", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("one", path="run.py", cursor=3))
     assert session.status.state is SessionState.WAITING
     assert turn.running
     await session.turns.redirect("two")
@@ -179,7 +180,7 @@ async def test_queue_runs_when_the_turn_ends_and_waits_after_a_stop(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.turns.instruct("one", path="run.py", cursor=3)
+    await session.turns.instruct(Question("one", path="run.py", cursor=3))
     session.turns.queue("two")
     session.turns.queue("three")
     assert session.turns.queued == ["two", "three"]
@@ -218,12 +219,12 @@ async def test_follow_up_builds_on_undecided_hunks(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("one", path="run.py", cursor=3)
+    await session.turns.instruct(Question("one", path="run.py", cursor=3))
     await session.turns.finished()
     lines = rewrite((2, "    A\n"), (5, "    B\n"))
     give(model, lines)
     model.end()
-    await session.turns.instruct("two", path="run.py", cursor=3)
+    await session.turns.instruct(Question("two", path="run.py", cursor=3))
     await session.turns.finished()
     assert model.region == "".join(rewrite((2, "    A\n")))
     assert session.hunks.get(1).state is HunkState.SUPERSEDED
@@ -239,7 +240,7 @@ async def test_a_file_opened_elsewhere_keeps_its_bytes(
     (root / "dos.py").chmod(0o755)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change", path="dos.py", cursor=3)
+    await session.turns.instruct(Question("change", path="dos.py", cursor=3))
     await session.turns.finished()
     await session.decisions.accept(1)
     wanted = data.replace(b"    step_02 = work(2)\r\n", b"    A\r\n")
@@ -251,7 +252,7 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
-    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
@@ -267,7 +268,7 @@ async def test_lines_without_a_name_are_told_in_the_plural(
     lines = (session.root / "run.py").read_text().splitlines(keepends=True)
     model.give("".join(lines[3:5]))
     model.end()
-    await session.turns.instruct("change", path="run.py", selection=(3, 5))
+    await session.turns.instruct(Question("change", path="run.py", selection=(3, 5)))
     await session.turns.finished()
     assert witness.notice.startswith(
         "Nothing to change: the model returned lines 4-5 of run.py as they are."
@@ -279,7 +280,7 @@ async def test_a_rename_that_leaves_the_name_is_told(
 ) -> None:
     give(model, rewrite())
     model.end()
-    await session.turns.instruct("rename work to toil in run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("rename work to toil in run", path="run.py", cursor=3))
     await session.turns.finished()
     assert session.status.notices[-1].text.startswith(
         "stepped did not change `run` of run.py, and `work` is still there: "
@@ -293,7 +294,7 @@ async def test_a_name_that_is_not_there_is_told(
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
-    await session.turns.instruct("remove `appname`", path="run.py", cursor=3)
+    await session.turns.instruct(Question("remove `appname`", path="run.py", cursor=3))
     await session.turns.finished()
     assert witness.notice == (
         "Nothing to change: the model returned `run` of run.py as it is. "
@@ -305,7 +306,7 @@ async def test_an_empty_answer_deletes_nothing(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     model.end()
-    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     assert turn.status is TurnStatus.FAILED
     assert "returned no code" in turn.error
@@ -320,7 +321,7 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
 ) -> None:
     model.give("I am sorry, but I cannot help with that request today.\n")
     model.end()
-    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     assert turn.status is TurnStatus.FAILED
     assert 'but said: "I am sorry' in turn.error
@@ -359,7 +360,7 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
     ):
         give(model, rewrite((2, "    A\n")))
         model.end()
-        await session.turns.instruct("change", path="run.py", cursor=3)
+        await session.turns.instruct(Question("change", path="run.py", cursor=3))
         await session.turns.finished()
         await session.decisions.reject(1, "A says\nnothing")
         told = [
@@ -372,7 +373,7 @@ async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, p
         ]
         give(model, rewrite((5, "    B\n"))[:9])
         witness = Witness(session)
-        turn = await session.turns.instruct("change again", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("change again", path="run.py", cursor=3))
         await witness.until(lambda: model.asked.startswith("change again"))
         assert model.asked == ("\n".join(told) if prompt == "chat" else "change again")
         assert turn.instruction == "change again"
@@ -392,7 +393,7 @@ async def test_decisions_that_cannot_be_made_are_explained(
     assert not await session.decisions.accept(77)
     assert witness.notice == "There is no hunk 77 in this session."
     give(model, rewrite((2, "    A\n"))[:3])
-    turn = await session.turns.instruct("change", path="run.py", cursor=3)
+    turn = await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await witness.until(lambda: turn.tokens == 3)
     await session.turns.stop()
     assert (root / "run.py").read_text() == BEFORE
@@ -404,7 +405,7 @@ async def test_a_read_only_file_keeps_the_hunk_undecided(
     witness = Witness(session)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     (root / "run.py").chmod(0o444)
     assert not await session.decisions.accept(1)
@@ -424,7 +425,7 @@ async def test_a_character_the_file_cannot_hold(
     (root / "old.py").write_bytes(data)
     model.give("def f():\n    return '\u20ac'\n")
     model.end()
-    await session.turns.instruct("change", path="old.py", cursor=1)
+    await session.turns.instruct(Question("change", path="old.py", cursor=1))
     await session.turns.finished()
     assert not await session.decisions.accept(1)
     assert "cannot be written in iso8859-1" in witness.notice
@@ -441,7 +442,7 @@ async def test_no_server_is_said_and_costs_nothing(
         witness = Witness(session)
         await witness.until(lambda: session.status.state is SessionState.OFFLINE)
         with pytest.raises(UnavailableError):
-            await session.turns.instruct("change", path="run.py", cursor=3)
+            await session.turns.instruct(Question("change", path="run.py", cursor=3))
         assert session.status.state is SessionState.OFFLINE
         assert not session.turns
         assert len((await session.files.open("run.py")).base.lines) == 40
@@ -451,4 +452,4 @@ async def test_a_missing_model_folder_is_named(root: Path, tmp_path: Path) -> No
     settings = Settings(model=tmp_path / "no-model")
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         with pytest.raises(UnavailableError, match=r"no model folder at .*/no-model"):
-            await session.turns.instruct("change", path="run.py", cursor=3)
+            await session.turns.instruct(Question("change", path="run.py", cursor=3))

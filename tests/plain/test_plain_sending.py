@@ -9,6 +9,7 @@ import pytest
 
 from midstream.errors import UsageError
 from midstream.pairing.request import builder, sources
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.plain.commands import PlainCommands
 from midstream.plain.conversing import Conversing
@@ -97,7 +98,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(tmp_path: Path, answer: str
             chat.allow(on=True)
             hosted.call(".env", "read_file")
             hosted.end()
-            await chat.ask("how fast is it?")
+            await chat.ask(Question("how fast is it?"))
             await witness.until(lambda: chat.question is not None)
             told = list(conversing.news())
             assert "wants to read .env, which has the name of a file with credentials" in told[0]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from midstream.pairing.checks.run import CheckState
+from midstream.pairing.request.question import Question
 from midstream.settings import Settings
 from midstream.tui.pages.checks import ChecksScreen
 from tests.helpers.pages import hints, page, rows, shown
@@ -90,7 +91,7 @@ async def test_what_is_proposed_is_run_in_a_copy(project: Path) -> None:
         await stage.until(lambda: "No hunk waits for a decision" in screen.notice.text, "why not")
         await stage.press("escape")
         stage.pane.focus()
-        turn = await stage.session.turns.instruct("count", path="pkg/things.py", cursor=7)
+        turn = await stage.session.turns.instruct(Question("count", path="pkg/things.py", cursor=7))
         for text in ("def count(rows):\n", "    return counted(rows)\n", None):
             stage.model.give(text)
         await stage.until(lambda: not turn.running, "end")

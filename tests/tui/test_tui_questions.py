@@ -14,6 +14,7 @@ from textual.widgets import Markdown, Static
 
 from midstream.codebase import related
 from midstream.pairing.journal.journal import earlier_sessions
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.links import parser, place_of
@@ -234,7 +235,7 @@ async def test_a_resumed_conversation_is_shown(root: Path) -> None:
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             hosted.say("It adds up.")
             hosted.end()
-            await session.chat.ask("what is total?", path="shop.py")
+            await session.chat.ask(Question("what is total?", path="shop.py"))
             await session.chat.finished()
         (earlier,) = earlier_sessions(root)
         app = MidstreamApp(root, settings, resume=earlier.path)

@@ -417,6 +417,7 @@ async def _overrun() -> list[Figure]:
 
 
 async def _one_overrun() -> int:
+    from midstream.pairing.request.question import Question
     from midstream.pairing.session import PairingSession
     from midstream.serving.replay import count_tokens
     from midstream.settings import Settings
@@ -438,7 +439,7 @@ async def _one_overrun() -> int:
         async with await PairingSession.open(
             root, settings=Settings(journal=False), replay=script, watch=False
         ) as session:
-            turn = await session.turns.instruct("use the database", path="m.py", cursor=0)
+            turn = await session.turns.instruct(Question("use the database", "m.py", 0))
             await session.turns.finished()
             return max(0, turn.tokens - count_tokens(head))
 

@@ -248,11 +248,12 @@ def total(values):
 def _model(settings: Settings) -> Iterator[CheckResult]:
     """One real edit with the configured model, in a temporary folder."""
     from midstream.pairing.headless import Job, NothingToChangeError, run_job
+    from midstream.pairing.request.question import Question
 
     sink = _Quiet()
     with tempfile.TemporaryDirectory(prefix="midstream-doctor-") as folder:
         (Path(folder) / "sample.py").write_text(_SAMPLE, encoding="utf-8")
-        job = Job(Path(folder), "sample.py", "rename `result` to `amount` in total")
+        job = Job(Path(folder), Question("rename `result` to `amount` in total", "sample.py"))
         started = time.perf_counter()
         try:
             outcome = asyncio.run(run_job(job, sink, settings=settings))

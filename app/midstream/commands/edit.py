@@ -89,6 +89,7 @@ def read_job(file: str, instruction: str, *, apply: bool) -> Job:
         UsageError: The file does not exist, or the lines are not a range.
     """
     from midstream.pairing.headless import Job
+    from midstream.pairing.request.question import Question
 
     path, first, last = Path(file), None, None
     match = None if path.exists() else _LINES.match(file)
@@ -98,13 +99,13 @@ def read_job(file: str, instruction: str, *, apply: bool) -> Job:
         if first < 1 or (last is not None and last < first):
             raise UsageError(f"{file} has no valid lines; write FILE:FIRST-LAST, counted from 1.")
     if path.is_dir():
-        return Job(path, None, instruction, apply=apply)
+        return Job(path, Question(instruction), apply)
     if not path.exists():
         raise UsageError(f"There is no file {path}; name one that exists.")
     root, rel = opened_by(path.resolve())
     cursor = first - 1 if first is not None and last is None else None
     selection = (first - 1, last) if first is not None and last is not None else None
-    return Job(root, rel, instruction, selection, cursor, apply)
+    return Job(root, Question(instruction, rel, cursor, selection), apply)
 
 
 class DiffSink:

@@ -22,6 +22,7 @@ from midstream.pairing.status import NoticePosted, SessionEvent, Turn, TurnStatu
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.request.question import Question
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
 
@@ -47,10 +48,7 @@ class Job:
 
     Attributes:
         root: The folder.
-        path: The file, relative to it; ``None`` to find it from the instruction.
-        instruction: What should change.
-        selection: 0-based half-open line range, if given.
-        cursor: 0-based line, if given.
+        question: What should change.
         apply: Whether to write the result.
         unsure: Whether to write an answer that is flagged as doubtful.
         anyway: Whether to write a file that does not parse any more.
@@ -58,10 +56,7 @@ class Job:
     """
 
     root: Path
-    path: str | None
-    instruction: str
-    selection: tuple[int, int] | None = None
-    cursor: int | None = None
+    question: Question
     apply: bool = False
     unsure: bool = False
     anyway: bool = False
@@ -165,9 +160,7 @@ async def run_job(
     session.chat.allow(on=False)  # Nobody is there to be asked.
     session.status.subscribe(hear)
     async with session:
-        turn = await session.turns.instruct(
-            job.instruction, path=job.path, cursor=job.cursor, selection=job.selection
-        )
+        turn = await session.turns.instruct(job.question)
         proposal = session.files[turn.path]
         sink.started(turn, proposal.base, session.server.model_name)
         await _follow(session, turn, sink, streams=not job.everywhere)

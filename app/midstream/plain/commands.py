@@ -15,6 +15,7 @@ from midstream.editor import edit_text, editor_command
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.checks.run import UnconfirmedCommandError
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState
 from midstream.plain import lines
 from midstream.plain.conversing import RELATED_S, Conversing
@@ -398,13 +399,13 @@ class PlainCommands:
         from midstream.pairing.request.kinds import question_of
 
         if question := question_of(rest):
-            await self.conversing.ask(question, self._path, self._lines)
+            await self.conversing.ask(Question(question, self._path, None, self._lines))
         else:
             await self._instruct(rest, self._lines)
 
     async def _plan(self, rest: str) -> None:
         if wish := await self.conversing.plan(rest):
-            await self.conversing.ask(wish, self._path, self._lines, plan=True)
+            await self.conversing.ask(Question(wish, self._path, None, self._lines), plan=True)
 
     async def _next(self, _: str) -> None:
         step = self._session.chat.steps.next
@@ -422,12 +423,13 @@ class PlainCommands:
     async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
         turns = self._session.turns
         running = self._session.status.state in _RUNNING
+        question = Question(text, self._path, None, selection)
         send = turns.redirect_or_instruct if running else turns.instruct
         server = self._session.server
         told = not running and server.model_name and server.model_info.is_chat
         if told:
-            await turns.look_around(text, path=self._path, selection=selection, seconds=RELATED_S)
-        turn = await send(text, path=self._path, selection=selection)
+            await turns.look_around(question, seconds=RELATED_S)
+        turn = await send(question)
         if told:
             self._say(f"Sending {turns.context.budget}.")
         if turn.redirected_from is None:
@@ -481,7 +483,7 @@ class PlainCommands:
         """Ask the model to fix what failed at a place."""
         session, finding = self._session, self._finding(rest)
         text = session.mending(finding)
-        turn = await session.turns.instruct(text, path=finding.path, cursor=finding.line)
+        turn = await session.turns.instruct(Question(text, finding.path, finding.line))
         self._path, self._lines = turn.path, None
 
     def _finding(self, number: str) -> Finding:

@@ -12,6 +12,7 @@ from midstream.editor import edit_text, editor_command
 from midstream.errors import UsageError
 from midstream.pairing.chat.entries import ToolUse, last_answer
 from midstream.pairing.chat.plan import StepState, written_steps
+from midstream.pairing.request.question import Question
 
 if TYPE_CHECKING:
     from midstream.pairing.chat.code_blocks import CodeBlock
@@ -50,21 +51,14 @@ class Conversing:
         self._printed = 0
         """Characters of it that are printed."""
 
-    async def ask(
-        self,
-        text: str,
-        path: str | None,
-        selection: tuple[int, int] | None,
-        *,
-        plan: bool = False,
-    ) -> None:
+    async def ask(self, question: Question, *, plan: bool = False) -> None:
         """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
         chat, server = self._session.chat, self._session.server
         told = server.model_name and server.model_info.is_chat
         if told:
             turns = self._session.turns
-            await turns.look_around(text, path=path, selection=selection, seconds=RELATED_S)
-        await chat.ask(text, path=path, selection=selection, plan=plan)
+            await turns.look_around(question, seconds=RELATED_S)
+        await chat.ask(question, plan=plan)
         if told:
             self._say(f"Sending {chat.context.budget}.")
 

@@ -17,6 +17,7 @@ from midstream.pairing.journal.journal import earlier_sessions, summarize
 from midstream.pairing.request.context import estimate, limit_of
 from midstream.pairing.request.kinds import NotAnEditError
 from midstream.pairing.request.mentions import NeedsConsentError
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
@@ -55,7 +56,7 @@ async def ask(session: PairingSession, model: SteppedModel, said: str, *answer: 
     for text in answer:
         model.give(text)
     model.end()
-    await session.chat.ask(said)
+    await session.chat.ask(Question(said))
     await session.chat.finished()
 
 
@@ -70,7 +71,7 @@ async def test_a_question_is_answered_in_words_and_changes_nothing(
     session: PairingSession, root: Path, model: SteppedModel
 ) -> None:
     model.give("It does ")
-    await session.chat.ask("what does it do?", path="run.py", cursor=2)
+    await session.chat.ask(Question("what does it do?", path="run.py", cursor=2))
     await until(session, "It does ")
     assert session.chat.busy
     model.give("**nothing**.\n")
@@ -131,7 +132,7 @@ async def crowded(
         for number in range(3):
             hosted.say(f"answer {number} " + "word " * 90)
             hosted.end()
-            await session.chat.ask(f"question {number}")
+            await session.chat.ask(Question(f"question {number}"))
             await session.chat.finished()
         assert len(hosted.creates) == 3
         assert not session.chat.facts
@@ -144,12 +145,12 @@ async def test_what_does_not_fit_is_summed_up_by_a_hosted_model(
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask("question 3")
+        await session.chat.ask(Question("question 3"))
         await session.chat.finished()
         for text in ("They talked of 0 to 2.", "answer 4"):
             hosted.say(text)
             hosted.end()
-        await session.chat.ask("question 4")
+        await session.chat.ask(Question("question 4"))
         await session.chat.finished()
         summary, last = hosted.creates[-2:]
         assert "Sum it\nup" in summary["instructions"]
@@ -170,7 +171,7 @@ async def test_what_does_not_fit_is_summed_up_by_a_hosted_model(
         assert not session.chat.facts
         hosted.say("fresh")
         hosted.end()
-        await session.chat.ask("anew")
+        await session.chat.ask(Question("anew"))
         await session.chat.finished()
         assert hosted.messages[0][1].endswith("anew")
 
@@ -181,12 +182,12 @@ async def test_without_a_summary_it_is_forgotten(
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask("question 3")
+        await session.chat.ask(Question("question 3"))
         await session.chat.finished()
         for text in (" ", "answer 4"):
             hosted.say(text)
             hosted.end()
-        await session.chat.ask("question 4")
+        await session.chat.ask(Question("question 4"))
         await session.chat.finished()
         assert session.chat.facts == ["the first 1 question forgotten"]
         assert session.chat.summarised == 0
@@ -197,11 +198,11 @@ async def test_a_stop_while_it_sums_up(root: Path, monkeypatch: pytest.MonkeyPat
     async with crowded(root, monkeypatch) as (hosted, session):
         hosted.say("answer 3 " + "word " * 90)
         hosted.end()
-        await session.chat.ask("question 3")
+        await session.chat.ask(Question("question 3"))
         await session.chat.finished()
         hosted.say("They talked")
         before = len(hosted.creates)
-        await session.chat.ask("question 4")
+        await session.chat.ask(Question("question 4"))
         await Witness(session).until(lambda: len(hosted.creates) > before)
         await session.chat.stop()
         assert not session.chat.busy
@@ -213,7 +214,7 @@ async def test_a_stop_takes_effect_at_the_token(
     session: PairingSession, model: SteppedModel
 ) -> None:
     model.give("One. ")
-    await session.chat.ask("count")
+    await session.chat.ask(Question("count"))
     await until(session, "One. ")
     await session.chat.stop()
     assert not session.chat.busy
@@ -228,9 +229,9 @@ async def test_a_question_ends_the_answer_before_it(
     session: PairingSession, model: SteppedModel
 ) -> None:
     model.give("A long story. ")
-    await session.chat.ask("tell me")
+    await session.chat.ask(Question("tell me"))
     await until(session, "A long story. ")
-    asking = asyncio.create_task(session.chat.ask("in short?"))
+    asking = asyncio.create_task(session.chat.ask(Question("in short?")))
     await Witness(session).until(lambda: model.stopped)
     model.give("No.")
     model.end()
@@ -245,7 +246,7 @@ async def test_a_question_ends_the_answer_before_it(
 @pytest.mark.parametrize("model", [SteppedModel()])
 async def test_an_edit_model_is_asked_nothing(session: PairingSession, model: SteppedModel) -> None:
     with pytest.raises(NotAnEditError, match="cannot answer questions") as caught:
-        await session.chat.ask("what is this?", path="run.py")
+        await session.chat.ask(Question("what is this?", path="run.py"))
     assert caught.value.action == "models"
     assert not model.requests
     assert not session.chat.on
@@ -253,7 +254,7 @@ async def test_an_edit_model_is_asked_nothing(session: PairingSession, model: St
 
 async def test_nothing_is_asked_without_words(session: PairingSession, model: SteppedModel) -> None:
     with pytest.raises(UserError, match="empty"):
-        await session.chat.ask("  ")
+        await session.chat.ask(Question("  "))
     assert not model.requests
 
 
@@ -276,10 +277,10 @@ async def test_an_answer_goes_on_while_an_edit_is_written(root: Path) -> None:
         settings = hosted.settings(url, "search-replace")
         async with opened(root, settings=settings) as session:
             hosted.say("Here it comes: ")
-            turn = await session.turns.instruct("change it", path="run.py")
+            turn = await session.turns.instruct(Question("change it", path="run.py"))
             witness = Witness(session)
             await witness.until(lambda: turn.tokens)
-            await session.chat.ask("why so?", path="run.py")
+            await session.chat.ask(Question("why so?", path="run.py"))
             await witness.until(lambda: len(hosted.creates) == 2)
             await session.chat.stop()
             assert turn.running, "stopping one does not stop the other"
@@ -298,7 +299,7 @@ async def test_an_instruction_takes_the_conversation_along(
     await ask(session, model, "what is a better name?", "Call it `walk`.")
     model.give("<region>\n" + BEFORE + "</region>\n")
     model.end()
-    await session.turns.instruct("use that name", path="run.py", cursor=0)
+    await session.turns.instruct(Question("use that name", path="run.py", cursor=0))
     await session.turns.finished()
     sent = "\n".join(message.text for message in model.request.messages)
     assert "<conversation-so-far>\nAsked: what is a better name?\nAnswered: Call it `walk`." in sent
@@ -341,12 +342,12 @@ async def test_an_ignored_file_is_not_sent_unasked(root: Path) -> None:
         far = Profile("far", "openai", url.replace("127.0.0.1", "localhost"), "m")
         async with opened(root, settings=Settings(endpoints=(far,), endpoint="far")) as session:
             with pytest.raises(NeedsConsentError):
-                await session.chat.ask("why @run.py?")
+                await session.chat.ask(Question("why @run.py?"))
             assert not hosted.creates
             session.turns.allow("run.py")
             hosted.say("So.")
             hosted.end()
-            await session.chat.ask("why @run.py?")
+            await session.chat.ask(Question("why @run.py?"))
             await session.chat.finished()
             assert exchanges(session.chat.entries)[0].answered == "So."
 
@@ -359,7 +360,7 @@ async def test_a_failure_is_told_and_the_next_question_goes_out(root: Path) -> N
             await session.server.ready()
     async with opened(root, settings=settings) as session:
         with pytest.raises(UserError):
-            await session.chat.ask("anyone?")
+            await session.chat.ask(Question("anyone?"))
         assert not session.chat.busy
         assert not session.chat.on
 
@@ -369,7 +370,7 @@ async def test_an_answer_that_only_repeats_itself_is_ended(
 ) -> None:
     for number in range(1, 40):
         model.give(f"{number}. It is slow because it is slow, and so on.\n")
-    await session.chat.ask("why is it slow?")
+    await session.chat.ask(Question("why is it slow?"))
     await session.chat.finished()
     assert exchanges(session.chat.entries)[0].answered.count("It is slow") > MAX_REPEATED
     assert model.stopped, "it could have gone on"
@@ -390,7 +391,7 @@ async def test_closing_ends_an_answer(root: Path, model: SteppedModel) -> None:
     async with served(model) as endpoint:
         async with opened(root, endpoint) as session:
             model.give("On and ")
-            await session.chat.ask("talk")
+            await session.chat.ask(Question("talk"))
             await until(session, "On and ")
         assert not session.chat.busy
 

@@ -12,6 +12,7 @@ import pytest
 from midstream.pairing.chat import tools
 from midstream.pairing.chat.entries import QuestionState, ToolUse
 from midstream.pairing.chat.tool_loop import MAX_FAILED_ROUNDS
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
 from tests.helpers.hosted import Hosted
@@ -80,7 +81,7 @@ async def test_it_looks_once_it_is_allowed_and_then_edits(hosted: Hosted, root: 
         hosted.say("Let me see.")
         hosted.call("more.py", "read_file")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: session.chat.question is not None)
         assert offered(hosted, 0) == LOOKS
         assert "With the tools you can look" in hosted.creates[0]["instructions"]
@@ -110,7 +111,7 @@ async def test_what_it_calls_is_no_text_of_the_patch(hosted: Hosted, root: Path)
     async with opened(hosted, root, edit_format=None) as (session, witness):
         hosted.call("*** Begin Patch", "search")
         hosted.end()
-        await session.turns.instruct("return 2", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return 2", path="app.py", cursor=0))
         await witness.until(lambda: len(hosted.creates) == 2)
         hosted.call(PATCH)
         hosted.end()
@@ -120,7 +121,7 @@ async def test_what_it_calls_is_no_text_of_the_patch(hosted: Hosted, root: Path)
         # What follows builds on a conversation in which every call has its output.
         hosted.say("no")
         hosted.end()
-        await session.turns.instruct("and now?", path="app.py", cursor=0)
+        await session.turns.instruct(Question("and now?", path="app.py", cursor=0))
         await session.turns.finished()
 
 
@@ -129,7 +130,7 @@ async def test_one_region_is_rewritten_after_a_look(hosted: Hosted, root: Path) 
         hosted.say("Let me see.")
         hosted.call("more.py", "read_file")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: len(hosted.creates) == 2)
         hosted.say("<region>\ndef one():\n    return 2\n</region>\n")
         hosted.end()
@@ -142,7 +143,7 @@ async def test_it_goes_on_without_looking_where_it_may_not(hosted: Hosted, root:
     async with opened(hosted, root, allowed=False) as (session, witness):
         hosted.call("more.py", "read_file")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: session.chat.question is not None)
         session.chat.allow(on=False)
         await witness.until(lambda: len(hosted.creates) == 2)
@@ -158,7 +159,7 @@ async def test_a_stop_while_it_asks(hosted: Hosted, root: Path) -> None:
     async with opened(hosted, root, allowed=False) as (session, witness):
         hosted.call("more.py", "read_file")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: session.chat.question is not None)
         await session.turns.stop()
         assert session.chat.question is None
@@ -166,7 +167,7 @@ async def test_a_stop_while_it_asks(hosted: Hosted, root: Path) -> None:
         assert len(hosted.creates) == 1
         hosted.say(EDIT)
         hosted.end()
-        await session.turns.instruct("again", path="app.py", cursor=0)
+        await session.turns.instruct(Question("again", path="app.py", cursor=0))
         await session.turns.finished()
         assert len(session.hunks) == 1
 
@@ -185,7 +186,7 @@ async def test_a_stop_or_a_redirect_ends_what_a_tool_has_started(
         hosted.say("Let me see.\n")
         hosted.call("one", "search")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(begun.exists)
         if redirect:
             hosted.say(EDIT)
@@ -210,7 +211,7 @@ async def test_endless_calls_come_to_an_end(hosted: Hosted, root: Path) -> None:
         for _ in range(tools.MAX_CALLS):
             hosted.call("more.py", "read_file")
             hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 1)
         assert not offered(hosted, -1)
         hosted.call("more.py", "read_file")
@@ -229,7 +230,7 @@ async def test_a_model_that_does_nothing_but_call_is_ended(hosted: Hosted, root:
         for _ in range(MAX_FAILED_ROUNDS + 1):
             hosted.call("more.py", "read_file")
             hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await session.turns.finished()
         last = session.turns.last
         assert last is not None
@@ -244,10 +245,10 @@ async def test_the_setting(hosted: Hosted, root: Path, when: str, asked: list[st
         for _ in range(2):
             hosted.say("no")
             hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await session.turns.finished()
         assert not offered(hosted, 0)
-        await session.chat.ask("what is one?")
+        await session.chat.ask(Question("what is one?"))
         await session.chat.finished()
         assert offered(hosted, 1) == asked
 
@@ -258,12 +259,12 @@ async def test_a_question_and_an_instruction_ask_one_after_the_other(
     async with opened(hosted, root, allowed=False) as (session, witness):
         hosted.call("more.py", "read_file")
         hosted.end()
-        await session.turns.instruct("return the limit", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the limit", path="app.py", cursor=0))
         await witness.until(lambda: session.chat.question is not None)
         first = session.chat.question
         hosted.call("app.py", "read_file")
         hosted.end()
-        await session.chat.ask("what is one?")
+        await session.chat.ask(Question("what is one?"))
         await witness.until(lambda: len(uses(session)) == 2)
         assert session.chat.question is first
         await session.turns.stop()
@@ -287,7 +288,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
         chat = session.chat
         hosted.call("./notes/plan.txt:1-1", "read_file")
         hosted.end()
-        await chat.ask("when is it due?")
+        await chat.ask(Question("when is it due?"))
         await witness.until(lambda: chat.question is not None)
         assert chat.question is not None
         assert chat.question.path == "notes/plan.txt"
@@ -330,7 +331,7 @@ async def test_a_file_that_is_not_shown_is_asked_for(hosted: Hosted, hidden: Pat
         hosted.say("And")
         hosted.call(".env", "symbols")
         hosted.end()
-        await session.turns.instruct("return the day", path="app.py", cursor=0)
+        await session.turns.instruct(Question("return the day", path="app.py", cursor=0))
         await witness.until(lambda: chat.question is not None)
         assert chat.question is not None
         assert chat.question.path == ".env"
@@ -353,7 +354,7 @@ async def test_searches_and_diffs_ask_for_no_file(hosted: Hosted, hidden: Path) 
         hosted.end()
         hosted.say("I do not know.")
         hosted.end()
-        await session.chat.ask("when is it due?")
+        await session.chat.ask(Question("when is it due?"))
         await session.chat.finished()
         sent = str([text for role, text in hosted.messages if role == "output"])
         assert "Monday" not in sent
@@ -365,7 +366,7 @@ async def test_a_no_to_looking_ends_the_question_about_a_file(hosted: Hosted, hi
     async with opened(hosted, hidden) as (session, witness):
         hosted.call(".env", "read_file")
         hosted.end()
-        await session.chat.ask("how fast is it?")
+        await session.chat.ask(Question("how fast is it?"))
         await witness.until(lambda: session.chat.question is not None)
         session.chat.allow(on=False)
         await witness.until(lambda: len(hosted.creates) == 2)

@@ -17,6 +17,7 @@ from midstream.pairing.chat.plan import (
 )
 from midstream.pairing.journal.journal import earlier_sessions
 from midstream.pairing.request.kinds import question_of, wish_of
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.hosted import Hosted
 
@@ -93,7 +94,7 @@ def answer(hosted: Hosted, text: str) -> None:
 
 async def carry_out(session: PairingSession, hosted: Hosted, text: str) -> None:
     answer(hosted, text)
-    await session.turns.instruct(session.chat.steps.next, path="shop.py", cursor=0)
+    await session.turns.instruct(Question(session.chat.steps.next, path="shop.py", cursor=0))
     await session.turns.finished()
 
 
@@ -103,7 +104,7 @@ async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
         settings = hosted.settings(url, "search-replace", related_code=False)
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             answer(hosted, PLAN)
-            await session.chat.ask("make it robust", path="shop.py", plan=True)
+            await session.chat.ask(Question("make it robust", path="shop.py"), plan=True)
             await session.chat.finished()
             plan = session.chat.steps
             assert [step.text for step in plan.steps] == STEPS
@@ -165,7 +166,7 @@ async def test_an_answer_without_steps_is_no_plan(root: Path) -> None:
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             session.chat.steps.replace(STEPS)
             answer(hosted, "I cannot plan this.")
-            await session.chat.ask("everything", path="shop.py", plan=True)
+            await session.chat.ask(Question("everything", path="shop.py"), plan=True)
             await session.chat.finished()
             assert "no numbered steps" in str(session.chat.entries[-1])
             assert [step.text for step in session.chat.steps.steps] == STEPS
@@ -183,7 +184,7 @@ async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(root: Path) -> N
                 "shop.py\n<<<<<<< SEARCH\ndef total(rows):\n    return sum(rows)\n=======\n"
                 "def total(items):\n    return sum(items)\n>>>>>>> REPLACE\n",
             )
-            await session.turns.instruct(plan.next, path="shop.py", cursor=0)
+            await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
             await session.turns.finished()
             (hunk,) = session.hunks.undecided()
             first, second = await session.decisions.split(hunk.id, [(1, 1)])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from midstream.pairing.chat import tools
 from midstream.pairing.chat.entries import QuestionState, Speech, ToolUse, exchanges
 from midstream.pairing.chat.tools import ReadOnlyTools
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.conversation import ToolCall
 from midstream.workspace.files import Workspace
@@ -273,7 +274,7 @@ async def test_a_model_looks_once_it_is_allowed(root: Path) -> None:
             hosted.say("Let me see.")
             hosted.call("app.py:1-2", "read_file")
             hosted.end()
-            await chat.ask("what is one?")
+            await chat.ask(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
             assert chat.asking
             assert len(hosted.creates) == 1, "nothing was looked at"
@@ -305,7 +306,7 @@ async def test_a_model_that_may_not_look_answers_without(root: Path) -> None:
             chat, witness = session.chat, Witness(session)
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask("what is one?")
+            await chat.ask(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
             chat.allow(on=False)
             await witness.until(lambda: len(hosted.creates) == 2)
@@ -325,7 +326,7 @@ async def test_a_stop_while_it_asks(root: Path) -> None:
             chat, witness = session.chat, Witness(session)
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask("what is one?")
+            await chat.ask(Question("what is one?"))
             await witness.until(lambda: chat.question is not None)
             await chat.stop()
             assert not chat.busy
@@ -333,7 +334,7 @@ async def test_a_stop_while_it_asks(root: Path) -> None:
             assert len(hosted.creates) == 1
             hosted.call("app.py", "read_file")
             hosted.end()
-            await chat.ask("again")
+            await chat.ask(Question("again"))
             await witness.until(lambda: chat.question is not None)
 
 
@@ -355,7 +356,7 @@ async def test_a_stop_ends_what_a_tool_has_started(
             chat.allow(on=True)
             hosted.call("one", "search")
             hosted.end()
-            await chat.ask("where is one?")
+            await chat.ask(Question("where is one?"))
             await witness.until(begun.exists)
             await chat.stop()
             assert not chat.busy
@@ -375,7 +376,7 @@ async def test_endless_calls_come_to_an_end(root: Path) -> None:
             for _ in range(tools.MAX_CALLS):
                 hosted.call("../outside.txt", "read_file")
                 hosted.end()
-            await chat.ask("read on and on")
+            await chat.ask(Question("read on and on"))
             await witness.until(lambda: len(hosted.creates) == tools.MAX_CALLS + 1)
             assert hosted.creates[-2].get("tools")
             assert not hosted.creates[-1].get("tools"), "it has to answer"

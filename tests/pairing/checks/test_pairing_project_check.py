@@ -25,6 +25,7 @@ from midstream.pairing.checks.run import (
     suggested_command,
 )
 from midstream.pairing.request.mentions import find_at_paths
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkDecided, SessionStatus
 from midstream.responses.endpoint import Endpoint
@@ -333,7 +334,7 @@ async def proposing(
     async with await PairingSession.open(
         root, settings=Settings(check_command=command), endpoint=endpoint, watch=False
     ) as session:
-        await session.turns.instruct("add one", path="shop.py", cursor=0)
+        await session.turns.instruct(Question("add one", path="shop.py", cursor=0))
         for text in ("def total(rows):\n", "    return sum(rows) + 1\n", None):
             model.give(text)
         await session.turns.finished()

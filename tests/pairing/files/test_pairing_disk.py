@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import FileChangedOnDisk, RepoChanged, WatchingChanged
 from midstream.responses.endpoint import Endpoint
@@ -39,7 +40,7 @@ USER = ("    step_10 = work(10)\n", "    step_10 = user(10)\n    more_from_user(
 async def streamed(session: PairingSession, model: SteppedModel, text: str) -> None:
     model.give(text)
     model.end()
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
 
 
@@ -79,7 +80,7 @@ async def test_a_save_in_the_middle_of_a_stream(
     witness = Witness(session)
     lines = changed(A, B).splitlines(keepends=True)
     model.give("".join(lines[:12]))
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     first = (await witness.decidable(1))[0]
     (root / "run.py").write_text("# top\n" + changed(USER))
     assert await session.decisions.accept(first)

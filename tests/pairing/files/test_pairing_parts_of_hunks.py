@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -32,7 +33,7 @@ async def proposed(root: Path, endpoint: Endpoint, model: SteppedModel) -> Pairi
     session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     model.give(BEFORE.replace(OLD, NEW))
     model.end()
-    await session.turns.instruct("change", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await session.turns.finished()
     assert [h.new for h in session.hunks.undecided()] == [("    two", "    three", "    four")]
     return session

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedModel
@@ -30,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 async def propose(session: PairingSession, model: SteppedModel, text: str) -> Witness:
     model.give(text)
     model.end()
-    await session.turns.instruct("change it", path="run.py", cursor=0)
+    await session.turns.instruct(Question("change it", path="run.py", cursor=0))
     await session.turns.finished()
     return Witness(session)
 
@@ -55,7 +56,7 @@ async def test_some_lines_of_a_hunk_that_leave_what_only_the_compiler_refuses(
     (root / "run.py").write_text(before)
     model.give(BEFORE.replace("check(path)", "check(path, deep)"))
     model.end()
-    await session.turns.instruct("change it", path="run.py", cursor=4)
+    await session.turns.instruct(Question("change it", path="run.py", cursor=4))
     await session.turns.finished()
     (hunk,) = session.hunks.undecided()
     assert not await session.decisions.decide_lines(hunk.id, 0, 1, accept=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import FileWritten, HunkDecided
 from tests.helpers.pairing import Witness
@@ -17,7 +18,7 @@ async def test_undo_and_redo_rewrite_the_file(
     witness = Witness(session)
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.turns.instruct("one", path="run.py", cursor=3)
+    await session.turns.instruct(Question("one", path="run.py", cursor=3))
     await session.turns.finished()
     await session.decisions.accept(1)
     await session.decisions.accept(2)
@@ -42,12 +43,12 @@ async def test_undo_reaches_over_a_later_turn(
     (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change run", path="run.py", cursor=3))
     await session.turns.finished()
     await session.decisions.accept(1)
     model.give("def other():\n    return 2\n")
     model.end()
-    await session.turns.instruct("change `other`", path="run.py")
+    await session.turns.instruct(Question("change `other`", path="run.py"))
     await session.turns.finished()
     await session.decisions.accept(2)
     assert (root / "run.py").read_text().endswith("return 2\n")
@@ -61,12 +62,12 @@ async def test_undo_reaches_what_was_accepted_before_a_later_answer(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change run", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.accept(1)
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.turns.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.instruct(Question("more of it", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
@@ -76,7 +77,7 @@ async def test_undo_reaches_what_was_accepted_before_a_later_answer(
     assert (root / "run.py").read_text() == "".join(rewrite((2, "    A\n")))
     give(model, rewrite((2, "    AA\n")))
     model.end()
-    await session.turns.instruct("otherwise", path="run.py", cursor=3)
+    await session.turns.instruct(Question("otherwise", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.undo() == (1,)
     assert (root / "run.py").read_text() == BEFORE
@@ -92,12 +93,12 @@ async def test_undo_waits_where_the_model_is_writing(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change run", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.accept(1)
     text = (root / "run.py").read_text()
     model.give("def run():\n")
-    await session.turns.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.instruct(Question("more of it", path="run.py", cursor=3))
     for _ in range(2):
         assert await session.decisions.undo() == ()
         assert session.status.notices[-1].text == (
@@ -116,12 +117,12 @@ async def test_undo_says_what_stays_before_it_goes_past_it(
     (root / "run.py").write_text(BEFORE + "\n\ndef other():\n    return 1\n")
     model.give("def other():\n    return 2\n")
     model.end()
-    await session.turns.instruct("change `other`", path="run.py")
+    await session.turns.instruct(Question("change `other`", path="run.py"))
     await session.turns.finished()
     assert await session.decisions.accept(1)
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change run", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.accept(2)
     text = (root / "run.py").read_text().replace("    A\n", "    my own\n")
@@ -143,7 +144,7 @@ async def test_what_a_later_answer_covers_is_committed_beside_the_persons_own(
 ) -> None:
     give(model, rewrite((2, "    A\n")))
     model.end()
-    await session.turns.instruct("change run", path="run.py", cursor=3)
+    await session.turns.instruct(Question("change run", path="run.py", cursor=3))
     await session.turns.finished()
     assert await session.decisions.accept(1)
     own = (root / "run.py").read_text() + "\n# mine\n"
@@ -151,7 +152,7 @@ async def test_what_a_later_answer_covers_is_committed_beside_the_persons_own(
     await session.external.refresh()
     give(model, rewrite((2, "    A\n"), (20, "    B\n")))
     model.end()
-    await session.turns.instruct("more of it", path="run.py", cursor=3)
+    await session.turns.instruct(Question("more of it", path="run.py", cursor=3))
     await session.turns.finished()
     texts = session.commit.texts("run.py")
     assert texts is not None

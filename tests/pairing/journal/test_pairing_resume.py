@@ -13,6 +13,7 @@ import pytest
 from midstream.edits.hunks import HunkState, Quarantine
 from midstream.pairing.journal.entries import KINDS
 from midstream.pairing.journal.journal import Replay
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -56,7 +57,7 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
         witness = Witness(session)
         lines = changed(A, B).splitlines(keepends=True)
         model.give("".join(lines[:14]))
-        turn = await session.turns.instruct("one", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("one", path="run.py", cursor=3))
         await witness.until(lambda: turn.tokens == 1)
         await session.turns.redirect("two")
         await witness.until(lambda: model.asked == "two")
@@ -76,7 +77,7 @@ async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tupl
         await session.decisions.redo()
         note("redo")
         model.give(changed(A, B, C).split("    step_22")[0])
-        turn = await session.turns.instruct("three", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("three", path="run.py", cursor=3))
         await witness.until(lambda: bool(session.hunks.undecided()))
         await witness.until(lambda: turn.tokens == 1)
         await session.turns.stop()
@@ -125,7 +126,7 @@ async def test_a_hunk_in_conflict_that_was_put_away_stays_so_and_comes_back(
     async with await opened(root, settings=settings, endpoint=endpoint, watch=False) as session:
         model.give(changed(A, B))
         model.end()
-        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.instruct(Question("one", path="run.py", cursor=3))
         await session.turns.finished()
         (root / "run.py").write_bytes(users)
         assert not await session.decisions.accept(1)
@@ -209,7 +210,7 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
         assert len(session.hunks) == 0
         model.give(BEFORE.replace("step_05", "five"))
         model.end()
-        await session.turns.instruct("go on", path="run.py", cursor=4)
+        await session.turns.instruct(Question("go on", path="run.py", cursor=4))
         await session.turns.finished()
         assert session.hunks.undecided()
 
@@ -251,7 +252,7 @@ async def test_no_journal_when_it_is_switched_off(
     async with await PairingSession.open(
         root, settings=Settings(journal=False), endpoint=endpoint, watch=False
     ) as session:
-        await session.turns.instruct("one", path="run.py", cursor=3)
+        await session.turns.instruct(Question("one", path="run.py", cursor=3))
         await session.turns.finished()
     assert Journal.latest(state, root) is None
 

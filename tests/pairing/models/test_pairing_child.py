@@ -16,6 +16,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import HunkSettled
 from midstream.settings import Settings
@@ -71,7 +72,7 @@ async def test_replayed_model_through_the_child(
         root, settings=settings, replay=script, watch=False
     ) as session:
         assert session.status.state is SessionState.STARTING
-        turn = await session.turns.instruct("fast", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("fast", path="run.py", cursor=3))
         pid = pid_of(session)
         assert pid is not None
         await session.turns.finished()
@@ -92,7 +93,7 @@ async def test_server_killed_in_the_middle_of_a_stream(
         root, settings=settings, replay=script, watch=False
     ) as session:
         witness = Witness(session)
-        turn = await session.turns.instruct("slow", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("slow", path="run.py", cursor=3))
         await witness.seen(HunkSettled)
         first = pid_of(session)
         assert first is not None
@@ -107,7 +108,7 @@ async def test_server_killed_in_the_middle_of_a_stream(
         assert [h.state for h in session.hunks] == [HunkState.SETTLED]
         assert await session.decisions.accept(1)
         assert (root / "run.py").read_text() == changed(A)
-        turn = await session.turns.instruct("other", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("other", path="run.py", cursor=3))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE
         assert pid_of(session) not in (None, first)
@@ -122,7 +123,7 @@ async def test_closing_while_the_server_starts(
     """The person quits before the model is there: no wait, no process left."""
     before = children()
     session = await PairingSession.open(root, settings=settings, replay=script, watch=False)
-    asking = asyncio.create_task(session.turns.instruct("fast", path="run.py", cursor=3))
+    asking = asyncio.create_task(session.turns.instruct(Question("fast", path="run.py", cursor=3)))
     await asyncio.sleep(pause)
     async with asyncio.timeout(PATIENCE_S):
         await session.close()
@@ -148,7 +149,7 @@ async def test_server_killed_while_idle(root: Path, script: Path, settings: Sett
         os.kill(pid, signal.SIGKILL)
         await witness.until(lambda: session.status.state is SessionState.OFFLINE)
         assert witness.notice == ("The model server has exited; the next instruction restarts it.")
-        turn = await session.turns.instruct("fast", path="run.py", cursor=3)
+        turn = await session.turns.instruct(Question("fast", path="run.py", cursor=3))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE
 

@@ -9,6 +9,7 @@ import pytest
 
 from midstream.cli import main
 from midstream.pairing.models.disclosures import BUILT_IN, FILE, note_told, was_told
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticePosted
 from midstream.responses.profiles import Profile
@@ -59,7 +60,7 @@ async def test_what_is_sent_is_told_before_the_first_request_and_once(project: P
 
                 session.status.subscribe(hear)
                 before = len(server.bodies)
-                await session.turns.instruct("add a docstring", path="shapes.py")
+                await session.turns.instruct(Question("add a docstring", path="shapes.py"))
                 await session.turns.finished()
                 assert len(server.bodies) > before
             assert told == ([0] if expected else [])
@@ -71,7 +72,7 @@ async def test_nothing_is_told_of_servers_on_this_machine(project: Path, state: 
         profile = Profile("near", "custom", url, "m", transport="chat")
         settings = Settings(endpoints=(profile,), endpoint="near", journal=False)
         async with await PairingSession.open(project, settings=settings) as session:
-            await session.turns.instruct("add a docstring", path="shapes.py")
+            await session.turns.instruct(Question("add a docstring", path="shapes.py"))
             await session.turns.finished()
             assert not any(notice.discloses for notice in session.status.notices)
     assert not (state / FILE).exists()

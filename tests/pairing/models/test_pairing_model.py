@@ -9,6 +9,7 @@ import pytest
 
 from midstream import demo
 from midstream.edits.hunks import HunkState
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import HunkSettled
 from midstream.resources import model_folders
@@ -45,7 +46,9 @@ async def test_suggestions_of_the_demo(
         for suggestion in info.suggestions:
             path = info.root / suggestion.path
             before = path.read_bytes()
-            turn = await session.turns.instruct(suggestion.instruction, path=suggestion.path)
+            turn = await session.turns.instruct(
+                Question(suggestion.instruction, path=suggestion.path)
+            )
             await session.turns.finished()
             assert turn.tokens > 0
             assert path.read_bytes() == before
@@ -67,7 +70,7 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
     async with await PairingSession.open(tmp_path, settings=settings, watch=False) as session:
         witness = Witness(session)
         first = await session.turns.instruct(
-            "rename `result` to `chosen` in collect", path="work.py", cursor=1
+            Question("rename `result` to `chosen` in collect", path="work.py", cursor=1)
         )
         await witness.until(lambda: first.tokens > 3 or not first.running)
         if first.running:
@@ -78,7 +81,9 @@ async def test_stop_and_redirect(tmp_path: Path, settings: Settings) -> None:
             assert second.status in (TurnStatus.DONE, TurnStatus.FAILED)
         # `running` ends before the turn does: the next one would only wait in its queue.
         await session.turns.finished()
-        third = await session.turns.instruct("rename `entry` to `item` in collect", path="work.py")
+        third = await session.turns.instruct(
+            Question("rename `entry` to `item` in collect", path="work.py")
+        )
         await witness.seen(HunkSettled)
         await session.turns.stop()
         assert third.status in (TurnStatus.STOPPED, TurnStatus.DONE)

@@ -11,6 +11,7 @@ from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
 from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, question_of
 from midstream.pairing.request.mentions import AtPath, find_at_paths, missing_names
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import Renaming, renamed_again
 from midstream.pairing.request.target import TargetUnclearError, find_target
 from midstream.pairing.session import PairingSession
@@ -35,16 +36,22 @@ def root(tmp_path: Path) -> Path:
 async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(
     session: PairingSession,
 ) -> None:
-    turn = await session.turns.instruct("rename x to n in @util.py:g", path="main.py", cursor=4)
+    turn = await session.turns.instruct(
+        Question("rename x to n in @util.py:g", path="main.py", cursor=4)
+    )
     assert (turn.path, turn.symbol) == ("util.py", "g")
     await session.turns.stop()
-    turn = await session.turns.instruct("add a docstring to @util.py:f", path="main.py", cursor=4)
+    turn = await session.turns.instruct(
+        Question("add a docstring to @util.py:f", path="main.py", cursor=4)
+    )
     assert (turn.path, turn.symbol) == ("util.py", "f")
     await session.turns.stop()
-    turn = await session.turns.instruct("in @main.py rename word to text", path="util.py", cursor=1)
+    turn = await session.turns.instruct(
+        Question("in @main.py rename word to text", path="util.py", cursor=1)
+    )
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await session.turns.stop()
-    turn = await session.turns.instruct("tidy as in @util.py", path="main.py", cursor=4)
+    turn = await session.turns.instruct(Question("tidy as in @util.py", path="main.py", cursor=4))
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await session.turns.stop()
 
@@ -60,7 +67,7 @@ async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(
 async def test_a_file_named_in_words_wins_over_the_cursor(
     session: PairingSession, asked: str, path: str, symbol: str
 ) -> None:
-    turn = await session.turns.instruct(asked, path="main.py", cursor=4)
+    turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
     assert (turn.path, turn.symbol) == (path, symbol)
     await session.turns.stop()
 
@@ -68,7 +75,9 @@ async def test_a_file_named_in_words_wins_over_the_cursor(
 async def test_where_an_instruction_goes_is_known_before_it_is_sent(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    scope = await session.turns.aim("rename x to n in @util.py:g", path="main.py", cursor=4)
+    scope = await session.turns.aim(
+        Question("rename x to n in @util.py:g", path="main.py", cursor=4)
+    )
     assert (scope.proposal.path, scope.target.symbol) == ("util.py", "g")
     assert not model.requests
 
@@ -77,9 +86,9 @@ async def test_a_function_of_another_file_is_not_renamed_at_the_cursor(
     session: PairingSession, model: SteppedModel
 ) -> None:
     with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
-        await session.turns.instruct("rename `f` to `first`", path="main.py", cursor=4)
+        await session.turns.instruct(Question("rename `f` to `first`", path="main.py", cursor=4))
     with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
-        await session.turns.instruct("rename f to first", path="main.py", cursor=4)
+        await session.turns.instruct(Question("rename f to first", path="main.py", cursor=4))
     assert not model.requests
 
 
@@ -91,13 +100,15 @@ async def test_a_name_of_another_file_is_not_renamed_where_it_is_used(
     (root / "main.py").write_text(main)
     for name in ("f", "LIMIT"):
         with pytest.raises(TargetUnclearError, match=r"not defined in main\.py but in util\.py"):
-            await session.turns.instruct(f"rename {name} to first", path="main.py", cursor=4)
+            await session.turns.instruct(
+                Question(f"rename {name} to first", path="main.py", cursor=4)
+            )
     assert not model.requests
-    turn = await session.turns.instruct("rename LIMIT to MOST", path="util.py")
+    turn = await session.turns.instruct(Question("rename LIMIT to MOST", path="util.py"))
     assert (turn.start, turn.stop) == (0, 1)
     await session.turns.stop()
     (root / "main.py").write_text(main.replace("hits = util.f", "util.f = hits = util.f"))
-    turn = await session.turns.instruct("rename f to first", path="main.py", cursor=4)
+    turn = await session.turns.instruct(Question("rename f to first", path="main.py", cursor=4))
     assert turn.symbol == "main", "an attribute that is set here"
     await session.turns.stop()
 
@@ -131,14 +142,14 @@ async def test_a_name_that_is_not_there_is_not_renamed_at_the_cursor(
         "class Shape:\n    def __init__(self):\n        self.widest = 1\n"
     )
     with pytest.raises(TargetUnclearError, match=sentence) as caught:
-        await session.turns.instruct(asked, path="main.py", cursor=cursor)
+        await session.turns.instruct(Question(asked, path="main.py", cursor=cursor))
     assert not caught.value.candidates, "the same words would be wrong there as well"
     assert not model.requests
 
 
 @pytest.mark.parametrize("asked", ["rename it to first", "rename the function to first"])
 async def test_a_word_for_the_thing_itself_is_no_name(session: PairingSession, asked: str) -> None:
-    turn = await session.turns.instruct(asked, path="main.py", cursor=4)
+    turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
     assert turn.symbol == "main"
     await session.turns.stop()
 
@@ -203,12 +214,12 @@ def test_a_name_is_exchanged_before_it_was_written() -> None:
 async def test_another_name_right_after_the_end_is_for_the_last_answer(
     session: PairingSession, model: SteppedModel, said: str
 ) -> None:
-    await session.turns.instruct("rename hits to found in main", path="main.py")
+    await session.turns.instruct(Question("rename hits to found in main", path="main.py"))
     model.give("def main(word):\n    found = word\n    return found\n")
     model.end()
     await session.turns.finished()
     await session.decisions.accept_rest("main.py")
-    turn = await session.turns.instruct(said, path="util.py", cursor=0)
+    turn = await session.turns.instruct(Question(said, path="util.py", cursor=0))
     assert (turn.path, turn.symbol) == ("main.py", "main")
     await Witness(session).until(lambda: model.asked != "rename hits to found in main")
     assert model.asked == "rename `found` to `matches`"
@@ -218,11 +229,11 @@ async def test_another_name_right_after_the_end_is_for_the_last_answer(
 async def test_an_instruction_for_undecided_lines_says_so(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    await session.turns.instruct("rename hits to found in main", path="main.py")
+    await session.turns.instruct(Question("rename hits to found in main", path="main.py"))
     model.give("def main(word):\n    wrong = word\n    return wrong\n")
     model.end()
     await session.turns.finished()
-    await session.turns.instruct("add a docstring to main", path="main.py")
+    await session.turns.instruct(Question("add a docstring to main", path="main.py"))
     assert any("works on the text of" in each.text for each in session.status.notices)
     await session.turns.stop()
 
@@ -253,7 +264,7 @@ async def test_an_edit_model_is_not_told_files(root: Path, asked: str, told: str
         served(model) as endpoint,
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
     ):
-        await session.turns.instruct(asked, path="main.py", cursor=4)
+        await session.turns.instruct(Question(asked, path="main.py", cursor=4))
         await session.turns.finished()
     assert told_it == [told]
 
@@ -339,5 +350,5 @@ async def test_what_is_no_edit_reaches_no_model(
 ) -> None:
     for said in ("what does this do?", "run the tests", "undo your last change", "/help"):
         with pytest.raises(NotAnEditError):
-            await session.turns.instruct(said, path="main.py", cursor=4)
+            await session.turns.instruct(Question(said, path="main.py", cursor=4))
     assert not model.requests

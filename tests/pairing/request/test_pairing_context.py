@@ -36,6 +36,7 @@ from midstream.pairing.request.mentions import (
     without_mentions,
 )
 from midstream.pairing.request.prompts import block_prompt
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.sources import Wanted, gather
 from midstream.pairing.session import PairingSession
 from midstream.workspace.errors import OutsideWorkspaceError
@@ -134,10 +135,13 @@ async def test_an_open_file_with_credentials_is_asked_about_once(
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         for preview in (session.turns.preview, session.chat.preview):
             with pytest.raises(NeedsConsentError):
-                await preview("sort it", path="credentials.toml")
+                await preview(Question("sort it", "credentials.toml"))
         session.turns.allow("credentials.toml")
         for preview in (session.turns.preview, session.chat.preview):
-            assert "credentials.toml" in (await preview("sort it", path="credentials.toml")).summary
+            assert (
+                "credentials.toml"
+                in (await preview(Question("sort it", "credentials.toml"))).summary
+            )
         assert not hosted.creates
 
 
@@ -277,13 +281,15 @@ async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: 
     settings = hosted.settings(url, "search-replace")
     session = await PairingSession.open(root, settings=settings, watch=False)
     async with session:
-        preview = await session.turns.preview("as in @pkg/util.py:1-2", path="app.py")
+        preview = await session.turns.preview(Question("as in @pkg/util.py:1-2", path="app.py"))
         names = "app.py, pkg/util.py lines 1-2, AGENTS.md, diff"
         assert preview.summary.endswith(f"tokens: {names}")
         assert not hosted.creates
         hosted.say("no")
         hosted.end()
-        await session.turns.instruct("as in @pkg/util.py:1-2", path="app.py", selection=(0, 1))
+        await session.turns.instruct(
+            Question("as in @pkg/util.py:1-2", path="app.py", selection=(0, 1))
+        )
         await session.turns.finished()
         (message,) = [text for role, text in hosted.messages if role == "user"]
         assert '<file path="pkg/util.py lines 1-2">\nu0 = 0\nu1 = 1\n</file>' in message
@@ -291,9 +297,9 @@ async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: 
         assert message.endswith("<instruction>\nas in @pkg/util.py:1-2\n</instruction>\n")
         assert session.turns.context.tokens > preview.tokens
         with pytest.raises(NeedsConsentError):
-            await session.turns.instruct("use @.env", path="app.py")
+            await session.turns.instruct(Question("use @.env", path="app.py"))
         session.turns.allow(".env")
-        assert ".env" in (await session.turns.preview("use @.env", path="app.py")).summary
+        assert ".env" in (await session.turns.preview(Question("use @.env", path="app.py"))).summary
 
 
 def test_a_folder_is_named_by_its_slash(root: Path, workspace: Workspace) -> None:
@@ -408,7 +414,7 @@ async def test_a_request_carries_what_is_named(hosted: Hosted, url: str, root: P
     async with session:
         hosted.say("no")
         hosted.end()
-        await session.turns.instruct("tidy up like @pkg/ and @diff", path="app.py")
+        await session.turns.instruct(Question("tidy up like @pkg/ and @diff", path="app.py"))
         await session.turns.finished()
         (message,) = [text for role, text in hosted.messages if role == "user"]
         assert '<folder path="pkg/">\npkg/AGENTS.md\npkg/util.py\n</folder>' in message
@@ -429,15 +435,15 @@ async def test_a_request_carries_the_check_that_failed(
     )
     session = await PairingSession.open(root, settings=settings, watch=False)
     async with session:
-        before = await session.turns.preview("fix @error", path="app.py")
+        before = await session.turns.preview(Question("fix @error", path="app.py"))
         assert before.budget.endswith("; without error")
         await session.check.start()
         await session.check.finished()
-        context = await session.turns.preview("fix @error", path="app.py")
+        context = await session.turns.preview(Question("fix @error", path="app.py"))
         assert not context.left_out
         hosted.say("no")
         hosted.end()
-        await session.turns.instruct("fix @error", path="app.py")
+        await session.turns.instruct(Question("fix @error", path="app.py"))
         await session.turns.finished()
         (message,) = [text for role, text in hosted.messages if role == "user"]
         told = message.partition("<failed-check>\n")[2].partition("</failed-check>")[0]

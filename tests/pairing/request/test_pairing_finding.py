@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from midstream.errors import UsageError, UserError
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.target import Candidate, TargetUnclearError
 from midstream.pairing.session import PairingSession
 from midstream.pairing.turn.runner import NoTurnError, TurnRunningError
@@ -20,27 +21,27 @@ async def test_instructions_that_go_nowhere(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     with pytest.raises(UsageError, match="empty"):
-        await session.turns.instruct("  ", path="run.py")
+        await session.turns.instruct(Question("  ", path="run.py"))
     with pytest.raises(NoTurnError):
         await session.turns.redirect("more")
     with pytest.raises(UserError, match=r"no file gone\.py"):
-        await session.turns.instruct("change", path="gone.py")
+        await session.turns.instruct(Question("change", path="gone.py"))
     with pytest.raises(TargetUnclearError, match=r"no `walk_all` in run\.py"):
-        await session.turns.instruct("add a docstring to `walk_all`", path="run.py")
+        await session.turns.instruct(Question("add a docstring to `walk_all`", path="run.py"))
     with pytest.raises(TargetUnclearError, match="Which file"):
-        await session.turns.instruct("make it faster")
+        await session.turns.instruct(Question("make it faster"))
     with pytest.raises(UserError, match="outside"):
-        await session.turns.instruct("change", path="../escape.py")
+        await session.turns.instruct(Question("change", path="../escape.py"))
     (root / "data.py").write_bytes(b"a = 1\x00\n")
     with pytest.raises(UserError, match=r"data\.py is not a text file \(it has a NUL byte"):
-        await session.turns.instruct("change", path="data.py", cursor=0)
+        await session.turns.instruct(Question("change", path="data.py", cursor=0))
     (root / "notes.md").write_text("# Notes\n")
     with pytest.raises(UserError, match=r"edits python only, and notes\.md is markdown"):
-        await session.turns.instruct("change", path="notes.md", cursor=0)
+        await session.turns.instruct(Question("change", path="notes.md", cursor=0))
     assert not model.requests
-    await session.turns.instruct("change run")
+    await session.turns.instruct(Question("change run"))
     with pytest.raises(TurnRunningError):
-        await session.turns.instruct("again", path="run.py", cursor=3)
+        await session.turns.instruct(Question("again", path="run.py", cursor=3))
     await session.turns.stop()
 
 
@@ -51,16 +52,20 @@ async def test_a_name_that_another_file_has_is_found_there(
     with pytest.raises(
         TargetUnclearError, match=r"not defined in run\.py but in walks\.py"
     ) as caught:
-        await session.turns.instruct("add a docstring to `walk_all`", path="run.py")
+        await session.turns.instruct(Question("add a docstring to `walk_all`", path="run.py"))
     assert caught.value.candidates == (Candidate("walks.py", "walk_all"),)
     assert str(caught.value).endswith("in walks.py; ask for it there.")
     assert caught.value.question.endswith("in walks.py; go there?")
     (root / "run.py").write_text("from walks import walk_all\n" + BEFORE)
     with pytest.raises(TargetUnclearError, match=r"not defined in run\.py but in walks\.py"):
-        await session.turns.instruct("rename tree to node in walk_all", path="run.py", cursor=0)
+        await session.turns.instruct(
+            Question("rename tree to node in walk_all", path="run.py", cursor=0)
+        )
     (root / "more.py").write_text("def walk_all():\n    pass\n")
     with pytest.raises(TargetUnclearError, match=r"in more\.py and walks\.py") as caught:
-        await session.turns.instruct("add a docstring to walk_all", path="run.py", cursor=3)
+        await session.turns.instruct(
+            Question("add a docstring to walk_all", path="run.py", cursor=3)
+        )
     assert caught.value.candidates == (
         Candidate("more.py", "walk_all"),
         Candidate("walks.py", "walk_all"),
@@ -70,7 +75,7 @@ async def test_a_name_that_another_file_has_is_found_there(
 async def test_instruction_without_a_path_finds_the_file(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
-    turn = await session.turns.instruct("add a docstring to `run`")
+    turn = await session.turns.instruct(Question("add a docstring to `run`"))
     assert (turn.path, turn.symbol) == ("run.py", "run")
     await session.turns.stop()
 
@@ -80,7 +85,7 @@ async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoi
         tmp_path, settings=settings, endpoint=endpoint, watch=False
     ) as session:
         with pytest.raises(TargetUnclearError, match="no code in"):
-            await session.turns.instruct("add a docstring to `run`")
+            await session.turns.instruct(Question("add a docstring to `run`"))
     with pytest.raises(UserError, match="no folder"):
         await PairingSession.open(tmp_path / "gone", settings=settings, endpoint=endpoint)
 
@@ -88,7 +93,7 @@ async def test_empty_folder(tmp_path: Path, settings: Settings, endpoint: Endpoi
 @pytest.mark.parametrize("model", [SteppedModel({"max_region_lines": "20"})])
 async def test_region_that_is_too_long(session: PairingSession, model: SteppedModel) -> None:
     with pytest.raises(TargetUnclearError, match="`run` has 40 lines and the model takes 20"):
-        await session.turns.instruct("change", path="run.py", cursor=3)
-    turn = await session.turns.instruct("change", path="run.py", selection=(5, 20))
+        await session.turns.instruct(Question("change", path="run.py", cursor=3))
+    turn = await session.turns.instruct(Question("change", path="run.py", selection=(5, 20)))
     assert (turn.start, turn.stop) == (5, 20)
     await session.turns.stop()

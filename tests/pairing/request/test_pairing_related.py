@@ -13,6 +13,7 @@ from midstream.code.outline import outline
 from midstream.codebase import related
 from midstream.codebase.related import Place, Related, RelatedCode, find_related
 from midstream.pairing.request.context import LeftOut
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.workspace.files import Workspace
 from tests.helpers.hosted import Hosted
@@ -193,10 +194,10 @@ async def test_an_instruction_carries_what_was_found_ahead(
     session: PairingSession, hosted: Hosted
 ) -> None:
     turns = session.turns
-    before = await turns.preview("round up", path="shop.py", cursor=11)
+    before = await turns.preview(Question("round up", path="shop.py", cursor=11))
     assert [each.name for each in before.left_out] == ["related code"]
     assert await turns.related_found()
-    context = await turns.preview("round up", path="shop.py", cursor=11)
+    context = await turns.preview(Question("round up", path="shop.py", cursor=11))
     assert not context.left_out
     assert context.summary.endswith("tokens: shop.py, 2 definitions, 2 uses")
     reasons = {part.name: part.why for part in context.parts}
@@ -204,7 +205,7 @@ async def test_an_instruction_carries_what_was_found_ahead(
     assert reasons["2 uses"] == "of Cart.total in till.py:5, tests/test_shop.py:5"
     hosted.say("no")
     hosted.end()
-    await turns.instruct("round up", path="shop.py", cursor=11)
+    await turns.instruct(Question("round up", path="shop.py", cursor=11))
     await turns.finished()
     (message,) = [text for role, text in hosted.messages if role == "user"]
     assert "<definitions-used>\nmoney.py:9 in rounded\ndef rounded(money):\n" in message
@@ -215,7 +216,7 @@ async def test_an_instruction_carries_what_was_found_ahead(
 async def test_an_instruction_does_not_wait_for_it(session: PairingSession, hosted: Hosted) -> None:
     hosted.say("no")
     hosted.end()
-    await session.turns.instruct("round up", path="shop.py", cursor=11)
+    await session.turns.instruct(Question("round up", path="shop.py", cursor=11))
     await session.turns.finished()
     (message,) = [text for role, text in hosted.messages if role == "user"]
     assert "definitions-used" not in message
@@ -224,20 +225,20 @@ async def test_an_instruction_does_not_wait_for_it(session: PairingSession, host
 
 async def test_a_question_carries_it_too(session: PairingSession, hosted: Hosted) -> None:
     asked = "what does total return?"
-    await session.chat.preview(asked, path="shop.py", cursor=11)
+    await session.chat.preview(Question(asked, path="shop.py", cursor=11))
     assert await session.turns.related_found()
     hosted.say("Money.")
     hosted.end()
-    await session.chat.ask(asked, path="shop.py", cursor=11)
+    await session.chat.ask(Question(asked, path="shop.py", cursor=11))
     await session.chat.finished()
     assert "<definitions-used>" in hosted.messages[-1][1]
     assert "<places-of-use>" in hosted.messages[-1][1]
 
 
 async def test_what_is_sent_anyway_is_not_sent_twice(session: PairingSession) -> None:
-    await session.turns.preview("as in @money.py", path="shop.py", cursor=11)
+    await session.turns.preview(Question("as in @money.py", path="shop.py", cursor=11))
     await session.turns.related_found()
-    context = await session.turns.preview("as in @money.py", path="shop.py", cursor=11)
+    context = await session.turns.preview(Question("as in @money.py", path="shop.py", cursor=11))
     assert [part.kind for part in context.parts] == ["file", "file", "uses"]
 
 
@@ -247,16 +248,16 @@ async def test_what_there_is_no_room_for_is_named(
     from midstream.pairing.request import builder
 
     monkeypatch.setattr(builder, "RELATED_SHARE", 60 / 24_000)
-    await session.turns.preview("round up", path="shop.py", cursor=11)
+    await session.turns.preview(Question("round up", path="shop.py", cursor=11))
     await session.turns.related_found()
-    context = await session.turns.preview("round up", path="shop.py", cursor=11)
+    context = await session.turns.preview(Question("round up", path="shop.py", cursor=11))
     assert LeftOut("1 more definition", "related code may take 60 tokens") in context.left_out
 
 
 async def test_the_setting_turns_it_off(hosted: Hosted, url: str, root: Path) -> None:
     settings = replace(hosted.settings(url, "search-replace"), related_code=False)
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
-        context = await session.turns.preview("round up", path="shop.py", cursor=11)
+        context = await session.turns.preview(Question("round up", path="shop.py", cursor=11))
         assert not context.left_out
         assert not await session.turns.related_found()
 
@@ -264,7 +265,7 @@ async def test_the_setting_turns_it_off(hosted: Hosted, url: str, root: Path) ->
 async def test_closing_a_session_ends_the_search(hosted: Hosted, url: str, root: Path) -> None:
     settings = hosted.settings(url, "search-replace")
     session = await PairingSession.open(root, settings=settings, watch=False)
-    await session.turns.preview("round up", path="shop.py", cursor=11)
+    await session.turns.preview(Question("round up", path="shop.py", cursor=11))
     waiting = asyncio.create_task(session.turns.related_found())
     await session.close()
     await waiting

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import Renaming, renamed_again
 from midstream.pairing.session import PairingSession
 from tests.helpers.pairing import Witness, follow_ups
@@ -102,7 +103,7 @@ def root(tmp_path: Path) -> Path:
 
 async def start(session: PairingSession, model: SteppedModel) -> Witness:
     witness = Witness(session)
-    await session.turns.instruct("rename total to amount in tally", path="a.py")
+    await session.turns.instruct(Question("rename total to amount in tally", path="a.py"))
     model.give("".join(AFTER.splitlines(keepends=True)[:6]) + "    print(am")
     await witness.decidable(2)
     return witness
@@ -112,7 +113,7 @@ async def test_a_redirect_gives_what_is_kept_the_new_name(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     witness = await start(session, model)
-    await session.turns.read_ahead("call it money instead", path="a.py")
+    await session.turns.read_ahead(Question("call it money instead", path="a.py"))
     await witness.until(lambda: model.ahead)
     turn = await session.turns.redirect("call it money instead")
     assert turn.instruction == "call it money instead"
@@ -187,7 +188,7 @@ async def test_a_part_that_was_turned_down_is_not_proposed_again(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename total to amount in tally", path="a.py")
+    await session.turns.instruct(Question("rename total to amount in tally", path="a.py"))
     lines = AFTER.replace("seen = set()", "seen = set(amount)").splitlines(keepends=True)
     model.give("".join(lines[:4]))
     (first,) = await witness.decidable(1)
@@ -231,7 +232,7 @@ async def test_after_the_answer_what_the_file_calls_it_is_understood(
     model.give("ount)\n    return amount\n")
     model.end()
     await session.turns.finished()
-    turn = await session.turns.instruct(said, path="a.py", cursor=1)
+    turn = await session.turns.instruct(Question(said, path="a.py", cursor=1))
     await witness.until(lambda: len(model.requests) == 2)
     assert turn.instruction == said
     assert model.region == AFTER

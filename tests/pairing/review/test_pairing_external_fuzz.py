@@ -26,6 +26,7 @@ from midstream.edits.documents import join_lines
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.errors import UserError
 from midstream.pairing.files import put_backs
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -83,7 +84,9 @@ class Folder:
         before, self.instructed = self.texts(), True
         self.model.drop()
         with contextlib.suppress(UserError):  # it is about lines that wait
-            await self.session.turns.instruct("change", path=path.name, selection=(start, stop))
+            await self.session.turns.instruct(
+                Question("change", path=path.name, selection=(start, stop))
+            )
             lines = path.read_text().splitlines()[start:stop]
             self.model.give(join_lines(mutate(self.rng, lines, 2)))
             self.model.end()

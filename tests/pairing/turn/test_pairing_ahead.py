@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.request import parse_request
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkSettled, TurnStatus
 from midstream.settings import Settings
@@ -25,20 +26,20 @@ async def test_an_instruction_is_read_as_it_is_sent(
 ) -> None:
     witness = Witness(session)
     model.end()
-    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
     await session.turns.finished()
     events = len(witness.events)
-    await session.turns.read_ahead("rename step_02 in run", path="a.py")
+    await session.turns.read_ahead(Question("rename step_02 in run", path="a.py"))
     await witness.until(lambda: model.ahead)
-    await session.turns.read_ahead("rename step_02 in run", path="a.py")
-    await session.turns.read_ahead("rename step_03 in run", path="a.py")
+    await session.turns.read_ahead(Question("rename step_02 in run", path="a.py"))
+    await session.turns.read_ahead(Question("rename step_03 in run", path="a.py"))
     await witness.until(lambda: len(model.ahead) == 2)
     # Nothing has begun, and nobody was told anything.
     assert len(model.ahead) == 2
     assert len(session.turns) == 1
     assert len(witness.events) == events
     model.end()
-    await session.turns.instruct("rename step_03 in run", path="a.py")
+    await session.turns.instruct(Question("rename step_03 in run", path="a.py"))
     await session.turns.finished()
     assert model.ahead[1].messages == model.request.messages
     assert model.ahead[1].instructions == model.request.instructions
@@ -48,10 +49,10 @@ async def test_a_redirect_is_read_behind_the_lines_that_are_settled(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
     model.give("def run():\n    step_01 = other(1)\n    step_02 = work(2)\n    step_0")
     await witness.decidable(1)
-    await session.turns.read_ahead("call it first", path="a.py")
+    await session.turns.read_ahead(Question("call it first", path="a.py"))
     await witness.until(lambda: model.ahead)
     ahead = model.ahead[0]
     assert follow_ups(ahead) == ["call it first"]
@@ -68,11 +69,11 @@ async def test_a_redirect_is_read_behind_the_lines_that_are_settled(
 async def test_what_cannot_be_asked_is_not_read_and_not_told(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    await session.turns.read_ahead("   ", path="a.py")
-    await session.turns.read_ahead("rename nothing_there in nowhere", path="missing.py")
+    await session.turns.read_ahead(Question("   ", path="a.py"))
+    await session.turns.read_ahead(Question("rename nothing_there in nowhere", path="missing.py"))
     assert not session.status.notices
     model.end()
-    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
     await session.turns.finished()
     assert model.ahead == []
 
@@ -87,12 +88,12 @@ async def test_a_region_that_stands_first_is_read_before_there_is_a_word(root: P
     ):
         witness = Witness(session)
         await session.server.ready()
-        await session.turns.read_ahead("", path="a.py", cursor=4)
+        await session.turns.read_ahead(Question("", path="a.py", cursor=4))
         await witness.until(lambda: model.ahead)
         ahead = parse_request(model.ahead[0].messages[-1].text)
         assert ahead is not None
         assert ahead.instruction == ""
-        await session.turns.instruct("rename step_01", path="a.py", cursor=4)
+        await session.turns.instruct(Question("rename step_01", path="a.py", cursor=4))
         await witness.until(lambda: model.requests)
         sent = parse_request(model.request.messages[-1].text)
         assert sent is not None
@@ -110,12 +111,12 @@ async def test_a_chat_model_is_left_alone_while_it_writes(root: Path) -> None:
         ) as session,
     ):
         witness = Witness(session)
-        await session.turns.read_ahead("rename step_01 in run", path="a.py")
-        await session.turns.instruct("rename step_01 in run", path="a.py")
+        await session.turns.read_ahead(Question("rename step_01 in run", path="a.py"))
+        await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
         model.give("def run():\n    step_01 = other(1)\n    step_02 = work(2)\n")
         await witness.seen(HunkSettled)
         before = len(model.ahead)
-        await session.turns.read_ahead("call it first", path="a.py")
+        await session.turns.read_ahead(Question("call it first", path="a.py"))
         await asyncio.sleep(0.05)
         assert len(model.ahead) == before
         model.end()
@@ -135,9 +136,9 @@ async def test_nothing_leaves_this_machine_before_it_is_sent(
         ) as session,
     ):
         model.end()
-        await session.turns.instruct("rename step_01 in run", path="a.py")
+        await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
         await session.turns.finished()
-        await session.turns.read_ahead("rename step_02 in run", path="a.py")
+        await session.turns.read_ahead(Question("rename step_02 in run", path="a.py"))
         await asyncio.sleep(0.05)
         assert len(model.requests) == 1
         assert not model.ahead

@@ -12,6 +12,7 @@ import pytest
 
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.serving.replay import ReplayModel
 from midstream.settings import Settings
@@ -191,7 +192,7 @@ async def test_without_continuous_mode_a_save_asks_nothing(session: PairingSessi
 async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> None:
     witness = Witness(session)
     await session.background.set_continuous(on=True)
-    await session.turns.instruct("rename cost to price in largest", path="tally.py")
+    await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     await session.decisions.accept(hunk)
     (session.root / "tally.py").write_text((session.root / "tally.py").read_text() + "\nX = 1\n")
@@ -202,7 +203,7 @@ async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> No
 
 async def test_the_same_elsewhere(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename cost to price in largest", path="tally.py")
+    await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     assert await session.background.elsewhere(hunk) == 1
     await witness.until(lambda: not session.background.waiting)
@@ -230,7 +231,7 @@ async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> Non
     ):
         witness = Witness(session)
         session.turns.effort = "medium"
-        await session.turns.instruct("rename load to read_all in load", path="tally.py")
+        await session.turns.instruct(Question("rename load to read_all in load", path="tally.py"))
         (hunk,) = await witness.decidable(1)
         await session.decisions.accept(hunk)
         await session.background.elsewhere(hunk)
@@ -243,7 +244,7 @@ async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> Non
 
 async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename rows to entries in largest", path="tally.py")
+    await session.turns.instruct(Question("rename rows to entries in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     assert await session.background.elsewhere(hunk) == 0
     assert "No other place" in witness.notice
@@ -258,7 +259,7 @@ async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks
     save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await quiet(session, witness)
     assert set(proposed(session)) == {"tally.py"}
-    await session.turns.instruct("rename total to together in total", path="tally.py")
+    await session.turns.instruct(Question("rename total to together in total", path="tally.py"))
     await session.turns.finished()
     ids = [hunk.id for hunk in session.hunks.undecided("tally.py")]
     hunk = next(i for i in ids if "max(" in session.hunks.get(i).new[0])
@@ -269,10 +270,12 @@ async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks
 
 async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename cost to price", path="tally.py", selection=(10, 16))
+    await session.turns.instruct(
+        Question("rename cost to price", path="tally.py", selection=(10, 16))
+    )
     first, second = await witness.decidable(2)
     await session.turns.finished()
-    await session.turns.instruct("rename row to line", path="tally.py", selection=(3, 8))
+    await session.turns.instruct(Question("rename row to line", path="tally.py", selection=(3, 8)))
     await session.turns.finished()
     assert await session.background.elsewhere(first) == 0
     assert witness.notice == (
@@ -289,7 +292,7 @@ async def test_why_a_change_is_asked_for_nowhere_else(session: PairingSession) -
 
 async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename cost to price in largest", path="tally.py")
+    await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     await session.background.elsewhere(hunk)
     await session.turns.stop()
@@ -302,7 +305,7 @@ async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
     await session.background.set_continuous(on=True)
     (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await witness.until(lambda: session.turns.in_background)
-    turn = await session.turns.instruct("rename RATE to FACTOR in show", path="user.py")
+    turn = await session.turns.instruct(Question("rename RATE to FACTOR in show", path="user.py"))
     assert not turn.background
     await witness.until(lambda: not session.background.waiting)
     await session.turns.finished()
@@ -333,6 +336,6 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
         await witness.until(lambda: "is still there" in witness.notice)
         assert ": change it by hand, ask there in your own words, or ask a" in witness.notice
         await quiet(session, witness)
-        await session.turns.instruct("rename RATE to FACTOR in show", path="user.py")
+        await session.turns.instruct(Question("rename RATE to FACTOR in show", path="user.py"))
         await witness.until(lambda: "user.py, and" in witness.notice)
         assert "say it in other words, or ask a larger model" in witness.notice

@@ -15,6 +15,7 @@ from midstream.engine.cascade import Cascade
 from midstream.engine.folder import ModelFolderError, Takeover, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.pairing.journal.journal import Replay
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.plain import lines
 from midstream.resources import models_dir
@@ -61,7 +62,9 @@ async def opened(
 
 
 async def ask(session: PairingSession) -> None:
-    await session.turns.instruct("rename `result` to `amount`", path="cart.py", selection=(1, 7))
+    await session.turns.instruct(
+        Question("rename `result` to `amount`", path="cart.py", selection=(1, 7))
+    )
 
 
 @pytest.mark.parametrize(("takeover", "name"), [(SURE, "brook-4m"), (NEVER, "tiny-script")])

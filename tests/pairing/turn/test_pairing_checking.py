@@ -14,6 +14,7 @@ from midstream.codebase.syntax_check import AT_ONCE, where_broken
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import HunkStore
 from midstream.edits.proposal import FileProposal
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.turn.checks import newly_broken
 from midstream.responses.endpoint import Endpoint
@@ -92,7 +93,7 @@ async def test_the_session_says_so(
     ) as session:
         for text in ("def area(w, h):\n", "    return w * (h\n", None):
             model.give(text)
-        await session.turns.instruct("change it", path="a.py", cursor=0)
+        await session.turns.instruct(Question("change it", path="a.py", cursor=0))
         await session.turns.finished()
         assert "does not parse (line 2" in session.status.notices[-1].text
         assert (tmp_path / "a.py").read_text() == BEFORE

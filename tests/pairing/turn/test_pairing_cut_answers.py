@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from midstream.pairing.headless import EditFailedError, Job, Outcome, run_job
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Turn, TurnStatus
 from midstream.responses.endpoint import Endpoint
@@ -44,7 +45,7 @@ class Quiet:
 
 async def edit(folder: Path, transport: Any, chunks: Sequence[bytes], **settings: Any) -> Outcome:
     (folder / "shop.py").write_text(OLD)
-    job = Job(folder, "shop.py", "add the price in total", cursor=2, apply=True)
+    job = Job(folder, Question("add the price in total", "shop.py", 2), apply=True)
     async with Quirky(lambda asked: Reply(chunks)).running() as url:
         endpoint = Endpoint(url, None, "m", "custom", transport)
         return await run_job(job, Quiet(), settings=Settings(**settings), endpoint=endpoint)
@@ -113,7 +114,7 @@ async def test_what_came_of_a_cut_answer_is_flagged_and_can_be_decided(tmp_path:
             tmp_path, settings=Settings(), endpoint=endpoint, journal=False, watch=False
         )
         async with opened as session:
-            turn = await session.turns.instruct("add the price", path="shop.py", cursor=2)
+            turn = await session.turns.instruct(Question("add the price", path="shop.py", cursor=2))
             await session.turns.finished()
             assert turn.status is TurnStatus.FAILED
             assert "stopped early (the server aborted it) after 1 change" in turn.error
@@ -149,7 +150,7 @@ async def test_a_server_that_takes_no_tools_is_asked_without(tmp_path: Path) -> 
         )
         async with opened as session:
             session.chat.allow(on=True)
-            turn = await session.turns.instruct("add the price", path="shop.py", cursor=2)
+            turn = await session.turns.instruct(Question("add the price", path="shop.py", cursor=2))
             await session.turns.finished()
             assert turn.status is TurnStatus.DONE
             notices = [notice.text for notice in session.status.notices]

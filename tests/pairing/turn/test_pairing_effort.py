@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.errors import UsageError
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
@@ -38,7 +39,7 @@ async def run(root: Path, model: SteppedModel, settings: Settings) -> PairingSes
     async with served(model) as endpoint:
         session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
         async with session:
-            await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await session.turns.instruct(Question("be exact", path="area.py", cursor=1))
             await session.turns.finished()
             await session.decisions.accept_rest("area.py")
     return session
@@ -118,7 +119,7 @@ async def test_a_candidate_that_goes_on_and_on_is_left_out(root: Path) -> None:
         async with session:
             witness = Witness(session)
             model.give("There is one more thing. " * 2_000)
-            turn = await session.turns.instruct("be exact", path="area.py", cursor=1)
+            turn = await session.turns.instruct(Question("be exact", path="area.py", cursor=1))
             await witness.until(lambda: session.turns.trying == (2, 4))
             assert model.stopped == 1
             answer(model, *[block(LINE, GOOD_LINE)] * 3)
@@ -136,7 +137,7 @@ async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel
         async with session:
             witness = Witness(session)
             answer(model, GOOD)
-            turn = await session.turns.instruct("be exact", path="area.py", cursor=1)
+            turn = await session.turns.instruct(Question("be exact", path="area.py", cursor=1))
             await witness.until(lambda: session.turns.trying == (2, 4))
             await session.turns.stop()
             assert turn.status is TurnStatus.STOPPED
@@ -144,7 +145,7 @@ async def test_stop_while_candidates_are_written(root: Path, model: SteppedModel
             assert not list(session.hunks)
             answer(model, GOOD)
             session.turns.effort = "low"
-            await session.turns.instruct("be exact", path="area.py", cursor=1)
+            await session.turns.instruct(Question("be exact", path="area.py", cursor=1))
             await session.turns.finished()
             assert len(session.hunks) == 1
             with pytest.raises(UsageError, match="choose one of"):

@@ -11,6 +11,7 @@ import pytest
 
 from midstream.codebase.references import Use, find_uses, uses_left, with_name
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -39,7 +40,7 @@ def expected(text: str) -> str:
 
 async def rename(session: PairingSession, model: SteppedModel) -> int:
     """Have the definition renamed; the id of its hunk."""
-    await session.turns.instruct("rename helper to add_one in helper", path="util.py")
+    await session.turns.instruct(Question("rename helper to add_one in helper", path="util.py"))
     model.give("def add_one(x):\n    return x + 1\n")
     model.end()
     await session.turns.finished()
@@ -73,7 +74,9 @@ async def test_exactly_the_listed_uses_are_exchanged(
     """Also where more than the name has changed, and namesakes stand beside them."""
     (root / "own.py").write_text("def helper():\n    return 1\n\n\nprint(helper())\n")
     witness = Witness(session)
-    await session.turns.instruct("rename helper to add_one in helper, with a step", path="util.py")
+    await session.turns.instruct(
+        Question("rename helper to add_one in helper, with a step", path="util.py")
+    )
     model.give("def add_one(x, step=1):\n    return x + step\n")
     model.end()
     await session.turns.finished()
@@ -127,7 +130,7 @@ async def test_a_keyword_of_a_library_is_not_taken_for_what_was_renamed(
 ) -> None:
     (root / "pad.py").write_text(PAD)
     (root / "main.py").write_text("from pad import Pad\n\nprint(Pad().width)\n")
-    await session.turns.instruct("rename width to columns in Pad", path="pad.py")
+    await session.turns.instruct(Question("rename width to columns in Pad", path="pad.py"))
     model.give(PAD[PAD.index("class Pad") : PAD.index("\n\nclass Row")].replace("width", "columns"))
     model.end()
     await session.turns.finished()
@@ -149,7 +152,7 @@ async def test_uncertain_uses_are_flagged(
     cart = "class Cart:\n    def helper(self):\n        return 1\n"
     (root / "cart.py").write_text(cart)
     (root / "odd.py").write_text("def show(thing):\n    return thing.helper()\n")
-    await session.turns.instruct("rename helper to count in Cart.helper", path="cart.py")
+    await session.turns.instruct(Question("rename helper to count in Cart.helper", path="cart.py"))
     model.give("    def count(self):\n        return 1\n")
     model.end()
     await session.turns.finished()
@@ -215,7 +218,9 @@ async def test_edit_everywhere(
     model.give("def add_one(x):\n    return x + 1\n")
     model.end()
     report = Report()
-    job = Job(root, "util.py", "rename helper to add_one in helper", apply=True, everywhere=True)
+    job = Job(
+        root, Question("rename helper to add_one in helper", "util.py"), apply=True, everywhere=True
+    )
     outcome = await run_job(job, report, settings=settings, endpoint=endpoint)
     assert outcome.hunks == len(report.paths)
     assert set(report.paths) == {"util.py", "main.py"}
@@ -228,7 +233,7 @@ async def test_edit_tells_of_a_name_that_nothing_defines(
 ) -> None:
     model.give("@functools.cache\ndef helper(x):\n    return x + 1\n")
     model.end()
-    job = Job(root, "util.py", "add @functools.cache to helper", apply=True)
+    job = Job(root, Question("add @functools.cache to helper", "util.py"), apply=True)
     outcome = await run_job(job, Report(), settings=settings, endpoint=endpoint)
     assert outcome.written
     assert outcome.left == "Nothing defines `functools` (util.py, line 4)."
@@ -321,7 +326,7 @@ async def test_another_language_is_renamed_everywhere_as_well(
     (root / "load.js").write_text(SCRIPT)
     (root / "user.js").write_text(USER)
     witness = Witness(session)
-    turn = await session.turns.instruct("rename load to fetchAll in load", path="load.js")
+    turn = await session.turns.instruct(Question("rename load to fetchAll in load", path="load.js"))
     assert (turn.symbol, turn.start, turn.stop) == ("load", 0, 3)
     model.give("export function fetchAll(path) {\n  return path + 1\n}\n")
     model.end()
@@ -346,7 +351,7 @@ async def test_a_write_that_breaks_another_language_is_asked_for_twice(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     (root / "load.js").write_text(SCRIPT)
-    await session.turns.instruct("change it", path="load.js", cursor=1)
+    await session.turns.instruct(Question("change it", path="load.js", cursor=1))
     model.give("export function load(path) {\n  return (path + 1\n}\n")
     model.end()
     await session.turns.finished()

@@ -12,6 +12,7 @@ import pytest
 from midstream.commands.edit import DiffSink
 from midstream.edits.hunks import HunkState
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import TurnFinished, TurnStarted
 from midstream.settings import Settings
@@ -102,7 +103,9 @@ async def test_hunks_are_decided_while_the_answer_streams(
     async with session:
         witness = Witness(session)
         hosted.say(first)
-        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        turn = await session.turns.instruct(
+            Question("rename two", path="run.py", selection=(0, 30))
+        )
         (hunk_id,) = await witness.decidable(1)
         assert session.status.state is SessionState.STREAMING
         assert await session.decisions.accept(hunk_id)
@@ -134,7 +137,9 @@ async def test_stop_keeps_what_is_complete(
     async with session:
         witness = Witness(session)
         hosted.say(first + second)
-        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        turn = await session.turns.instruct(
+            Question("rename two", path="run.py", selection=(0, 30))
+        )
         await witness.until(
             lambda: session.turns.writing is not None and session.turns.writing[1] > 15
         )
@@ -154,7 +159,7 @@ async def test_redirect_goes_on_from_what_was_kept(
     async with session:
         witness = Witness(session)
         hosted.say(first + second)
-        old = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        old = await session.turns.instruct(Question("rename two", path="run.py", selection=(0, 30)))
         await witness.until(
             lambda: session.turns.writing is not None and session.turns.writing[1] > 15
         )
@@ -189,7 +194,7 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         witness = Witness(session)
         hosted.say("I rename both.")  # a message item without a newline at its end
         hosted.call(first)
-        turn = await session.turns.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct(Question("rename two", path="run.py"))
         await witness.until(lambda: bool(hosted.creates))
         tool, *_ = hosted.creates[0]["tools"]
         assert (tool["type"], tool["name"]) == ("custom", "apply_patch")
@@ -203,7 +208,7 @@ async def test_a_patch_comes_as_input_of_a_custom_tool(
         assert (root / "run.py").read_text() == changed(FIRST, SECOND)
         hosted.say("fine")
         hosted.end()
-        await session.turns.instruct("thanks", path="run.py")
+        await session.turns.instruct(Question("thanks", path="run.py"))
         await session.turns.finished()
         assert "previous_response_id" not in hosted.creates[-1], "a conversation of its own"
 
@@ -224,7 +229,7 @@ async def test_what_became_of_a_patch_is_the_tools_output(
     async with session:
         witness = Witness(session)
         hosted.call(MISPLACED)
-        turn = await session.turns.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct(Question("rename two", path="run.py"))
         (hunk_id,) = await witness.decidable(1)
         await session.decisions.accept(hunk_id)
         hosted.end()
@@ -274,7 +279,7 @@ async def test_an_answer_about_several_files(hosted: Hosted, url: str, root: Pat
         hosted.end()
         hosted.say("*** Begin Patch\n*** End Patch\n")
         hosted.end()
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         assert set(session.files) == {"run.py", "pkg/new.py", "other.py"}
         assert not (root / "pkg").exists()
@@ -302,7 +307,7 @@ async def test_a_move_is_a_new_file_and_a_deletion(hosted: Hosted, url: str, roo
             "+x = 2\n*** End Patch\n"
         )
         hosted.end()
-        await session.turns.instruct("move it", path="other.py")
+        await session.turns.instruct(Question("move it", path="other.py"))
         await session.turns.finished()
         assert await session.decisions.accept_rest("moved.py") == 1
         assert await session.decisions.accept_rest("other.py") == 1
@@ -321,7 +326,7 @@ async def test_a_block_without_a_place_is_shown_and_asked_for_once_more(
         for _ in range(2):
             hosted.say(good + bad)
             hosted.end()
-        turn = await session.turns.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct(Question("rename two", path="run.py"))
         await session.turns.finished()
         assert len(hosted.creates) == 2, "once, not for ever"
         assert hosted.messages[-2] == ("assistant", good + bad)
@@ -350,7 +355,7 @@ async def test_a_session_with_blocks_is_resumed(
     async with session:
         witness = Witness(session)
         hosted.say(first)
-        await session.turns.instruct("rename two", path="run.py")
+        await session.turns.instruct(Question("rename two", path="run.py"))
         (hunk_id,) = await witness.decidable(1)
         assert await session.decisions.accept(hunk_id)
         hosted.say(second + "d = 20\n line_21 = 21\n*** Add File: new.py\n+fresh = 1\n")
@@ -379,7 +384,7 @@ async def test_blocks_are_recognised_where_a_region_was_asked_for(
         hosted.say("Sure, here is the patch:\n\n```diff\n--- a/run.py\n+++ b/run.py\n@@ @@\n")
         hosted.say("-line_03 = 3\n+first = 3\n line_04 = 4\n```\n")
         hosted.end()
-        turn = await session.turns.instruct("rename it", path="run.py", selection=(0, 10))
+        turn = await session.turns.instruct(Question("rename it", path="run.py", selection=(0, 10)))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert await session.decisions.accept_rest("run.py") == 1
@@ -391,7 +396,7 @@ async def test_an_answer_without_an_edit_is_quoted(hosted: Hosted, url: str, roo
     async with session:
         hosted.say("Which line do you mean?")
         hosted.end()
-        turn = await session.turns.instruct("rename it", path="run.py")
+        turn = await session.turns.instruct(Question("rename it", path="run.py"))
         await session.turns.finished()
         assert turn.status is TurnStatus.FAILED
         assert "Which line do you mean?" in turn.error
@@ -404,7 +409,7 @@ async def test_effort_is_passed_on(hosted: Hosted, url: str, root: Path) -> None
             session.turns.effort = effort or "auto"
             hosted.say("no")
             hosted.end()
-            await session.turns.instruct("do it", path="run.py")
+            await session.turns.instruct(Question("do it", path="run.py"))
             await session.turns.finished()
             assert hosted.creates[-1].get("reasoning") == ({"effort": effort} if effort else None)
 
@@ -421,7 +426,7 @@ async def test_a_level_that_the_model_does_not_have_becomes_the_nearest(
             session.turns.effort = effort
             hosted.say("no")
             hosted.end()
-            await session.turns.instruct("do it", path="run.py")
+            await session.turns.instruct(Question("do it", path="run.py"))
             await session.turns.finished()
             assert hosted.creates[-1]["reasoning"] == {"effort": sent}
 
@@ -433,7 +438,7 @@ async def test_one_instruction_without_a_screen(
     hosted.say("*** Update File: other.py\n@@\n-x = 1\n+x = 2\n*** End Patch\n")
     hosted.end()
     sink = DiffSink()
-    job = Job(root, "run.py", "rename", apply=True)
+    job = Job(root, Question("rename", "run.py"), apply=True)
     outcome = await run_job(job, sink, settings=hosted.settings(url, "v4a"))
     sink.ended(outcome)
     assert (outcome.hunks, outcome.written) == (3, True)
@@ -487,7 +492,7 @@ async def test_the_guard_has_a_dangerous_edit_written_again(
     async with session:
         witness = Witness(session)
         hosted.say(both_of(edit_format, BAD))
-        turn = await session.turns.instruct("rename two", path="run.py")
+        turn = await session.turns.instruct(Question("rename two", path="run.py"))
         await witness.until(lambda: len(hosted.creates) == 2)
         assert turn.status is TurnStatus.STOPPED
         (first,) = session.hunks.undecided()
@@ -516,7 +521,7 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
     async with session:
         witness = Witness(session)
         hosted.say(both_of(edit_format, BAD))
-        await session.turns.instruct("rename two", path="run.py")
+        await session.turns.instruct(Question("rename two", path="run.py"))
         for count in (2, 3):
             await witness.until(lambda count=count: len(hosted.creates) == count)
             hosted.say(edit_of(edit_format, BAD))
@@ -544,7 +549,7 @@ async def test_a_copy_leaves_the_old_file(hosted: Hosted, url: str, root: Path) 
             f"@@ -20,3 +20,3 @@\n {LINES[19]}-{SECOND[0]}+{SECOND[1]} {LINES[21]}"
         )
         hosted.end()
-        await session.turns.instruct("copy it", path="run.py")
+        await session.turns.instruct(Question("copy it", path="run.py"))
         await session.turns.finished()
         assert await session.decisions.accept_rest("copy.py") == 1
         assert await session.decisions.accept_rest("run.py") == 0
@@ -564,7 +569,9 @@ async def test_an_answer_that_goes_on_and_on_is_cut_off(
     async with session:
         witness = Witness(session)
         hosted.say(first + RAMBLE)
-        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        turn = await session.turns.instruct(
+            Question("rename two", path="run.py", selection=(0, 30))
+        )
         await session.turns.finished()
         assert turn.status is TurnStatus.FAILED
         rest = "the rest of lines 1-30" if edit_format == "region" else "everything else"
@@ -586,7 +593,9 @@ async def test_talk_behind_a_complete_region_does_no_harm(
     session = await opened(root, hosted.settings(url, "region"))
     async with session:
         hosted.say("".join(pieces("region")) + RAMBLE)
-        turn = await session.turns.instruct("rename two", path="run.py", selection=(0, 30))
+        turn = await session.turns.instruct(
+            Question("rename two", path="run.py", selection=(0, 30))
+        )
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert hosted.interrupts == 1
@@ -602,7 +611,9 @@ async def test_an_answer_may_be_much_longer_than_its_region(
     async with session:
         hosted.say(f"<region>\n{added}</region>\n")
         hosted.end()
-        turn = await session.turns.instruct("write 200 lines", path="run.py", selection=(0, 1))
+        turn = await session.turns.instruct(
+            Question("write 200 lines", path="run.py", selection=(0, 1))
+        )
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         await session.decisions.accept_rest("run.py")

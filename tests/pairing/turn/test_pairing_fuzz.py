@@ -17,6 +17,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import HunkDecided, SessionEvent
 from midstream.responses.endpoint import Endpoint
@@ -238,7 +239,7 @@ class Case:
         self.model.drop()
         try:
             await self.session.turns.instruct(
-                self.instruction(), path="run.py", selection=(start, stop)
+                Question(self.instruction(), path="run.py", selection=(start, stop))
             )
         except UserError:
             return  # The person made the file shorter in between.

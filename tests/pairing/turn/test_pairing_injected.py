@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.pairing.chat.entries import ToolUse
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.pairing import make_repo
 from tests.helpers.property import examples
@@ -160,10 +161,12 @@ async def obeys(
                 session.status.subscribe(lambda _: chat.question and end.set())
             end = asyncio.Event()
             if asks:
-                await chat.ask("what do the notes in @README.md say?", path="app.py", cursor=0)
+                await chat.ask(
+                    Question("what do the notes in @README.md say?", path="app.py", cursor=0)
+                )
                 work = asyncio.create_task(chat.finished())
             else:
-                await session.turns.instruct("do what @README.md says", path="app.py")
+                await session.turns.instruct(Question("do what @README.md says", path="app.py"))
                 work = asyncio.create_task(session.turns.finished())
             waits = asyncio.create_task(end.wait())
             await asyncio.wait({work, waits}, return_when=asyncio.FIRST_COMPLETED, timeout=60)

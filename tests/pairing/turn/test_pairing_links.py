@@ -10,6 +10,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.chat.entries import ToolUse, exchanges
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
 from tests.helpers.pairing import Witness, make_repo
@@ -67,7 +68,7 @@ async def opened(
 
 
 async def instruct(session: PairingSession, text: str = "rework it") -> TurnStatus:
-    await session.turns.instruct(text, path="run.py")
+    await session.turns.instruct(Question(text, path="run.py"))
     await session.turns.finished()
     assert session.turns.last is not None
     return session.turns.last.status
@@ -93,7 +94,7 @@ async def test_a_question_with_calls_of_tools(far: ScriptedLink, root: Path) -> 
     far.reply(Call("run_shell", "rm -rf ."), *(Call("read_file", arguments=a) for a in MALFORMED))
     far.reply(Say("It *runs* (run.py:3).\n"))
     async with opened(far, root) as session:
-        await session.chat.ask("what does it do?", path="run.py", cursor=0)
+        await session.chat.ask(Question("what does it do?", path="run.py", cursor=0))
         await session.chat.finished()
         (said,) = exchanges(session.chat.entries)
         assert said.answered == "I look.\n\nIt *runs* (run.py:3).\n"
@@ -108,21 +109,21 @@ async def test_a_question_with_calls_of_tools(far: ScriptedLink, root: Path) -> 
         assert "There is no file" in far.told(2)
         assert [status for _, status in looked(session)[-3:]] == ["failed"] * 3
         far.reply()
-        await session.chat.ask("and?")
+        await session.chat.ask(Question("and?"))
         await session.chat.finished()
         assert len(exchanges(session.chat.entries)) == 1, "an empty answer is none"
         far.reply(Say("Half an ans"), Cut())
-        await session.chat.ask("and?")
+        await session.chat.ask(Question("and?"))
         await session.chat.finished()
         far.reply(Say("Half of it"), Limit())
-        await session.chat.ask("and?")
+        await session.chat.ask(Question("and?"))
         await session.chat.finished()
         assert [said.answered for said in exchanges(session.chat.entries)[1:]] == [
             "Half an ans",
             "Half of it",
         ]
         far.reply(Say("Yes."))
-        await session.chat.ask("sure?")
+        await session.chat.ask(Question("sure?"))
         await session.chat.finished()
         assert exchanges(session.chat.entries)[-1].answered.strip() == "Yes."
     assert on_disk(root) == FILES
@@ -173,12 +174,14 @@ async def test_a_file_that_is_only_proposed_is_asked_about_and_changed(
     async with opened(far, root) as session:
         assert await instruct(session) is TurnStatus.DONE
         far.reply(Say("It returns 1.\n"))
-        await session.chat.ask("what does it return?", path="pkg/fresh.go", cursor=2)
+        await session.chat.ask(Question("what does it return?", path="pkg/fresh.go", cursor=2))
         await session.chat.finished()
         assert exchanges(session.chat.entries)[-1].answered == "It returns 1.\n"
         assert "func Fresh() int" in far.told(1)
         far.reply(Say(block("pkg/fresh.go", "func Fresh() int { return 1 }\n", "var fresh = 2\n")))
-        turn = await session.turns.instruct("make it a variable", path="pkg/fresh.go", cursor=2)
+        turn = await session.turns.instruct(
+            Question("make it a variable", path="pkg/fresh.go", cursor=2)
+        )
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert on_disk(root) == FILES
@@ -267,7 +270,7 @@ async def test_a_call_that_is_cut_off_is_not_carried_out(
 async def test_in_the_middle_of_a_call(far: ScriptedLink, root: Path, redirect: bool) -> None:
     far.reply(Say("I look.\n"), Call("read_file", "run.py:1-1", holds=True))
     async with opened(far, root) as session:
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await far.holding.wait()
         if redirect:
             far.reply(Say(RUN))
@@ -290,7 +293,7 @@ async def test_in_the_middle_of_the_third_file(
     far.reply(Say(RUN + UTIL + FRESH[:at]), Hold(), Say(FRESH[at:] + REST))
     async with opened(far, root) as session:
         witness = Witness(session)
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await far.holding.wait()
         await witness.until(lambda: (session.turns.writing or ("", 0))[0] == "pkg/fresh.go")
         assert await session.decisions.accept_rest("run.py") == 1
@@ -338,7 +341,7 @@ async def test_an_answer_without_an_end(far: ScriptedLink, root: Path, flood: Fl
             assert "it reasoned for more than 1,000,000 characters" in error
         assert len(session.hunks.undecided("run.py")) == 1
         far.reply(flood)
-        await session.chat.ask("why?")
+        await session.chat.ask(Question("why?"))
         await session.chat.finished()
         assert "more than" in str(session.chat.entries[-1])
         await works(session, far)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -26,10 +27,10 @@ async def test_a_redirect_leaves_no_half_of_a_replacement(
     session: PairingSession, model: SteppedModel, root: Path, settings: Settings, endpoint: Endpoint
 ) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rewrite the first steps of run", path="a.py", cursor=0)
+    await session.turns.instruct(Question("rewrite the first steps of run", path="a.py", cursor=0))
     model.give("def run():\n    entirely = different(1)\n    another = thing(2)\n    thi")
     await witness.until(lambda: len(session.files["a.py"].segments[0].new_lines) == 3)
-    await session.turns.read_ahead("leave the rest", path="a.py")
+    await session.turns.read_ahead(Question("leave the rest", path="a.py"))
     await witness.until(lambda: model.ahead)
     await session.turns.redirect("leave the rest")
     await witness.until(lambda: len(model.requests) == 2)
@@ -54,7 +55,7 @@ async def test_what_an_edit_model_is_not_told_any_more_is_said(
     session: PairingSession, model: SteppedModel
 ) -> None:
     witness = Witness(session)
-    await session.turns.instruct("rename step_01 in run", path="a.py")
+    await session.turns.instruct(Question("rename step_01 in run", path="a.py"))
     # A redirect can overtake a request, which the model then never sees.
     await witness.until(lambda: len(model.requests) == 1)
     chain = ["also add a docstring", "also make it async", "also log it"]

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from midstream.edits.hunks import HunkState
 from midstream.engine.types import GenerateRequest
 from midstream.errors import UserError
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import SessionEvent, TurnFinished, TurnStarted
 from midstream.settings import Settings
@@ -110,9 +111,9 @@ class Course:
             case "rename":
                 self.begin(session.turns.redirect(f"call it name_{count}"))
             case "instruct":
-                self.begin(session.turns.instruct(f"rename x to y_{count}", **HERE))
+                self.begin(session.turns.instruct(Question(f"rename x to y_{count}", **HERE)))
             case "ahead":
-                self.begin(session.turns.read_ahead(f"change {count}", **HERE))
+                self.begin(session.turns.read_ahead(Question(f"change {count}", **HERE)))
             case "rest":
                 await asyncio.sleep(0.01)
             case _:
@@ -155,7 +156,7 @@ async def run(actions: list[str], *, guard: bool) -> None:
             ) as session,
         ):
             course = Course(session, model)
-            course.begin(session.turns.instruct("rename x to y", **HERE))
+            course.begin(session.turns.instruct(Question("rename x to y", **HERE)))
             for action in actions:
                 await course.act(action)
                 course.check()
@@ -176,7 +177,7 @@ async def run(actions: list[str], *, guard: bool) -> None:
                 await session.decisions.accept_rest("run.py")
                 assert "eval(input" not in (root / "run.py").read_text()
             model.end()
-            await session.turns.instruct("rename x to z", **HERE)
+            await session.turns.instruct(Question("rename x to z", **HERE))
             await session.turns.finished()
             assert not session.turns[-1].running, "the next instruction runs"
 
@@ -203,7 +204,7 @@ async def test_a_caller_that_gives_up_leaves_the_runner_usable(tmp_path: Path) -
         ) as session,
     ):
         for waits in (0, 1, 3):
-            asking = asyncio.create_task(session.turns.instruct("rename x to y", **HERE))
+            asking = asyncio.create_task(session.turns.instruct(Question("rename x to y", **HERE)))
             for _ in range(waits):
                 await asyncio.sleep(0)
             asking.cancel()
@@ -216,6 +217,6 @@ async def test_a_caller_that_gives_up_leaves_the_runner_usable(tmp_path: Path) -
         model.drop()
         model.give("new_@_1 = 1\n")
         model.end()
-        turn = await session.turns.instruct("rename x to z", **HERE)
+        turn = await session.turns.instruct(Question("rename x to z", **HERE))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState, Quarantine
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
@@ -109,7 +110,7 @@ async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root:
     async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
         hosted.say(FORMATS[edit_format]())
         hosted.end()
-        turn = await session.turns.instruct("rework it", path="run.py")
+        turn = await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         assert turn.status is TurnStatus.DONE, turn.error
         assert not turn.failures
@@ -123,7 +124,7 @@ async def test_a_patch_tool_writes_several_files(root: Path) -> None:
     async with hosted.running() as url, opened(root, hosted.settings(url, "v4a")) as session:
         hosted.call(v4a())
         hosted.end()
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         assert set(session.files) == {*FILES, *AFTER}
         await accept_all_and_undo(session, root)
@@ -137,7 +138,7 @@ async def test_files_are_decided_while_the_next_ones_stream(edit_format: str, ro
     async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
         witness = Witness(session)
         hosted.say(text[:cut])
-        turn = await session.turns.instruct("rework it", path="run.py")
+        turn = await session.turns.instruct(Question("rework it", path="run.py"))
         await witness.until(
             lambda: session.turns.writing is not None and session.turns.writing[0] == "pkg/fresh.go"
         )
@@ -168,7 +169,7 @@ async def test_no_half_of_a_move_is_decided_alone(edit_format: str, half: str, r
     async with hosted.running() as url, opened(root, hosted.settings(url, edit_format)) as session:
         hosted.say(FORMATS[edit_format]())
         hosted.end()
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         (hunk,) = session.hunks.undecided(half)
         move = session.files.moves.of(hunk)
@@ -196,7 +197,7 @@ async def test_lines_that_go_into_a_new_file_are_no_move(root: Path) -> None:
         ):
             hosted.say(f"*** Begin Patch\n{patch}*** End Patch\n")
             hosted.end()
-            await session.turns.instruct("rework it", path="run.py")
+            await session.turns.instruct(Question("rework it", path="run.py"))
             await session.turns.finished()
             hunks = session.hunks.undecided()
             assert not any(map(session.files.moves.of, hunks))
@@ -238,7 +239,7 @@ async def test_what_lies_outside_is_refused_in_one_sentence(
         hosted.end()
         hosted.say("*** Begin Patch\n*** End Patch\n")  # if it is asked again
         hosted.end()
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         told = [n.text for n in session.status.notices if why in n.text]
         assert len(told) == 1
@@ -264,7 +265,7 @@ async def test_a_file_that_is_only_shown_again_is_not_made(root: Path) -> None:
         hosted.end()
         hosted.say("I cannot.")
         hosted.end()
-        turn = await session.turns.instruct("rework it", path="run.py")
+        turn = await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         assert turn.failures == ("none.py: none.py does not exist.",)
         assert "none.py" not in session.files
@@ -278,7 +279,7 @@ async def test_all_files_are_one_step(root: Path) -> None:
         async with opened(root, settings) as session:
             hosted.say(v4a())
             hosted.end()
-            await session.turns.instruct("rework it", path="run.py")
+            await session.turns.instruct(Question("rework it", path="run.py"))
             await session.turns.finished()
             ids = {hunk.id for hunk in session.hunks.undecided()}
             assert await session.decisions.accept_all(ids) == len(ids) == 6
@@ -309,7 +310,7 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
     async with hosted.running() as url, opened(root, settings(url, "search-replace")) as session:
         hosted.say(search_replace())
         hosted.end()
-        await session.turns.instruct("rework it", path="run.py")
+        await session.turns.instruct(Question("rework it", path="run.py"))
         await session.turns.finished()
         files, hunks, decisions = session.files, session.hunks, session.decisions
         (gone,), (made,) = hunks.undecided("old.py"), hunks.undecided("new.py")
@@ -350,7 +351,7 @@ async def test_a_move_to_what_the_guard_finds_waits(root: Path) -> None:
             for _ in range(3):  # It is asked to write it better twice.
                 hosted.say(f"*** Begin Patch\n{patch}*** End Patch\n")
                 hosted.end()
-            await session.turns.instruct("move it", path="old.py")
+            await session.turns.instruct(Question("move it", path="old.py"))
             await session.turns.finished()
             (gone,) = session.hunks.undecided()
             assert not await session.decisions.accept(gone.id)

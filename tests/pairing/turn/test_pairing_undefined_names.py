@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.turn import checks
 from tests.helpers.pairing import Witness
@@ -34,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 async def answered(session: PairingSession, model: SteppedModel, text: str) -> None:
     model.give(text)
     model.end()
-    await session.turns.instruct("rename it", path="run.py", cursor=1)
+    await session.turns.instruct(Question("rename it", path="run.py", cursor=1))
     await session.turns.finished()
 
 
@@ -66,7 +67,7 @@ async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
 ) -> None:
     witness = Witness(session)
     model.give("".join(BEFORE.replace("found", "kept").splitlines(keepends=True)[:4]))
-    await session.turns.instruct("rename it", path="run.py", cursor=1)
+    await session.turns.instruct(Question("rename it", path="run.py", cursor=1))
     (hunk,) = await witness.decidable(1)
     await session.turns.stop()
     await session.turns.finished()

@@ -17,6 +17,7 @@ from midstream.errors import UserError
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.request.mentions import new_names
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Confidence, NoticeLevel
 from midstream.pairing.turn.finished import seen_in, unsure_of, way_out
@@ -85,7 +86,7 @@ async def ask(
 ) -> None:
     model.give(text)
     model.end()
-    await session.turns.instruct(asked, path="files.py", selection=(0, 6))
+    await session.turns.instruct(Question(asked, path="files.py", selection=(0, 6)))
     await session.turns.finished()
 
 
@@ -105,7 +106,7 @@ async def test_what_is_there_already_is_said_and_not_asked_for(
     session: PairingSession, model: CalibratedModel
 ) -> None:
     with pytest.raises(AlreadyThereError, match=r"`load` has a docstring already; say what"):
-        await session.turns.instruct("add a docstring to load", path="files.py")
+        await session.turns.instruct(Question("add a docstring to load", path="files.py"))
     assert not model.requests
     assert not session.turns
     await ask(session, model, BODY, "add a better docstring to load")
@@ -134,7 +135,7 @@ async def test_a_redirect_that_leaves_half_a_rename_is_told(
     (root / "files.py").write_text(body)
     lines = body.splitlines(keepends=True)
     model.give("".join(lines[:6]).replace("data", "text"))
-    await session.turns.instruct("rename data to text", path="files.py", selection=(0, 7))
+    await session.turns.instruct(Question("rename data to text", path="files.py", selection=(0, 7)))
     await witness.until(lambda: "print(limit)" in session.files["files.py"].segments[-1].new_text)
     await session.turns.redirect("stop that and leave the rest")
     await witness.until(lambda: len(model.requests) == 2)
@@ -245,7 +246,7 @@ async def test_a_flagged_answer_is_written_only_when_asked_for(
     model.give(MISREAD)
     model.end()
     asked = "handle is a stream and it returns bytes"
-    job = Job(root, "files.py", asked, selection=(0, 6), apply=True, unsure=unsure)
+    job = Job(root, Question(asked, "files.py", None, (0, 6)), apply=True, unsure=unsure)
     async with served(model) as endpoint:
         outcome = await run_job(job, JsonSink(), settings=Settings(), endpoint=endpoint)
     assert outcome.written is written
@@ -260,7 +261,7 @@ async def test_a_withheld_answer_shows_no_diff(
     model.give(BODY.replace("limit=None", "limit=None, encoding=utf-8", 1))
     model.end()
     asked = 'add a parameter encoding with default "utf-8"'
-    job = Job(root, "files.py", asked, selection=(0, 6))
+    job = Job(root, Question(asked, "files.py", None, (0, 6)))
     async with served(model) as endpoint:
         with pytest.raises(UserError, match="Nothing is proposed"):
             await run_job(job, DiffSink(), settings=Settings(), endpoint=endpoint)
@@ -420,7 +421,7 @@ def test_without_a_screen(
     table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
     facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
     sink = JsonSink()
-    job = Job(root, "files.py", "rename `data` to `text`", selection=(0, 6))
+    job = Job(root, Question("rename `data` to `text`", "files.py", None, (0, 6)))
     outcome = asyncio.run(run_job(job, sink, settings=Settings(model=folder)))
     sink.ended(outcome)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -444,7 +445,9 @@ async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
 ) -> None:
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         witness = Witness(session)
-        await session.turns.instruct("rename `data` to `text`", path="files.py", selection=(0, 6))
+        await session.turns.instruct(
+            Question("rename `data` to `text`", path="files.py", selection=(0, 6))
+        )
         await session.turns.finished()
         assert session.turns.last is not None
         assert session.turns.last.unsure == ""
@@ -452,7 +455,7 @@ async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
         await session.decisions.reject_rest("files.py")
         flagged = left = wrong = 0
         for words in OUTSIDE:
-            turn = await session.turns.instruct(words, path="files.py", selection=(0, 6))
+            turn = await session.turns.instruct(Question(words, path="files.py", selection=(0, 6)))
             await session.turns.finished()
             waiting = session.hunks.undecided("files.py")
             left += not waiting

@@ -10,6 +10,7 @@ import pytest
 
 from midstream.commands.edit import DiffSink, JsonSink
 from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Notice, NoticePosted, SessionEvent
 from midstream.pairing.turn import responses
@@ -46,7 +47,7 @@ async def test_a_session_says_that_it_waits_and_for_whom(root: Path) -> None:
         session = await PairingSession.open(root, settings=settings, watch=False)
         session.status.subscribe(hear)
         async with session, asyncio.timeout(PATIENCE_S):
-            await session.turns.instruct("return 2", path="a.py", selection=(0, 2))
+            await session.turns.instruct(Question("return 2", path="a.py", selection=(0, 2)))
             await waiting.wait()
             assert said[0].level.value == "info"
             assert said[0].text.startswith("Still waiting for 127.0.0.1: no text after")
@@ -70,7 +71,9 @@ async def test_an_edit_without_a_screen_says_so_too(
 
     sink.waiting = waiting  # type: ignore[method-assign]
     async with server.running() as settings, asyncio.timeout(PATIENCE_S):
-        await run_job(Job(root, "a.py", "return 2", (0, 2)), sink, settings=settings)
+        await run_job(
+            Job(root, Question("return 2", "a.py", None, (0, 2))), sink, settings=settings
+        )
     captured = capsys.readouterr()
     if as_json:
         events = [json.loads(line) for line in captured.out.splitlines()]
@@ -87,7 +90,7 @@ async def test_a_quick_server_is_not_mentioned(root: Path, monkeypatch: pytest.M
     async with server.running() as settings:
         session = await PairingSession.open(root, settings=settings, watch=False)
         async with session, asyncio.timeout(PATIENCE_S):
-            await session.turns.instruct("return 2", path="a.py", selection=(0, 2))
+            await session.turns.instruct(Question("return 2", path="a.py", selection=(0, 2)))
             await session.turns.finished()
             assert session.status.notices == []
 
@@ -113,7 +116,7 @@ async def test_the_api_of_a_server_is_told_once(
         session.status.subscribe(hear)
         async with session, asyncio.timeout(PATIENCE_S):
             for _ in range(2):
-                await session.turns.instruct("return 2", path="a.py", selection=(0, 2))
+                await session.turns.instruct(Question("return 2", path="a.py", selection=(0, 2)))
                 await session.turns.finished()
                 (hunk,) = session.hunks.undecided()
                 assert hunk.new == ("    return 2",)

@@ -28,7 +28,7 @@ from midstream.pairing.chat.entries import (
 from midstream.pairing.chat.plan import steps_of
 from midstream.pairing.chat.tool_loop import Looking, LookPermission, ToolQuestion
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
-from midstream.pairing.request.builder import Question, RequestBuilder
+from midstream.pairing.request.builder import RequestBuilder
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
     Context,
@@ -41,6 +41,7 @@ from midstream.pairing.request.prompts import (
     SUMMARY_INSTRUCTIONS,
     question_message,
 )
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import (
     ConversationHeard,
     Cost,
@@ -215,36 +216,17 @@ class Chat:
             said.insert(bool(self.steps), text)
         return "\n".join(said)
 
-    async def preview(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> Context:
-        """What would be sent along with a question; arguments and errors are those of ``ask``."""
+    async def preview(self, question: Question) -> Context:
+        """What would be sent along with a question; errors are those of ``ask``."""
         _, room = self._remembered()
-        question = Question(text, path, cursor, selection)
         return await self._builder.question_context(question, room, look=True)
 
-    async def ask(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-        plan: bool = False,
-    ) -> None:
+    async def ask(self, question: Question, *, plan: bool = False) -> None:
         """Ask; returns when the answer is on its way.  An answer that is being written ends first.
 
         Args:
-            text: The question; ``@path`` in it sends that file along.
-            path: The file that the user looks at, ``None`` for none.
-            cursor: 0-based line of the cursor in it.
-            selection: 0-based half-open range of lines that the user marked in it.
-            plan: Whether the answer is to be a plan for what ``text`` asks for.
+            question: The question.
+            plan: Whether the answer is to be a plan for what it asks for.
 
         Raises:
             NotAnEditError: The model answers no questions.
@@ -253,12 +235,11 @@ class Chat:
         """
         from midstream.pairing.request.kinds import check_answers
 
-        if not text.strip():
+        if not question.text.strip():
             raise UsageError("The question is empty", "write your question after the ?")
         async with self._asking:
             await self._reach()
             check_answers(self._server.model_info)
-            question = Question(text, path, cursor, selection)
             # Read before the answer ends that is being written: a question may be refused.
             context = await self._builder.question_context(question, self._remembered()[1])
             await self.stop()

@@ -48,6 +48,7 @@ from midstream.pairing.request.prompts import (
     region_message,
     with_rejections,
 )
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import as_proposed
 from midstream.pairing.request.sources import Wanted, gather
 from midstream.pairing.request.target import (
@@ -77,35 +78,6 @@ MAX_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
 _SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
 _REPORTED_LAST: Final = "The result is reported with the last call."
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, and where.
-
-    Attributes:
-        text: The instruction.
-        path: The file, ``None`` to find it.
-        cursor: 0-based line of the cursor.
-        selection: 0-based half-open range of lines.
-        consume: Whether the AI comments of the region are removed by the change.
-        background: Whether the session asks by itself.
-        known: What the model would answer where none is needed; ``None`` to ask the model.
-        known_format: The format of that: ``region`` for the new lines.
-        asked: What the model is asked, where that is not the instruction as it was typed.
-        doubt: Why the answer is doubtful whatever it is; its hunks are flagged then.
-    """
-
-    text: str
-    path: str | None = None
-    cursor: int | None = None
-    selection: tuple[int, int] | None = None
-    consume: bool = False
-    background: bool = False
-    known: str | None = None
-    known_format: str = "region"
-    asked: str = ""
-    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

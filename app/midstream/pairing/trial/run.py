@@ -6,13 +6,14 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from midstream.codebase.syntax_check import breaks
 from midstream.errors import UserError
 from midstream.pairing.headless import Job, NothingToChangeError, run_job
+from midstream.pairing.request.question import Question
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -97,8 +98,8 @@ async def _one(
         (root / name).write_text(text, "utf-8")
     watch, verdict, why, doubt = _Watch(), "", "", ""
     # Written in any case, to see whether it is right.
-    job = Job(root, request.file or None, request.ask, cursor=request.cursor, apply=True)
-    job = replace(job, unsure=True, anyway=True)
+    question = Question(request.ask, request.file or None, request.cursor)
+    job = Job(root, question, apply=True, unsure=True, anyway=True)
     try:
         outcome = await run_job(job, watch, settings=settings, endpoint=endpoint)
         doubt = outcome.unsure or outcome.left

@@ -38,7 +38,7 @@ from midstream.codebase.similar_edits import (
 )
 from midstream.edits.lcs import line_edits, matching_pairs
 from midstream.errors import UserError
-from midstream.pairing.request.builder import Question
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
 from midstream.pairing.turn.finished import LARGER_MODEL
 
@@ -281,7 +281,7 @@ class BackgroundTasks:
     async def _ask(self, path: str, comment: AiComment) -> None:
         """Have the question of a comment answered in the conversation."""
         try:
-            await self._turns.chat.ask(comment.text, path=path, cursor=comment.start)
+            await self._turns.chat.ask(Question(comment.text, path, comment.start))
         except UserError as error:
             self._status.warn(f"{path}: {error}")
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from midstream.edits.indent import IndentRepair
 from midstream.pairing.guard import RewritePlace
 from midstream.pairing.journal.entries import AskEntry, BeginEntry, RedirectEntry
-from midstream.pairing.request.builder import Conversation, Question, RequestBuilder, Written
+from midstream.pairing.request.builder import Conversation, RequestBuilder, Written
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import renamed_again
 from midstream.pairing.status import FollowUpKind, Turn
 from midstream.pairing.turn.reply_files import DryRun

@@ -23,7 +23,7 @@ from midstream.pairing.turn.log import TurnLog
 from midstream.pairing.turn.responses import AnswerEnd
 
 if TYPE_CHECKING:
-    from midstream.pairing.request.builder import Question
+    from midstream.pairing.request.question import Question
     from midstream.pairing.turn.modes import FollowUp
     from midstream.pairing.turn.writer import AnswerWriter
 

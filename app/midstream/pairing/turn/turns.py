@@ -16,14 +16,10 @@ from midstream.errors import UserError
 from midstream.pairing.chat.chat import Chat
 from midstream.pairing.chat.plan import Plan
 from midstream.pairing.chat.tools import ReadOnlyTools
-from midstream.pairing.request.builder import (
-    Conversation,
-    Question,
-    RequestBuilder,
-    Scope,
-)
+from midstream.pairing.request.builder import Conversation, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.effort import Effort
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
 from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.factory import AnswerFactory
@@ -131,22 +127,11 @@ class Turns(Sequence[Turn]):
 
     # Asking
 
-    async def instruct(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> Turn:
+    async def instruct(self, question: Question) -> Turn:
         """Ask for a change; returns when the request is on its way.
 
         Args:
-            text: The instruction; ``@path`` in it sends that file along.
-            path: The file it is about; without it the instruction must name a symbol or a file.
-            cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks
-                included, others not).
-            selection: 0-based half-open range of such lines that overrides the search.
+            question: The instruction; without a path it must name a symbol or a file.
 
         Raises:
             TargetUnclearError: The message is a question with candidates.
@@ -155,7 +140,7 @@ class Turns(Sequence[Turn]):
             UserError: A turn is running, the file or the region does not fit the model, or no
                 model can be reached.
         """
-        return await self._begin(Question(text, path, cursor, selection))
+        return await self._begin(question)
 
     async def propose(
         self, block: CodeBlock, *, path: str | None, cursor: int | None = None
@@ -218,44 +203,28 @@ class Turns(Sequence[Turn]):
         await self._runner.finished()
         return turn
 
-    async def preview(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> Context:
+    async def preview(self, question: Question) -> Context:
         """What would be sent with an instruction, and its size; sends nothing.
 
         The ``summary`` of the result fits a line, its ``budget`` also says what is missing.
-        Arguments and errors are those of ``instruct``.
+        Errors are those of ``instruct``.
         """
         if self._status.state is SessionState.STARTING:  # The context depends on the model.
             with contextlib.suppress(UserError):
                 await self._server.ready()
-        return await self._answers.preview(Question(text, path, cursor, selection))
+        return await self._answers.preview(question)
 
-    async def look_around(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        selection: tuple[int, int] | None = None,
-        seconds: float,
-    ) -> None:
+    async def look_around(self, question: Question, *, seconds: float) -> None:
         """Look for the related code of a place where no preview has begun that before.
 
         Args:
-            text: What is about to be sent.
-            path: The file that it is about.
-            selection: 0-based half-open range of lines.
+            question: What is about to be sent.
             seconds: To wait at most; what is not known by then does not go along.
 
         Raises:
             UserError: The file cannot be read.
         """
-        await self._builder.look_around(Question(text, path, None, selection))
+        await self._builder.look_around(question)
         await self.related_found(seconds)
 
     async def related_found(self, seconds: float | None = None) -> bool:
@@ -271,35 +240,21 @@ class Turns(Sequence[Turn]):
         """``@error`` sends what ``source`` returns."""
         self._builder.failure = source
 
-    async def aim(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> Scope:
+    async def aim(self, question: Question) -> Scope:
         """The file and the lines that an instruction would go to; sends nothing.
 
-        Arguments and errors are those of ``instruct``.
+        Errors are those of ``instruct``.
         """
-        return await self._answers.aim(Question(text, path, cursor, selection))
+        return await self._answers.aim(question)
 
-    async def read_ahead(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> None:
+    async def read_ahead(self, question: Question) -> None:
         """Have our own server prefill what ``instruct`` or ``redirect`` would send.
 
         Called while the user types, so that the answer begins sooner.  Nothing is decided or
-        reported; errors show when the text is sent.  Arguments are those of ``instruct``.
+        reported; errors show when the text is sent.
         """
         if not self._closed and not self._runner.preparing:
-            await self._ahead.read(Question(text, path, cursor, selection))
+            await self._ahead.read(question)
 
     def allow(self, *paths: str) -> None:
         """Let these files, which may hold secrets, be sent for the rest of the session."""
@@ -325,27 +280,20 @@ class Turns(Sequence[Turn]):
         """
         return await self._runner.redirect(text)
 
-    async def redirect_or_instruct(
-        self,
-        text: str,
-        *,
-        path: str | None = None,
-        cursor: int | None = None,
-        selection: tuple[int, int] | None = None,
-    ) -> Turn:
+    async def redirect_or_instruct(self, question: Question) -> Turn:
         """Redirect the answer that is being written; if it has just ended, ask for a change.
 
         A complete answer is looked at before the session is ready again.  Who sends a redirect in
-        that moment still saw it being written.  Arguments and errors are those of ``instruct``; an
-        answer that was stopped or has failed is not followed up.
+        that moment still saw it being written.  Errors are those of ``instruct``; an answer that
+        was stopped or has failed is not followed up.
         """
         last = self.last
         try:
-            return await self._runner.redirect(text)
+            return await self._runner.redirect(question.text)
         except NoTurnError:
             if last is None or last.status is not TurnStatus.DONE:
                 raise
-        return await self.instruct(text, path=path, cursor=cursor, selection=selection)
+        return await self.instruct(question)
 
     async def stop(self) -> None:
         """Stop the model now: complete lines stay decidable, the rest of the file stays as it is.
@@ -393,9 +341,7 @@ class Turns(Sequence[Turn]):
         last = self.last
         try:
             await self.instruct(
-                text,
-                path=None if last is None else last.path,
-                cursor=None if last is None else last.start,
+                Question(text) if last is None else Question(text, last.path, last.start)
             )
         except UserError as error:
             self._status.fail(f'"{text[:60]}" did not run: {error}')

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from textual.timer import Timer
 
 from midstream.errors import UserError
+from midstream.pairing.request.question import Question
 from midstream.tui.review.controller import Controller, Shared
 
 if TYPE_CHECKING:
@@ -25,15 +26,6 @@ CONTEXT_PAUSE_S: Final = 0.2
 """How long the keys rest before the context is looked up."""
 
 
-class Draft(NamedTuple):
-    """The instruction being written, and the lines it is about."""
-
-    text: str
-    path: str | None
-    cursor: int | None
-    selection: tuple[int, int] | None
-
-
 class Aim(Controller):
     """Finds and shows the lines and the context of the next instruction.
 
@@ -46,7 +38,7 @@ class Aim(Controller):
         """What would be sent with the instruction being written."""
         self._aim_timer: Timer | None = None
         self._context_timer: Timer | None = None
-        self._previewed: Draft | None = None
+        self._previewed: Question | None = None
         self._comments: dict[str, int] = {}
         """Hunks by the chips that stand for them in the composer."""
 
@@ -236,14 +228,14 @@ class Aim(Controller):
     # context
 
     @property
-    def _draft(self) -> Draft | None:
+    def _draft(self) -> Question | None:
         text = self._composer.text.strip()
         session = self._state.session
         to_agent = session is not None and session.agent.on
         if to_agent or not self._panes.composing or not (text or self._reads_region_first):
             return None
         lines = self.commented_lines or self.marked_lines
-        return Draft(text, self._state.path or None, self.cursor_line, lines)
+        return Question(text, self._state.path or None, self.cursor_line, lines)
 
     @property
     def previews(self) -> bool:
@@ -279,26 +271,24 @@ class Aim(Controller):
         if self.previews and await session.turns.related_found() and draft == self._draft:
             await self._show_context(session, draft)
 
-    async def _read_ahead(self, session: PairingSession, draft: Draft) -> None:
+    async def _read_ahead(self, session: PairingSession, draft: Question) -> None:
         if self.asks:
             return
         await self._show_other_file(session, draft)
         if draft.path is None or draft != self._draft:
             return
-        await session.turns.read_ahead(
-            draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
-        )
+        await session.turns.read_ahead(draft)
         if self._state.running and draft == self._draft:
             # The text that a redirect would continue from is growing meanwhile.
             self._context_timer = self._pane.set_timer(CONTEXT_PAUSE_S, self._look_up_context)
 
-    async def _show_other_file(self, session: PairingSession, draft: Draft) -> None:
+    async def _show_other_file(self, session: PairingSession, draft: Question) -> None:
         """Show the target if the text names one outside the open file."""
         if self._state.running or draft.selection is not None or "@" not in draft.text:
             return
         title, finds = self._composer.title, self._finds_places
         try:
-            scope = await session.turns.aim(draft.text, path=draft.path, cursor=draft.cursor)
+            scope = await session.turns.aim(draft)
         except UserError as error:
             if draft == self._draft and not finds:
                 title.show("Instruct", "", str(error), active=self._panes.composing)
@@ -312,13 +302,11 @@ class Aim(Controller):
         title.show("Instruct", f"{path}  {lines}", target.why, active=self._panes.composing)
         self._pane.repaint()
 
-    async def _show_context(self, session: PairingSession, draft: Draft) -> None:
+    async def _show_context(self, session: PairingSession, draft: Question) -> None:
         context, trouble = None, ""
         try:
             preview = session.chat.preview if self.asks else session.turns.preview
-            context = await preview(
-                draft.text, path=draft.path, cursor=draft.cursor, selection=draft.selection
-            )
+            context = await preview(draft)
         except UserError as error:
             trouble = str(error)
         if draft != self._draft or session is not self._state.session:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui.notices import Choice
 from midstream.tui.pages.picker import PickerScreen
@@ -158,23 +159,16 @@ class Steer(Controller):
         """Have a question about what is on screen answered in words."""
         from midstream.pairing.request.kinds import question_of, wish_of
 
-        state, session, wish = self._state, self._state.session, wish_of(text)
+        session, wish = self._state.session, wish_of(text)
         if session is None:
             return
         self._notices.clear()
-        path, cursor = state.path or None, self._aim.cursor_line
-        marked = selection or self._aim.marked_lines
+        question = self._about(wish or question_of(text), selection)
         self._converse.reveal()
 
         async def work() -> None:
             try:
-                await session.chat.ask(
-                    wish or question_of(text),
-                    path=path,
-                    cursor=cursor,
-                    selection=marked,
-                    plan=bool(wish),
-                )
+                await session.chat.ask(question, plan=bool(wish))
             except UserError as error:
                 self._composer.give_back(text)
                 self._explain(error, text, selection)
@@ -214,9 +208,7 @@ class Steer(Controller):
         turns, stops = session.turns, self._stops
         # What is sent next, before the first has begun, is about that one as well.
         redirecting = (state.running and not turns.in_background) or self._sending > 0
-        path = state.path or None
-        cursor = self._aim.cursor_line
-        marked = selection or self._aim.marked_lines
+        question = self._about(text, selection)
         if not redirecting:
             self._panes.focus(self._pane)
         self._sending += 1
@@ -228,7 +220,7 @@ class Steer(Controller):
                 send = turns.instruct
                 if redirecting and state.running and not turns.in_background:
                     send = turns.redirect_or_instruct
-                await send(text, path=path, cursor=cursor, selection=marked)
+                await send(question)
                 if self._stops != stops:
                     await turns.stop()
             except UserError as error:
@@ -242,6 +234,11 @@ class Steer(Controller):
             await session.introduction.done()
 
         self._work.run(work)
+
+    def _about(self, text: str, selection: tuple[int, int] | None) -> Question:
+        """What a text asks about the lines in scope, or about ``selection``."""
+        marked = selection or self._aim.marked_lines
+        return Question(text, self._state.path or None, self._aim.cursor_line, marked)
 
     def _explain(
         self, error: UserError, text: str, selection: tuple[int, int] | None = None
