@@ -172,8 +172,8 @@ async def main():
         await stage.session.decisions.undo()
         said = []
         commands = PlainCommands(stage.session, said.append)
-        number = commands.number(second.id)
-        await commands.do(understand(f"shout {number}", commands.is_file))
+        number = commands.hunks.number(second.id)
+        await commands.carry_out(understand(f"shout {number}", commands.is_file))
         assert any("FOUND += 1" in line for line in second.new)
         assert said[0].startswith(f"Hunk {number}, pkg/things.py"), said
         assert any(line.startswith("shout 3 ") and "in capitals" in line for line in help_lines())

@@ -62,7 +62,7 @@ class HunkCommand:
 
     Attributes:
         method: Method of a part of the session, such as ``guard.release``; gets a hunk id, then the
-            reason if there is one. Empty: plain mode has a handler of its own for it.
+            reason if there is one. Empty: ``plain.hunk_commands`` has a method of the command's name.
         help: What it does, for the list of commands; empty uses the action's own help.
         form: Examples of how to type it; empty derives ``WORD 3``.
         reason: Whether a reason follows the number.

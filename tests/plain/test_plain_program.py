@@ -244,9 +244,9 @@ def test_no_screen_is_imported() -> None:
 
 def test_a_defect_is_one_sentence(folder: Path) -> None:
     code = (
-        "import sys\nfrom midstream.plain.commands import PlainCommands\n"
+        "import sys\nfrom midstream.plain.hunk_commands import HunkCommands\n"
         "async def broken(self, rest): raise ZeroDivisionError(rest)\n"
-        "PlainCommands._hunks = broken\nfrom midstream.cli import main\n"
+        "HunkCommands.hunks = broken\nfrom midstream.cli import main\n"
         "sys.exit(main(['project', '--plain', '--replay', 'script.json']))"
     )
     run = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.plain.commands import PlainCommands
 from midstream.plain.conversing import Conversing
-from midstream.plain.words import understand
+from midstream.plain.words import WORDS, understand
+from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, make_repo
 
@@ -37,10 +39,10 @@ async def test_what_goes_along_is_gathered_once_and_named(
         async with await PairingSession.open(root, settings=settings, watch=False) as session:
             await session.server.ready()
             commands = PlainCommands(session, said.append)
-            await commands.do(understand("open app.py", commands.is_file))
+            await commands.carry_out(understand("open app.py", commands.is_file))
             hosted.say("no")
             hosted.end()
-            await commands.do(understand(line, commands.is_file))
+            await commands.carry_out(understand(line, commands.is_file))
             await session.turns.finished()
             await session.chat.finished()
     assert gathered == ["app.py"]
@@ -62,7 +64,7 @@ async def test_a_plan_is_written_made_shown_and_carried_out(tmp_path: Path) -> N
             commands = PlainCommands(session, said.append)
 
             async def do(line: str) -> None:
-                await commands.do(understand(line, commands.is_file))
+                await commands.carry_out(understand(line, commands.is_file))
                 await session.chat.finished()
                 await session.turns.finished()
 
@@ -113,3 +115,13 @@ async def test_a_file_that_is_not_shown_is_asked_for(tmp_path: Path, answer: str
             await chat.finished()
             assert chat.permission.allowed
             assert ("MODE=fast" in str(hosted.messages)) == (answer == "yes")
+
+
+async def test_every_word_has_a_method_that_carries_it_out(tmp_path: Path) -> None:
+    async with await PairingSession.open(
+        tmp_path, settings=Settings(journal=False), watch=False
+    ) as session:
+        commands = PlainCommands(session, lambda line: None)
+        for word in WORDS:
+            part, call = (session, word.on_hunks.method) if word.on_hunks else (commands, word.call)
+            assert word.name == "quit" or callable(attrgetter(call)(part)), word.name

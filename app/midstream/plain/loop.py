@@ -107,7 +107,7 @@ class PlainLoop:
 
     async def open(self, name: str) -> None:
         """Begin with a file."""
-        await self._commands.do(Said(BY_NAME["open"], name))
+        await self._commands.carry_out(Said(BY_NAME["open"], name))
 
     async def run(self) -> None:
         """Read and do lines until they end or one says so."""
@@ -144,7 +144,7 @@ class PlainLoop:
         return watching or waiting or working
 
     async def _line(self, line: str) -> None:
-        if self._commands.takes_text and not self._later:
+        if self._commands.hunks.takes_text and not self._later:
             await self._take_text(line)
             return
         if not line.strip() and not self._later:
@@ -166,7 +166,7 @@ class PlainLoop:
     async def _go_on(self) -> None:
         """Carry out the lines that are due; leave when no more will come."""
         while self._later and not self._left:
-            if self._commands.takes_text:
+            if self._commands.hunks.takes_text:
                 await self._take_text(self._later.popleft())
                 continue
             if not self._later[0].strip():
@@ -182,11 +182,11 @@ class PlainLoop:
 
     async def _take_text(self, line: str) -> None:
         try:
-            await self._commands.take_text(line)
+            await self._commands.hunks.take_text(line)
         except UserError as error:
             self.failed = True
             self._say(str(error))
-        if self._terminal and not self._commands.takes_text:
+        if self._terminal and not self._commands.hunks.takes_text:
             self._prompt()
 
     def _may_leave(self) -> bool:
@@ -209,7 +209,7 @@ class PlainLoop:
             if said.word.name == "quit":
                 self._left = self._may_leave()
             else:
-                await self._commands.do(said)
+                await self._commands.carry_out(said)
                 if said.word.name == INSTRUCT:
                     await self._session.introduction.done()
         except UserError as error:
@@ -221,7 +221,7 @@ class PlainLoop:
         session = self._session
         if self._busy or session.turns.queued:
             self._watch()
-        elif self._terminal and not self._left and not self._commands.takes_text:
+        elif self._terminal and not self._left and not self._commands.hunks.takes_text:
             self._prompt()
 
     def _watch(self) -> None:
@@ -272,9 +272,9 @@ class PlainLoop:
         if isinstance(event, TurnStarted):
             self._say(lines.started(event.turn))
         elif isinstance(event, HunkSettled):
-            self._say_all(self._commands.settled(event.hunk_id))
+            self._say_all(self._commands.hunks.settled(event.hunk_id))
         elif isinstance(event, TurnFinished):
-            self._say_all(self._commands.left_over(event.turn.path))
+            self._say_all(self._commands.hunks.left_over(event.turn.path))
             self._say(lines.ended(event.turn, len(self._session.hunks.undecided(event.turn.path))))
             self._prompt()
         elif isinstance(event, NoticePosted):

@@ -27,15 +27,18 @@ class Word:
         help: What it does.
         fits: Regular expression that the rest of the line has to match.
         now: Whether it acts on a running answer, and therefore never waits for its end.
-        hunks: The action it stands for, for commands on hunks.
+        call: The method of ``PlainCommands`` or of a part of it that carries it out, such as
+            ``hunks.undo``; gets the rest of the line. Empty: the loop that reads lines does.
+        on_hunks: The method of the session that carries it out instead, hunk by hunk.
     """
 
     name: str
     form: str
     help: str
+    call: str
     fits: str = ""
     now: bool = False
-    hunks: HunkCommand | None = None
+    on_hunks: HunkCommand | None = None
 
 
 _LINES: Final = r"\d+:\d+(?:-\d+)?"
@@ -53,57 +56,101 @@ def _hunk_word(action: Action, command: HunkCommand) -> Word:
         Reason.REQUIRED: r"\d+ .+",
     }[command.reason]
     form = command.form or f"{action.word} 3{reason}"
-    return Word(action.word, form, command.help or action.help, fits, hunks=command)
+    call, own = f"hunks.{action.word}", command if command.method else None
+    return Word(action.word, form, command.help or action.help, call, fits, on_hunks=own)
 
 
 WORDS: Final = (
     *(_hunk_word(action, action.hunk) for action in ACTIONS if action.hunk is not None),
-    Word("hunks", "hunks", "list the undecided hunks"),
-    Word("show", "show 3, show FILE, show FILE:10-20", "read a hunk or lines again", _PLACE + "|"),
-    Word("diff", "diff", "print the undecided hunks as a patch"),
-    Word("undo", "undo", "undo the last decision, on disk as well"),
-    Word("redo", "redo", "redo the decision that was undone"),
+    Word("hunks", "hunks", "list the undecided hunks", "hunks.hunks"),
+    Word(
+        "show",
+        "show 3, show FILE, show FILE:10-20",
+        "read a hunk or lines again",
+        "hunks.show",
+        _PLACE + "|",
+    ),
+    Word("diff", "diff", "print the undecided hunks as a patch", "hunks.diff"),
+    Word("undo", "undo", "undo the last decision, on disk as well", "hunks.undo"),
+    Word("redo", "redo", "redo the decision that was undone", "hunks.redo"),
     Word(
         "commit",
         'commit, commit "MESSAGE"',
         "commit what was accepted; the default message is made from your instructions",
+        "commit",
         '(?:".+")?',
     ),
-    Word("stop", "stop", "stop the model; settled hunks are kept", "", True),
-    Word("redirect", "redirect TEXT", "stop, keep settled hunks, continue differently", ".+", True),
-    Word("queue", "queue TEXT", "send when the answer ends", ".+", True),
+    Word("stop", "stop", "stop the model; settled hunks are kept", "stop", "", True),
     Word(
-        "open", "open FILE, open FILE:10-20", "choose what the next instruction applies to", _PLACE
+        "redirect",
+        "redirect TEXT",
+        "stop, keep settled hunks, continue differently",
+        "redirect",
+        ".+",
+        True,
     ),
-    Word("files", "files", "list the files of this folder"),
-    Word("allow", "allow", "send the files you were asked about"),
+    Word("queue", "queue TEXT", "send when the answer ends", "queue", ".+", True),
+    Word(
+        "open",
+        "open FILE, open FILE:10-20",
+        "choose what the next instruction applies to",
+        "open",
+        _PLACE,
+    ),
+    Word("files", "files", "list the files of this folder", "files"),
+    Word("allow", "allow", "send the files you were asked about", "allow"),
     Word(
         "model",
         "model, model NAME",
         "list the models, or switch to one",
+        "model.model",
         r"\S*[^\s.,]|",
     ),
     Word(
         "effort",
         "effort, effort high",
         "show or set how much work goes into an answer",
+        "model.effort",
         "(?:auto|low|medium|high|xhigh)?",
     ),
-    Word("sent", "sent", "show what was sent with the last instruction, and what was cut"),
-    Word("failures", "failures", "show the edits that did not match the file, and why"),
+    Word(
+        "sent",
+        "sent",
+        "show what was sent with the last instruction, and what was cut",
+        "model.sent",
+    ),
+    Word(
+        "failures",
+        "failures",
+        "show the edits that did not match the file, and why",
+        "model.failures",
+    ),
     Word(
         "continuous",
         "continuous on",
         "suggest follow-up edits whenever you save, or stop (off)",
+        "model.continuous",
         "(?:on|off)?",
     ),
-    Word("review", "review on", "review what other programs write, or stop (off)", "(?:on|off)?"),
-    Word("putback", "putback", "put back now, without waiting for the other program"),
-    Word("tell", "tell", "tell the agent what was put back, and why"),
+    Word(
+        "review",
+        "review on",
+        "review what other programs write, or stop (off)",
+        "model.review",
+        "(?:on|off)?",
+    ),
+    Word(
+        "putback",
+        "putback",
+        "put back now, without waiting for the other program",
+        "model.put_back",
+    ),
+    Word("tell", "tell", "tell the agent what was put back, and why", "model.tell"),
     Word(
         "check",
         "check, check proposed, check stop",
         "run the project's tests; proposed: in a copy that includes the undecided hunks",
+        "checks.check",
         "(?:(?:proposed )?yes|proposed|stop)?",
         True,
     ),
@@ -111,28 +158,36 @@ WORDS: Final = (
         "places",
         "places, places 2",
         "list the places that failed, or show one with its output",
+        "checks.places",
         r"\d*",
     ),
-    Word("mend", "mend 2", "ask the model to fix what failed at a place", r"\d+"),
-    Word("take", "take, take 2", "turn code in the last answer into hunks", r"\d*"),
+    Word("mend", "mend 2", "ask the model to fix what failed at a place", "mend", r"\d+"),
+    Word("take", "take, take 2", "turn code in the last answer into hunks", "take", r"\d*"),
     Word(
         "plan",
         "plan, plan TEXT, plan edit, plan 1. A 2. B",
         "show the plan, ask for one, edit it in $EDITOR, or write it yourself",
+        "plan",
         ".*",
     ),
-    Word("next", "next", "carry out the next step of the plan"),
+    Word("next", "next", "carry out the next step of the plan", "next"),
     Word(
         "look",
         "look yes, look no",
         "allow the model to look at files, or to read the one that it asks for, or not",
+        "conversing.look",
         "yes|no",
         True,
     ),
-    Word("new", "new", "start a new conversation; earlier messages are no longer sent"),
-    Word("do", "do TEXT", "send an instruction that starts with a command's name", ".+"),
-    Word("help", "help", "show this list"),
-    Word("quit", "quit", "leave; undecided hunks are kept"),
+    Word(
+        "new",
+        "new",
+        "start a new conversation; earlier messages are no longer sent",
+        "conversing.renew",
+    ),
+    Word("do", "do TEXT", "send an instruction that starts with a command's name", "do", ".+"),
+    Word("help", "help", "show this list", "help"),
+    Word("quit", "quit", "leave; undecided hunks are kept", ""),
 )
 BY_NAME: Final = {word.name: word for word in WORDS}
 

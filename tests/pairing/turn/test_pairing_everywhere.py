@@ -248,12 +248,12 @@ async def test_plain_mode_repeats_a_change(
     said: list[str] = []
     commands = PlainCommands(session, said.append, terminal=False)
     hunk = await rename(session, model)
-    number = commands.number(hunk)
-    await commands.do(understand(f"elsewhere {number}", lambda _: False))
+    number = commands.hunks.number(hunk)
+    await commands.carry_out(understand(f"elsewhere {number}", lambda _: False))
     await session.background.finished()
     await session.turns.finished()
     assert {each.path for each in session.hunks.undecided()} == {"util.py", "main.py"}
-    await commands.do(understand("accept all", lambda _: False))
+    await commands.carry_out(understand("accept all", lambda _: False))
     assert (root / "main.py").read_text() == expected(MAIN)
 
 
