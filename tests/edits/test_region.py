@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from midstream.edits.events import HunkClosed, NewText, Problem, Prose
@@ -9,6 +11,7 @@ from midstream.edits.formats.region import RegionParser
 
 OLD = ["def area(r):", "    return 3 * r", "", "x = 1"]
 NEW = "def area(r):\n    return 4 * r\n"
+BARE = f"{NEW}\nx = 1\n"
 
 
 def read(parser: RegionParser, reply: str) -> tuple[str | None, str, list[Problem]]:
@@ -23,7 +26,6 @@ def read(parser: RegionParser, reply: str) -> tuple[str | None, str, list[Proble
 @pytest.mark.parametrize(
     ("reply", "prose"),
     [
-        (NEW, ""),
         (f"```python\n{NEW}```\n", ""),
         (f"Sure! Here is the function:\n\n```python\n{NEW}```\nI changed 3 to 4.\n",
          "Sure! Here is the function:\n\nI changed 3 to 4.\n"),
@@ -33,13 +35,64 @@ def read(parser: RegionParser, reply: str) -> tuple[str | None, str, list[Proble
         (f"<region-2>\n{NEW}    </region-2>", ""),
         (f"```python\n<region>\n{NEW}</region>\n```\n", "\n```\n"),
         (f"<region>\n```python\n{NEW}```\n</region>\n", "</region>\n"),
-        (f"Here is the rewritten function.\n\n{NEW}", "Here is the rewritten function.\n\n"),
-        (NEW.replace("\n", "\r\n"), ""),
+        (f"a.py\n```python\n{NEW}```\n", "a.py\n"),
+        (f"**a.py**\n\n```\n{NEW}```\n", "**a.py**\n\n"),
+        (f"<updated_code>\n{NEW}</updated_code>\n", "\n"),
+        (f"<code>\n```python\n{NEW}```\n</code>\n", "</code>\n"),
+        (f"<answer>\n<region>\n{NEW}</region>\n</answer>\n", "\n</answer>\n"),
+        (f"<before>\nx = 0\n</before>\n<region>\n{NEW}</region>\n<after>\n</after>\n",
+         "<before>\nx = 0\n</before>\n\n<after>\n</after>\n"),
+        (f"<region>\n{NEW}</region>\n".replace("<", "&lt;").replace(">", "&gt;"), "\n"),
+        (json.dumps({"region": NEW}), ""),
+        (json.dumps({"path": "a.py", "code": NEW.strip()}, indent=2), ""),
+        (f"```json\n{json.dumps({'updated_code': NEW})}\n```\nDone.\n", "Done.\n"),
     ],
 )  # fmt: skip
 def test_wrappings(reply: str, prose: str) -> None:
     text, around, problems = read(RegionParser(OLD), reply)
     assert (text, around, problems) == (NEW, prose, [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "prose"),
+    [
+        (BARE, ""),
+        (f"Here is the rewritten function.\n\n{BARE}", "Here is the rewritten function.\n\n"),
+        (BARE.replace("\n", "\r\n"), ""),
+        (BARE.removesuffix("\n"), ""),
+    ],
+)
+def test_bare_text_that_ends_as_the_region_did_is_complete(reply: str, prose: str) -> None:
+    text, around, problems = read(RegionParser(OLD), reply)
+    assert text is not None
+    assert (text.rstrip(), around, problems) == (BARE.rstrip(), prose, [])
+
+
+@pytest.mark.parametrize("reply", [NEW, f"{BARE}\nI changed 3 to 4.\n", "def area(r):\n"])
+def test_bare_text_that_ends_elsewhere_is_cut(reply: str) -> None:
+    text, _, problems = read(RegionParser(OLD), reply)
+    assert text is not None
+    assert [problem.unfinished for problem in problems] == [True]
+
+
+def test_a_last_line_that_stands_several_times_must_come_as_often() -> None:
+    old = ["if a:", "    return 1", "b()", "    return 1"]
+    assert read(RegionParser(old), "if c:\n    return 1\n")[2]
+    assert not read(RegionParser(old), "if c:\n    return 1\nb()\n    return 1\n")[2]
+
+
+@pytest.mark.parametrize(
+    "reply", [json.dumps({"region": NEW})[:-4], f"```json\n{json.dumps({'region': NEW})}\n"]
+)
+def test_an_object_that_is_cut_says_so(reply: str) -> None:
+    assert [problem.unfinished for problem in read(RegionParser(OLD), reply)[2]] == [True]
+
+
+def test_an_object_in_a_file_of_objects_is_text() -> None:
+    old = ['{"code": "a"}', '{"code": "b"}']
+    reply = '{"code": "c"}\n{"code": "b"}\n'
+    assert read(RegionParser(old), reply) == (reply, "", [])
+    assert read(RegionParser(old), f"```json\n{reply}```\n") == (reply, "", [])
 
 
 def test_bare_mode_changes_nothing() -> None:
@@ -67,9 +120,13 @@ def test_prose_alone_is_no_rewrite() -> None:
 
 def test_prose_region_is_rewritten_by_prose() -> None:
     old = ["This module computes areas.", "It is slow, but it is right."]
-    reply = "This module computes areas and volumes.\nIt is fast.\n"
+    reply = "This module computes areas and volumes.\nIt is slow, but it is right.\n"
     assert read(RegionParser(old), reply) == (reply, "", [])
     assert read(RegionParser(old), f"```\n{reply}```\n")[0] == reply
+    talk = "Here is the new text:\n\n"
+    assert read(RegionParser(old), f"{talk}```markdown\n{reply}```\n") == (reply, talk, [])
+    refusal = "I cannot do that, because nobody has said how fast it is.\n"
+    assert read(RegionParser(old), refusal)[2]
 
 
 def test_fences_of_the_old_text_stay_content() -> None:
@@ -80,6 +137,25 @@ def test_fences_of_the_old_text_stay_content() -> None:
     assert read(RegionParser([]), "```markdown\na\n```sh\nb\n```\nc\n```\n")[0] == (
         "a\n```sh\nb\n```\nc\n"
     )
+
+
+@pytest.mark.parametrize("marks", ["```", "````", "~~~"])
+@pytest.mark.parametrize("inner", ["```sh", "```"])
+def test_talk_after_a_text_with_fences_is_no_text(marks: str, inner: str) -> None:
+    old = ["Use it:", "```", "ls", "```", "Done."]
+    new = f"Use it so:\n{inner}\nls -l\n```\nOr so:\n{inner}\nls -a\n```\nDone.\n"
+    talk = "\nI added an option.\n"
+    reply = f"README.md\n{marks}markdown\n{new}{marks}\n"
+    assert read(RegionParser(old), reply) == (new, "README.md\n", [])
+    assert read(RegionParser(old), reply + talk) == (new, f"README.md\n{talk}", [])
+    example = f"{talk}```sh\nls -l\n```\n"
+    assert read(RegionParser(old), reply + example) == (new, f"README.md\n{example}", [])
+
+
+def test_a_text_with_fences_that_is_cut_says_so() -> None:
+    old = ["Use it:", "```", "ls", "```", "Done."]
+    reply = "```markdown\nUse it so:\n```\nls -l\n"
+    assert [p.unfinished for p in read(RegionParser(old), reply)[2]] == [True]
 
 
 def test_blank_lines_before_code_are_dropped_unless_the_region_has_them() -> None:

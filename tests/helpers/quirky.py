@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -21,6 +24,7 @@ class Reply:
         headers: Further lines of its head.
         closes: Whether the body ends; else the connection stays open, and nothing comes.
         beats: Whether comments come meanwhile.
+        breaks: Whether the connection breaks off after the chunks.
     """
 
     chunks: Sequence[bytes] = ()
@@ -28,6 +32,7 @@ class Reply:
     headers: Sequence[str] = ()
     closes: bool = True
     beats: bool = False
+    breaks: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,11 @@ class Quirky:
         writer.write("\r\n".join(lines).encode())
         for chunk in reply.chunks:
             writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+        if reply.breaks:
+            await writer.drain()
+            await asyncio.sleep(0.05)  # What was written is read before the reset.
+            writer.transport.abort()
+            return
         if reply.closes:
             writer.write(b"0\r\n\r\n")
         await writer.drain()
@@ -102,3 +112,19 @@ class Quirky:
                 writer.write(b"8\r\n: ping\n\n\r\n")
                 await writer.drain()
             await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def quirky_socket(chunks: Sequence[bytes], *, breaks: bool = False) -> AsyncGenerator[str]:
+    """Answer every request on a WebSocket with the events of a stream; yields the base address."""
+
+    async def answer(socket: ServerConnection) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            async for _ in socket:
+                for chunk in chunks:
+                    await socket.send(chunk.decode().strip().removeprefix("data: "))
+                if breaks:
+                    socket.transport.abort()
+
+    async with serve(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

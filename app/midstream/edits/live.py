@@ -30,8 +30,10 @@ from midstream.edits.events import (
     Prose,
     merge_text,
 )
+from midstream.edits.indent import IndentRepair
 from midstream.edits.locate import Located, Locator
 from midstream.edits.matching import Match, MatchLevel
+from midstream.edits.mending import unnumbered, without_surroundings
 from midstream.edits.outcome import (
     ApplyResult,
     FailureReason,
@@ -152,6 +154,7 @@ class LiveReply:
         moves: Files that it moves: old name, new name.
         copies: Those of them that also stay under their old name.
         segments: The first rewrite of each block that was placed.
+        instead: The rewrite that has taken the place of the region's, where that was mended.
         writer: Writes to the proposals and notifies the observer.
     """
 
@@ -181,6 +184,7 @@ class LiveReply:
         self.moves: list[tuple[str, str]] = []
         self.copies: set[tuple[str, str]] = set()
         self.segments: dict[int, Segment] = {}
+        self.instead: Segment | None = None
         self._parser = parser
         self._lookup = lookup
         self._region = region
@@ -427,7 +431,7 @@ class LiveReply:
             if waiting.path == block.path:
                 waiting.later.append(_collected(block.events))
         if block.streaming and proposal is not None:
-            if self._elided(block, proposal):
+            if self._elided(block, proposal) or self._mended(block, proposal):
                 return
             rest = block.repair.finish() if block.repair is not None else ""
             if rest + block.suffix:
@@ -462,7 +466,7 @@ class LiveReply:
         if segment is None:
             return False
         old = proposal.base.lines[segment.start : segment.stop]
-        new = (segment.new_text).removesuffix("\n").split("\n")
+        new = [*segment.new_lines, *filter(None, [segment.partial])]  # Their indentation is right.
         if not elides(old, new):
             return False
         start = segment.start
@@ -482,6 +486,35 @@ class LiveReply:
             self.writer.feed(proposal, "".join(f"{line}\n" for line in edit.lines))
             self.writer.finish(proposal)
         self._placed(number, proposal.path, None)
+        return True
+
+    def _mended(self, block: _ReplyBlock, proposal: FileProposal) -> bool:
+        """Take numbers out of a region's lines, and lines that stand around it already.
+
+        Only chat models do that, whose indentation is repaired as well.
+        """
+        segment = block.segment
+        if segment is None or segment.repair is None:
+            return False
+        start, stop, base = segment.start, segment.stop, proposal.base.lines
+        written = segment.new_text.removesuffix("\n").split("\n")
+        lines = unnumbered(base[start:stop], written)
+        if lines is not None:
+            repair = IndentRepair(base[start:stop], margin=segment.repair.margin)
+            lines = [repair.line(line) for line in lines]
+        else:
+            around = without_surroundings(base, start, stop, written)
+            if around is None:
+                return False
+            undecided = {hunk.id for hunk in proposal.hunks.undecided(proposal.path)}
+            if around[:2] != (start, stop) and undecided - {*segment.hunk_ids}:
+                return False
+            start, stop, lines = around
+        if not self.writer.withdraw(proposal, segment):
+            return False
+        block.done = True
+        self._write(proposal, block.opened.hunk, (start, stop), lines, None, tight=False)
+        self.instead = self.segments[block.opened.hunk]
         return True
 
     def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:

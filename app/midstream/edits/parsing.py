@@ -253,7 +253,7 @@ class OpenFence:
 
     def passes(self, fence: re.Match[str]) -> bool:
         """Take a fence inside; False if it may be the end of this one."""
-        if fence[1][0] != self._mark[0]:
+        if fence[1][0] != self._mark[0] or len(fence[1]) < len(self._mark):
             return True
         if fence[2].strip():
             self._depth += 1

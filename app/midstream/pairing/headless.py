@@ -166,11 +166,9 @@ async def run_job(
         await _follow(session, turn, sink, streams=not job.everywhere)
         turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
-            error = (
-                UnavailableError
-                if session.status.state is SessionState.OFFLINE
-                else EditFailedError
-            )
+            # What has come of an answer before the server was lost is a cut answer.
+            lost = session.status.state is SessionState.OFFLINE and not turn.tokens
+            error = UnavailableError if lost else EditFailedError
             said = (
                 session.status.notices[-1].text
                 if session.status.notices
@@ -268,7 +266,8 @@ async def _follow(session: PairingSession, turn: Turn, sink: Sink, *, streams: b
             _report(session, turn, sink)
         return
     segment = next(s for s in session.files[turn.path].segments if s.start == turn.start)
-    may_be_withheld = is_python(turn.path)  # An answer that is nonsense is taken back at its end.
+    # An answer that is nonsense is taken back at its end, and one of a chat model may be mended.
+    may_be_withheld = is_python(turn.path) or session.server.model_info.is_chat
     characters = 0
     told: set[int] = set()
     ended = asyncio.create_task(session.turns.finished())

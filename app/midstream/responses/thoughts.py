@@ -47,7 +47,7 @@ _BARE_CLOSING: Final = "assistantfinal"
 _WRAPPINGS: Final = (
     *("<answer>", "<response>", "<|begin_of_solution|>", "<|start_response|>", "<|start_text|>"),
 )
-"""What some models put in front of the answer, after a thought."""
+"""What some models put in front of the answer."""
 _END_TOKENS: Final = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eos|>", "<|end_of_solution|>", "<|end_response|>", "<|end_text|>"),
@@ -95,14 +95,14 @@ class ThoughtSplitter:
     def __init__(self, is_text: Callable[[str], bool] = lambda tag: False) -> None:
         self._is_text = is_text
         self._state = _State.START
-        self._held = ""
+        self._held: str = ""
         self._close = ""
         self._weak = False
         self._thought = False
         self._final = False
         self._last = "\n"
         self._back = _State.START
-        self._out = ""
+        self._out: str = ""
         self._answered = 0
         self._characters = 0
         self._retracts = False
@@ -166,11 +166,11 @@ class ThoughtSplitter:
             return self._open_channel(start, header)
         if _BARE_OPENING.match(start):
             return self._open(start, "", _BARE_CLOSING, weak=True)
-        if self._thought and (mark := next((m for m in _WRAPPINGS if low.startswith(m)), "")):
-            self._held = start[len(mark) :]
+        wrapping = next((m for m in _WRAPPINGS if low.startswith(m)), "")
+        if wrapping and not self._is_text(wrapping):
+            self._held = start[len(wrapping) :]
             return True
-        marks = (*_TAGS, *_WRAPPINGS[: len(_WRAPPINGS) * self._thought], *_HARMONY)
-        if any(mark.startswith(low) for mark in marks) or (
+        if any(mark.startswith(low) for mark in (*_TAGS, *_WRAPPINGS, *_HARMONY)) or (
             low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
         ):
             return False

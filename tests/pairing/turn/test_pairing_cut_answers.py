@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from midstream.errors import UnavailableError
 from midstream.pairing.headless import EditFailedError, Job, Outcome, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Turn, TurnStatus
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.quirky import Asked, Quirky, Reply
+from tests.helpers.quirky import Asked, Quirky, Reply, quirky_socket
 from tests.helpers.reading import answer
 
 OLD = """\
@@ -27,7 +28,12 @@ def total(items):
 """
 NEW = OLD.replace("+= item", "+= item.price")
 API = {"/v1/responses": "responses", "/v1/chat/completions": "chat", "/v1/messages": "messages"}
-TRANSPORTS: dict[str, Any] = {"sse": "responses", "chat": "chat", "messages": "messages"}
+TRANSPORTS: dict[str, Any] = {
+    "websocket": "responses",
+    "sse": "responses",
+    "chat": "chat",
+    "messages": "messages",
+}
 DRAFT = f"I could write\n\n```python\n{OLD.replace('0', '1')}```\n\nbut no.\n"
 
 
@@ -43,12 +49,22 @@ class Quiet:
     def passed(self, line: int) -> None: ...
 
 
-async def edit(folder: Path, transport: Any, chunks: Sequence[bytes], **settings: Any) -> Outcome:
-    (folder / "shop.py").write_text(OLD)
-    job = Job(folder, Question("add the price in total", "shop.py", 2), apply=True)
-    async with Quirky(lambda asked: Reply(chunks)).running() as url:
+async def edit(
+    folder: Path,
+    transport: Any,
+    chunks: Sequence[bytes],
+    *,
+    breaks: bool = False,
+    old: str = OLD,
+    cursor: int = 2,
+) -> Outcome:
+    (folder / "shop.py").write_text(old)
+    job = Job(folder, Question("add the price in total", "shop.py", cursor), apply=True)
+    http = Quirky(lambda asked: Reply(chunks, breaks=breaks)).running()
+    served = quirky_socket(chunks, breaks=breaks) if transport == "websocket" else http
+    async with served as url:
         endpoint = Endpoint(url, None, "m", "custom", transport)
-        return await run_job(job, Quiet(), settings=Settings(**settings), endpoint=endpoint)
+        return await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -61,11 +77,15 @@ async def edit(folder: Path, transport: Any, chunks: Sequence[bytes], **settings
         (f"<region>\n{NEW}</region>\n", "", "without saying that it is complete"),
         (f"<region>\n{NEW}</region>\n", "odd_reason", "odd_reason"),
         ("<region>\n# \ufffd\n" + NEW + "</region>\n", None, "characters were damaged"),
+        (NEW.removesuffix("    return result\n"), None, "in no code block"),
+        (json.dumps({"region": NEW})[:-9], None, "the reply ended inside its JSON"),
     ],
 )  # fmt: skip
 async def test_an_answer_that_is_cut_is_never_written(
     transport: str, text: str, word: str | None, why: str, tmp_path: Path
 ) -> None:
+    if (word, transport) == ("", "websocket"):
+        pytest.skip("a WebSocket on which nothing more is said stays open")
     with pytest.raises(EditFailedError) as caught:
         await edit(tmp_path, transport, answer(TRANSPORTS[transport], text, word))
     assert why in str(caught.value)
@@ -89,6 +109,63 @@ async def test_the_draft_in_a_thought_is_no_edit(
     text = f"{thought}<region>\n{NEW}</region>\n"
     outcome = await edit(tmp_path, transport, answer(TRANSPORTS[transport], text))
     assert (outcome.hunks, outcome.added, outcome.deleted) == (1, 1, 1)
+    assert (tmp_path / "shop.py").read_text() == NEW
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("cut", [2, 3, 6])
+async def test_what_a_lost_connection_leaves_is_a_cut_answer(
+    transport: str, cut: int, tmp_path: Path
+) -> None:
+    chunks = answer(TRANSPORTS[transport], f"<region>\n{NEW}</region>\n")[:-cut]
+    with pytest.raises(EditFailedError):
+        await edit(tmp_path, transport, chunks, breaks=True)
+    assert (tmp_path / "shop.py").read_text() == OLD
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_connection_that_is_lost_before_any_text_is_no_answer(
+    transport: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnavailableError):
+        await edit(tmp_path, transport, answer(TRANSPORTS[transport], "")[:1], breaks=True)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        NEW, json.dumps({"region": NEW}), f"shop.py\n```python\n{NEW}```\n",
+        f"Here is the whole file:\n\n```python\nTAX = 0.19\n\n\n{NEW}\n\ntotal([])\n```\n",
+        f"<updated_code>\n{NEW}</updated_code>\n", f"<answer>\n{NEW}</answer>",
+        f"```python\n{NEW.replace('    result = 0', '    # ... existing code ...')}```\n",
+    ],
+)  # fmt: skip
+async def test_code_is_taken_out_of_what_models_put_around_it(
+    transport: str, text: str, tmp_path: Path
+) -> None:
+    around = "TAX = 0.19\n\n\n{}\n\ntotal([])\n".format
+    chunks = answer(TRANSPORTS[transport], text)
+    outcome = await edit(tmp_path, transport, chunks, old=around(OLD), cursor=5)
+    assert (outcome.hunks, outcome.added, outcome.deleted) == (1, 1, 1)
+    assert (tmp_path / "shop.py").read_text() == around(NEW)
+
+
+async def test_a_model_that_leaves_code_out_is_asked_for_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(OLD)
+    left_out = "# ... existing code ..."
+    short = f"```python\n{left_out}\n        count(item)\n{left_out}\n```\n"
+    told: list[Asked] = []
+
+    def reply(asked: Asked) -> Reply:
+        told.extend([asked] if asked.body else [])
+        return Reply(answer("chat", f"```python\n{NEW}```\n" if told[1:] else short))
+
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        job = Job(tmp_path, Question("add the price in total", "shop.py", 2), apply=True)
+        await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    assert "leave nothing out" in told[1].body["messages"][-1]["content"]
     assert (tmp_path / "shop.py").read_text() == NEW
 
 

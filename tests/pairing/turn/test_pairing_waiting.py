@@ -20,7 +20,8 @@ from tests.helpers.slow_server import SlowServer
 from tests.helpers.waiting import PATIENCE_S
 
 SOURCE = "def f():\n    return 1\n"
-ANSWER = SOURCE.replace("1", "2")
+NEW = SOURCE.replace("1", "2")
+ANSWER = f"```python\n{NEW}```\n"
 
 
 @pytest.fixture

@@ -158,11 +158,16 @@ class Conversation:
         """The conversation after a part of an answer that a chat model is to begin anew."""
         from midstream.edits.request import render_chat_follow_up
 
+        again = self.answered_with(written, render_chat_follow_up(instruction))
+        return replace(again, instructions=(*self.instructions, instruction))
+
+    def answered_with(self, written: str, message: str) -> Conversation:
+        """The conversation after an answer that is to be given again, as a message says."""
         messages: list[Entry] = list(self.messages)
         if written:
             messages.append(("assistant", written))
-        messages.append(("user", render_chat_follow_up(instruction)))
-        return Conversation(self.system, messages, (*self.instructions, instruction))
+        messages.append(("user", message))
+        return Conversation(self.system, messages, self.instructions)
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.syntax import is_python
+from midstream.edits.outcome import FailureReason
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.status import FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
@@ -31,6 +32,9 @@ MAX_SIGNS: Final = 2
 """Signs that a sentence names."""
 MAX_ENDPOINTS: Final = 3
 """Endpoints that it names."""
+_LEAVE_NOTHING_OUT: Final = (
+    "Answer again with the complete edited code in one code block, and leave nothing out."
+)
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
 
@@ -106,8 +110,20 @@ class Reviewer:
 
 def _mend(answer: Answer) -> FollowUp:
     """Ask once more for the edits that did not match, saying why."""
-    failures = answer.reply.failures
+    failures, region = answer.reply.failures, answer.region
     count = len(failures)
+    elided = all(failure.error.reason is FailureReason.ELIDED for failure in failures)
+    if elided and region is not None and region.by_chat:
+        message = failures[0].error.message
+        return region.anew(
+            FollowUp(
+                FollowUpKind.MISPLACED,
+                answer.turn.instruction,
+                f"{message} {_LEAVE_NOTHING_OUT}",
+                "writes all of the code",
+                notice=f"{message} Asking the model once for all of it.",
+            )
+        )
     return FollowUp(
         FollowUpKind.MISPLACED,
         answer.turn.instruction,

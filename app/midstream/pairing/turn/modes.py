@@ -274,6 +274,10 @@ class RegionMode:
         place = self.segment.start, self.segment.stop
         return replace(self, segment=reply.writer.begin(self.proposal, *place, 0, tight=False))
 
+    def placed(self, reply: LiveReply) -> RegionMode:
+        """The mode of an answer whose text has come to its end, which may have mended it."""
+        return self if reply.instead is None else replace(self, segment=reply.instead)
+
     def end(self, reply: LiveReply, *, complete: bool, settle_tail: bool = False) -> None:
         """End the rewrite, if it is still open.
 
@@ -298,7 +302,7 @@ class RegionMode:
             return self._named().redirect(exchange, text, kept, hunks, builder)
         if self.by_chat:
             message = builder.with_rejections(text, self.proposal.path)
-            return self._anew(FollowUp(FollowUpKind.REDIRECT, text, message, _ANEW))
+            return self.anew(FollowUp(FollowUpKind.REDIRECT, text, message, _ANEW))
         if (again := self._renaming(exchange, text, kept, hunks)) is not None:
             kept = again.applied(kept)
             return FollowUp(
@@ -321,7 +325,7 @@ class RegionMode:
             notice=builder.left_out((*exchange.conversation.instructions, message)),
         )
 
-    def _anew(self, follow_up: FollowUp) -> FollowUp:
+    def anew(self, follow_up: FollowUp) -> FollowUp:
         """The follow-up with the whole region to write."""
         return replace(follow_up, kept="", start=self.segment.start)
 
@@ -350,7 +354,7 @@ class RegionMode:
             held = replace(held, place=RewritePlace.beginning(self.segment.start))
             asked, said = held.request.asked, held.request.instruction
             why = "corrects what the guard stopped"
-            return self._anew(FollowUp(FollowUpKind.GUARD, asked, said, why, held=held))
+            return self.anew(FollowUp(FollowUpKind.GUARD, asked, said, why, held=held))
         kept = "".join(f"{line}\n" for line in self.segment.new_lines[: held.place.lines])
         if len(kept) < len(self.kept_before):  # The model was told already that these stand.
             kept = self.kept_before
@@ -379,6 +383,8 @@ class RegionMode:
         told, kept = exchange.conversation, follow_up.kept
         if kept is None:
             return self._named().conversation(exchange, follow_up, builder)
+        if follow_up.kind is FollowUpKind.MISPLACED:
+            return told.answered_with(exchange.written.text, follow_up.message)
         if self.by_chat:
             guards = follow_up.kind is FollowUpKind.GUARD
             written = exchange.written.masked() if guards else exchange.written
@@ -418,7 +424,7 @@ class RegionMode:
     async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
-        new = await asyncio.to_thread(_region_lines, text, lines[start:stop])
+        new = await asyncio.to_thread(_region_lines, text, lines[start:stop], bare=self.bare)
         if self.segment.repair is not None:
             repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
             new = [repair.line(line) for line in new]
@@ -520,11 +526,11 @@ def _region_parser(lines: Sequence[str], *, bare: bool) -> ReplyParser:
     return PreferringParser("region", lambda: RegionParser(lines))
 
 
-def _region_lines(text: str, old: Sequence[str]) -> list[str]:
+def _region_lines(text: str, old: Sequence[str], *, bare: bool) -> list[str]:
     from midstream.edits.events import NewText
     from midstream.edits.formats.region import RegionParser
 
-    parser = RegionParser(old, bare="<region" not in text and "```" not in text)
+    parser = RegionParser(old, bare=bare)
     events = [*parser.feed(text), *parser.finish()]
     new = "".join(event.text for event in events if isinstance(event, NewText))
     return new.removesuffix("\n").split("\n") if new else []

@@ -346,6 +346,8 @@ class ResponseReader:
             self._cut(answer, f"stopped early ({why})")
             return
         answer.reply.end()
+        if answer.region is not None:
+            answer.mode = answer.region.placed(answer.reply)
         if not answer.is_empty:
             self._log.complete(answer)
         else:
