@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import gzip
 import json
 import os
 import shutil
@@ -10,18 +12,25 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import constants
 
 from midstream import cli
 from midstream.engine.inspect import describe
+from midstream.hub import bounds
 from midstream.hub import download as downloads
+from midstream.hub import offer as offers
 from midstream.hub.download import download, folder_of, partials
-from midstream.hub.offer import HubError, look_up
+from midstream.hub.library import HubError
+from midstream.hub.offer import look_up
 from midstream.hub.published import published_model, published_models
 from tests.helpers.folders import write_folder
 from tests.helpers.model_hub import REVISION, HubRepository, ModelHub, serving_hub
@@ -313,21 +322,158 @@ def test_a_folder_of_genai_brings_no_code() -> None:
     assert {file.path for file in _needed("p/T", files, "cpu")} == wanted
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"[" * 200_000, b'{"siblings": [1, "x"]}'])
-def test_what_is_no_hub_gives_one_sentence(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
-    class Portal(BaseHTTPRequestHandler):
+def test_a_folder_of_notices_is_not_downloaded() -> None:
+    names = ["config.json", "tokenizer.json", "model.onnx", "LICENSE", "README." + "x" * 300]
+    names += [f"license.{number}" for number in range(2000)]
+    files = {name: offers.HubFile(name, name, 1, "", "1") for name in names}
+    needed = [file.path for file in offers._needed("p/T", files, "model.onnx")]
+    assert {"config.json", "tokenizer.json", "model.onnx", "LICENSE"} <= set(needed)
+    assert len(needed) == 3 + offers.MAX_NOTICES
+    assert max(map(len, needed)) < 100
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "x\x1b[31m", "a\nb", ".hidden"])
+def test_a_name_that_is_no_name_of_a_folder(hub: ModelHub, place: Path, name: str) -> None:
+    assert run("get", REPO, "--yes", f"--name={name}") == 2
+    assert not place.exists() or list(place.iterdir()) == []
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> Iterator[None]:
+    """A hub that answers everything in one way."""
+
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            with contextlib.suppress(ConnectionError):
+                answer(self)
 
         def log_message(self, *_: object) -> None:  # type: ignore[override]
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         use_hub(monkeypatch, f"http://127.0.0.1:{server.server_port}")
-        with pytest.raises(HubError, match="does not answer as a hub does"):
-            look_up(REPO)
+        yield
         server.shutdown()
+
+
+def send(
+    handler: BaseHTTPRequestHandler, body: bytes = b"", status: int = 200, **more: str
+) -> None:
+    handler.send_response(status)
+    for key, value in {"Content-Length": str(len(body)), **more}.items():
+        handler.send_header(key.replace("_", "-"), value)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"[" * 200_000, b'{"siblings": [1, "x"]}'])
+def test_what_is_no_hub_gives_one_sentence(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    with (
+        answering(monkeypatch, lambda handler: send(handler, body)),
+        pytest.raises(HubError, match="does not answer as a hub does"),
+    ):
+        look_up(REPO)
+
+
+BOMBS = {
+    "gzip": lambda: gzip.compress(bytes(50 << 20)),
+    "deflate": lambda: zlib.compress(bytes(50 << 20)),
+    "gzip, gzip": lambda: gzip.compress(gzip.compress(bytes(200 << 20))),
+}
+
+
+@pytest.mark.parametrize("coding", BOMBS)
+def test_what_was_not_asked_for_packed_is_not_unpacked(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    offer = look_up(REPO)
+    bomb = BOMBS[coding]()
+
+    def packed(handler: BaseHTTPRequestHandler) -> None:
+        send(handler, bomb, Content_Encoding=coding)
+
+    with answering(monkeypatch, packed):
+        with pytest.raises(HubError, match="was not asked for: content packed"):
+            look_up(REPO)
+        with pytest.raises(HubError, match="was not asked for: content packed"):
+            download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
+    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) < 1000
+
+
+def test_a_description_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "_MAX_LISTING_BYTES", 1 << 20)
+
+    def endless(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while True:
+            handler.wfile.write(b" " * 65_536)
+
+    with (
+        answering(monkeypatch, endless),
+        pytest.raises(HubError, match="sends more than 1 MB of description"),
+    ):
+        look_up(REPO)
+
+
+def test_a_hub_that_dribbles_is_given_up(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "PACE_S", 0.3)
+    offer = look_up(REPO)
+    over = threading.Event()
+
+    def dribble(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while not over.wait(0.05):
+            handler.wfile.write(b" ")
+
+    with answering(monkeypatch, dribble):
+        for ask in (
+            lambda: look_up(REPO),
+            lambda: download(
+                replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None
+            ),
+        ):
+            with pytest.raises(HubError, match="bytes a second"):
+                ask()
+        over.set()
+
+
+def test_a_hub_that_is_silent_is_given_up(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "SILENCE_S", 0.2)
+    offer = look_up(REPO)
+    over = threading.Event()
+
+    def wait(_: BaseHTTPRequestHandler) -> None:
+        over.wait(60)
+
+    with answering(monkeypatch, wait):
+        with pytest.raises(HubError, match="did not answer in time"):
+            download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
+        over.set()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_hub_is_not_waited_for_as_long_as_it_says(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    offer = look_up(REPO)
+    asked: list[str] = []
+
+    def later(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        more = {"Retry_After": "1000000000", "RateLimit": '"x";r=0;t=99999999'}
+        send(handler, b"", status, **more)
+
+    with answering(monkeypatch, later), pytest.raises(HubError, match=f"answers HTTP {status}"):
+        download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
+    assert len(asked) == downloads.TRIES + 1

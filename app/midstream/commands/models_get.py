@@ -151,8 +151,8 @@ def print_partials(place: Path, *, as_json: bool) -> int:
 
 
 def _require_free(name: str, place: Path) -> None:
-    if Path(name).name != name or name.startswith("."):
-        raise UsageError(f'"{name}" is not a valid folder name; give one with --name.')
+    if Path(name).name != name or name.startswith(".") or not name.isprintable():
+        raise UsageError(f'"{printable(name)}" is not a valid folder name; give one with --name.')
     if (place / name).exists():
         raise UsageError(
             f"{place / name} already exists; `midstream models remove {name}` removes it, "

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from midstream.engine.folder import GRAPH_ORDER, read_folder
-from midstream.hub.offer import HubError, HubFile, Offer, hub_errors, hub_library
+from midstream.hub.library import HubError, hub_errors, hub_library
+from midstream.hub.offer import HubFile, Offer
 from midstream.resources import read_json
 
 _NOTE: Final = "download.json"
@@ -30,6 +31,9 @@ _SPARE: Final = 64 << 20
 
 TRIES: Final = 4
 """How often a lost connection is taken up again while nothing comes."""
+
+_FOR_NOW: Final = {429, 500, 502, 503, 504}
+"""Answers after which it makes sense to ask again."""
 
 PAUSE_SECONDS: Final = 1.0
 """How long to wait before that."""
@@ -186,26 +190,28 @@ def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None
     """Append what is missing of a file; lost connections are taken up again a few times."""
     import httpx2
 
+    from midstream.hub.bounds import hub_session
+
     hub = hub_library()
     url = hub.hf_hub_url(
         offer.repository, file.source, revision=offer.revision, endpoint=offer.address
     )
     headers = hub.utils.build_hf_headers(library_name="midstream")
+    session = hub_session(offer.address)
     tries = TRIES
     while (start := out.tell()) < file.size:
-        given = {**headers, "Accept-Encoding": "identity", "Range": f"bytes={start}-"}
+        given = {**headers, "Range": f"bytes={start}-"}
         try:
-            # Its own repetition would begin the block anew.
-            with hub.utils.http_stream_backoff(
-                "GET", url, headers=given, retry_on_exceptions=()
-            ) as response:
-                hub.utils.hf_raise_for_status(response)
+            # The library's own repetition would begin the block anew, and wait as a hub tells it.
+            with session.stream("GET", url, headers=given) as response:
+                if response.status_code not in _FOR_NOW or not tries:
+                    hub.utils.hf_raise_for_status(response)
                 if response.status_code == HTTPStatus.OK and start:
                     # The server sends all of it again.
                     progress(file.path, -start)
                     out.seek(0)
                     out.truncate()
-                for block in response.iter_bytes():
+                for block in response.iter_bytes() if response.is_success else ():
                     out.write(block)
                     progress(file.path, len(block))
                     if out.tell() > file.size:

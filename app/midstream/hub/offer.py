@@ -8,20 +8,22 @@ Without a wish, the one that is cheapest to run on a CPU is taken.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from midstream import __version__
 from midstream.engine.folder import GRAPH_ORDER
-from midstream.errors import UnavailableError, UsageError
+from midstream.errors import UsageError
+from midstream.hub.library import SECONDS, HubError, gated, hub_errors, hub_library
 
-SECONDS: Final = 20.0
-"""How long the hub may take to answer."""
+MAX_NOTICES: Final = 8
+"""Files with a licence and the like that come along."""
+_MAX_NAME_LENGTH: Final = 100
+_MAX_LISTING_BYTES: Final = 32 << 20
+"""Bytes of what the hub says about a repository."""
 
 _GENAI: Final = "genai_config.json"
 _TEXTS: Final = re.compile(
@@ -38,12 +40,6 @@ _GENAI_PARTS: Final = re.compile(
 _ELSEWHERE: Final = re.compile(
     r"gpu|cuda|directml|\bdml\b|npu|qnn|webgpu|\bweb\b|openvino|tensorrt"
 )
-
-
-class HubError(UnavailableError):
-    """The hub, a repository or a file of it cannot be had."""
-
-    code = "hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +101,16 @@ def look_up(repository: str, *, variant: str | None = None, revision: str | None
         HubError: The hub does not answer, has no such repository, or it holds no model that runs.
         UsageError: There is no such variant.
     """
+    from midstream.hub.bounds import hub_session
+
     api = hub_library().HfApi(library_name="midstream", library_version=__version__)
     with hub_errors(repository, api.endpoint):
+        hub_session(api.endpoint, _MAX_LISTING_BYTES)
         info = api.model_info(repository, revision=revision, files_metadata=True, timeout=SECONDS)
         listed = [_file(sibling) for sibling in info.siblings or ()]
     files = {file.source: file for file in listed if _is_plain(file.source)}
     if info.gated and not files:
-        raise HubError(*_gated(repository, api.endpoint))
+        raise HubError(*gated(repository, api.endpoint))
     chosen, others = _choose(repository, sorted(files), variant)
     return Offer(
         repository=repository,
@@ -121,77 +120,6 @@ def look_up(repository: str, *, variant: str | None = None, revision: str | None
         others=others,
         files=tuple(_needed(repository, files, chosen)),
         address=api.endpoint,
-    )
-
-
-def hub_library() -> Any:
-    """The hub's library, told not to say what else runs on this machine."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    return import_module("huggingface_hub")
-
-
-class hub_errors:  # noqa: N801 - used as a context manager, like contextlib's
-    """Turn errors of the hub's library into sentences."""
-
-    def __init__(self, repository: str, address: str) -> None:
-        self._repository = repository
-        self._address = address
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, Exception):
-            return
-        if (told := self._told(error)) is not None:
-            raise told from error
-
-    def _told(self, error: Exception) -> HubError | None:
-        import httpx2
-        from huggingface_hub import errors
-
-        name, hub = self._repository, self._address
-        match error:
-            case errors.GatedRepoError():
-                return HubError(*_gated(name, hub))
-            case errors.RepositoryNotFoundError():
-                return HubError(
-                    f"{hub} has no public repository {name}",
-                    "check the name; for a private one set HF_TOKEN",
-                )
-            case errors.RevisionNotFoundError():
-                return HubError(f"{name} has no such revision", "name a branch, tag or commit")
-            case errors.EntryNotFoundError():
-                return HubError(f"{name} lacks a file that it lists", "try again later")
-            case errors.HFValidationError():
-                return HubError(
-                    f'"{name}" is neither a model of the catalogue nor a repository',
-                    "`midstream models get` lists the catalogue; repositories are OWNER/NAME",
-                )
-            case errors.OfflineModeIsEnabled():
-                return HubError(
-                    "The hub was not contacted because HF_HUB_OFFLINE is set", "unset it"
-                )
-            case errors.HfHubHTTPError():
-                status = error.response.status_code
-                return HubError(f"{hub} answers HTTP {status} for {name}", "try again later")
-            case httpx2.TimeoutException():
-                return HubError(f"{hub} did not answer in time", "run the command again")
-            case httpx2.HTTPError():
-                return HubError(f"{hub} cannot be reached: {error}", "check the connection")
-            case AttributeError() | LookupError() | RecursionError() | TypeError() | ValueError():
-                # A captive portal, or something else that is no hub.
-                return HubError(
-                    f"{hub} does not answer as a hub does about {name}",
-                    "check HF_ENDPOINT and the connection: some networks want you to log in first",
-                )
-            case _:
-                return None
-
-
-def _gated(name: str, hub: str) -> tuple[str, str]:
-    return (
-        f"{name} is available only to people who have accepted its terms",
-        f"accept them at {hub}/{name} and set HF_TOKEN",
     )
 
 
@@ -261,13 +189,15 @@ def _rank(variant: str) -> tuple[int, int, str]:
 def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterable[HubFile]:
     """The files of a variant, as they lie in the model folder."""
     chosen: dict[str, HubFile] = {}
+    notices: dict[str, HubFile] = {}
     graph = PurePosixPath(variant)
     is_graph = graph.suffix == ".onnx"
     for name, file in files.items():
         path = PurePosixPath(name)
         beside = str(path.parent) == (str(graph.parent) if is_graph else variant)
         if str(path.parent) == "." and _NOTICES.fullmatch(path.name):
-            chosen.setdefault(path.name, file)
+            if len(notices) < MAX_NOTICES and len(path.name) <= _MAX_NAME_LENGTH:
+                notices.setdefault(path.name, file)
         elif is_graph and str(path.parent) == "." and _TEXTS.fullmatch(path.name):
             chosen[path.name] = file
         elif is_graph and beside and _is_part(path.name, graph):
@@ -281,7 +211,7 @@ def _needed(repository: str, files: dict[str, HubFile], variant: str) -> Iterabl
                 f"{repository} has no {name} for {variant}",
                 "choose another repository of this model",
             )
-    for path, file in sorted(chosen.items()):
+    for path, file in sorted((notices | chosen).items()):
         yield HubFile(file.source, path, file.size, file.sha256, file.blob)
 
 
