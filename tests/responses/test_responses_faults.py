@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
 import random
+import threading
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -13,10 +19,12 @@ import pytest
 from midstream.errors import UnavailableError
 from midstream.responses import client as client_module
 from midstream.responses import dialect as dialect_module
+from midstream.responses.catalogue import list_models
 from midstream.responses.client import Client
 from midstream.responses.dialect import Dialect, EndpointKind
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, Started
+from midstream.responses.http import Poster, RefusedError
 from midstream.responses.stream import Stream
 from tests.helpers.scripted_endpoint import Faults, Scripted, expected
 from tests.helpers.waiting import PATIENCE_S
@@ -427,3 +435,74 @@ async def test_trouble_over_http_is_one_failure(
         await client.close()
     assert isinstance(end, Failed)
     assert end.code == code
+
+
+PACKED = b"HTTP/1.1 %d OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: %s\r\n\r\n"
+
+
+def in_pieces(data: bytes, size: int = 1000) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate"])
+async def test_an_answer_that_a_gateway_packed_is_read(coding: str) -> None:
+    packed = (zlib if coding == "deflate" else gzip).compress(SSE)
+    head = PACKED % (200, coding.encode())
+    async with HttpServer(in_pieces(packed, 7), head=head) as url:
+        client = Client(endpoint(url, "custom"))
+        text, end = await read(await client.create(messages=[("user", "hi")]))
+        await client.close()
+    assert (text, type(end)) == ("naïve text", Finished)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("gzip", lambda: gzip.compress(b": x\n" * (30 << 20))),
+        ("deflate", lambda: zlib.compress(bytes(200 << 20))),
+        ("gzip", lambda: gzip.compress(SSE)[:-20] + b"x" * 40),
+        ("gzip, gzip", lambda: gzip.compress(gzip.compress(bytes(300 << 20)))),
+        ("br", lambda: b"\x0b\x02\x80hello\x03"),
+        ("zstd", lambda: b"(\xb5/\xfd"),
+    ],
+)
+async def test_a_bomb_is_one_failure_and_nobody_waits_for_it(
+    coding: str, packed: Callable[[], bytes], status: int
+) -> None:
+    body = packed()
+    async with HttpServer(in_pieces(body, 65_536), head=PACKED % (status, coding.encode())) as url:
+        where = endpoint(url, "custom")
+        client = Client(where)
+        _, end = await read(await client.create(messages=[("user", "hi")]))
+        await client.close()
+        assert isinstance(end, Failed)
+        poster, came = Poster(where), 0
+        with contextlib.suppress(OSError, RefusedError):
+            async for piece in poster.post(f"{url}/responses", b"{}", {}):
+                assert len(piece) <= 65_536
+                came += len(piece)
+        await poster.close()
+    assert came <= 100 * len(body) + 65_536
+
+
+def test_a_list_that_is_a_bomb_is_refused() -> None:
+    packed = gzip.compress(bytes(100 << 20))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(packed)
+
+        def log_message(self, *_: object) -> None:  # type: ignore[override]
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        with pytest.raises(UnavailableError, match=r"too long|unpacks to"):
+            list_models(endpoint(url, "custom"))
+        server.shutdown()

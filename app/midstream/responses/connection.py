@@ -61,7 +61,7 @@ class Link(Protocol):
 
 _PING_SECONDS = 20.0
 
-_MAX_FRAME_BYTES = 64 * 1024 * 1024
+_MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
 
 

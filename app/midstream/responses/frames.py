@@ -13,7 +13,7 @@ from typing import Final
 
 from midstream.responses.liberal import is_whole_json
 
-MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
 MAX_SAID_BYTES: Final = 65_536
 """Of text that is in no frame, to quote from."""

@@ -6,10 +6,12 @@ server needs none.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -26,6 +28,9 @@ from midstream.responses.refusals import explained
 _CONNECT_SECONDS: Final = 10.0
 _MAX_REDIRECTS: Final = 3
 _ERROR_BODY_BYTES: Final = 65_536
+_PIECE_BYTES: Final = 65_536
+_MAX_GROWTH: Final = 100
+"""How often its size an answer may have unpacked; events shrink to a tenth, not to a hundredth."""
 
 
 class RefusedError(Exception):
@@ -71,7 +76,8 @@ def get(endpoint: Endpoint, path: str, *, seconds: float, most_bytes: int) -> by
         ):
             if answer.status_code != 200:
                 raise RefusedError(answer.status_code)
-            for chunk in answer.iter_bytes():
+            unpack = _unpacking(answer)
+            for chunk in (piece for raw in answer.iter_raw() for piece in unpack(raw)):
                 body += chunk
                 if len(body) > most_bytes:
                     raise OverflowError(f"more than {most_bytes} bytes")
@@ -123,7 +129,7 @@ class Poster:
                 if answer.status_code != 200:
                     said = await _beginning(answer)
                     raise RefusedError(answer.status_code, said, answer.headers)
-                async for chunk in answer.aiter_bytes():
+                async for chunk in _content(answer):
                     yield chunk
                 self._kept = True
             finally:
@@ -208,9 +214,56 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+async def _content(answer: httpx.Response) -> AsyncGenerator[bytes]:
+    """The body of an answer; others on the event loop get their turn between its pieces."""
+    unpack = _unpacking(answer)
+    async for raw in answer.aiter_raw():
+        for piece in unpack(raw):
+            yield piece
+            if len(piece) == _PIECE_BYTES:
+                await asyncio.sleep(0)
+
+
+def _unpacking(answer: httpx.Response) -> Callable[[bytes], Iterator[bytes]]:
+    """What unpacks the body of an answer piece by piece, as far as that is no bomb.
+
+    Plain content is asked for; some gateways pack it all the same.
+
+    Raises:
+        ValueError: It is packed in another way than with gzip or deflate, or more than once; or,
+            while it is unpacked, it is damaged or grows out of all proportion.
+    """
+    coding = answer.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("identity", ""):
+        return lambda raw: iter((raw,))
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError(f"the answer is packed as {coding[:40]!r}, which was not asked for")
+    # With 32 added zlib finds out whether it is gzip or zlib.
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    taken = given = 0
+
+    def unpack(raw: bytes) -> Iterator[bytes]:
+        nonlocal taken, given
+        taken += len(raw)
+        rest = raw
+        try:
+            while rest and not inflate.eof:
+                piece = inflate.decompress(rest, _PIECE_BYTES)
+                rest = inflate.unconsumed_tail
+                given += len(piece)
+                if given > _MAX_GROWTH * taken + _PIECE_BYTES:
+                    raise ValueError(f"the answer unpacks to {_MAX_GROWTH} times its size and more")
+                if piece:
+                    yield piece
+        except zlib.error as error:
+            raise ValueError(f"the answer is packed and damaged ({error})") from error
+
+    return unpack
+
+
 async def _beginning(answer: httpx.Response) -> bytes:
     body = b""
-    async for chunk in answer.aiter_bytes():
+    async for chunk in _content(answer):
         body += chunk
         if len(body) >= _ERROR_BODY_BYTES:
             break
