@@ -231,7 +231,9 @@ def _update_index(root: Path, place: RepositoryPlace, files: Iterable[Staged]) -
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
-            run_git(place.top, ["update-index", "-z", "--index-info"], stdin=lines)
+            # Git compares files that were written in the same second, through their filters.
+            command = ["update-index", "-z", "--index-info"]
+            run_git(place.top, command, stdin=lines, programs=True)
             return
         except GitFailedError as error:
             if "index.lock" not in str(error) or time.monotonic() > deadline:

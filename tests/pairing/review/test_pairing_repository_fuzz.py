@@ -1,4 +1,9 @@
-"""Random repositories, writers and decisions: what is on disk and in git equals a small model."""
+"""Random repositories, writers and decisions: what is on disk and in git equals a small model.
+
+The repository has a submodule, a nested repository, a linked work tree, a file in conflict (some of
+them), files that git does not know, a filter, line endings that attributes ask for, and a hook that
+refuses commits now and then.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,18 @@ import os
 import random
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from midstream.edits.hunks import Hunk
 from midstream.pairing.files import put_backs
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace.errors import GitError
 from tests.helpers.pairing import git, make_repo
 
 NAMES = (
@@ -26,87 +35,161 @@ NAMES = (
     "f",
     "-odd",
     "e.bin",
+    "secret.rot",
+    "win.crlf",
+    "link",
 )
 USERS = {"notes.txt": b"hours\nof\nwork\n", "ignored.log": b"1\n", "nested/own.txt": b"o\n"}
 """Files that are no part of the repository; no decision about others may touch them."""
+OTHERS = {"sub/s.txt": b"s\n", "inner/base.txt": b"b\n"}
+"""Files of other repositories in the folder; they are written to, and never reviewed."""
+CONFLICT = b"<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"
+ATTRIBUTES = "*.rot filter=rot\n*.crlf text eol=crlf\n"
+ROT = "tr a-zA-Z n-za-mN-ZA-M"
+HOOK = '#!/bin/sh\n! test -e "$(git rev-parse --git-dir)/refuse"\n'
 STEPS = int(os.environ.get("MIDSTREAM_FUZZ_STEPS", "60"))
 
 
-class Model:
-    """A few lines that say what is to be on disk and in the last commit."""
+class State(NamedTuple):
+    """A file: its bytes, or where a link points; and its mode, as git writes it."""
 
-    def __init__(self, kept: dict[str, tuple[bytes, bool]]) -> None:
-        self.kept = kept
-        self.head = dict(kept)
-        self.accepted: set[str] = set()
+    data: bytes
+    mode: str = "100644"
 
 
 class Play:
-    """One repository, and what is done to it."""
+    """One repository, what is done to it, and a few lines that say what is to come of it.
+
+    Attributes:
+        kept: What every file holds without what waits for a decision.
+        head: What the last commit is to have: the ids of contents.
+    """
 
     def __init__(self, root: Path, session: PairingSession, rng: random.Random) -> None:
         self.root, self.session, self.rng = root, session, rng
-        self.model = Model(self.committed())
+        self.head = self.committed()
+        self.kept = {path: state for path in self.head if (state := self.on_disk(path))}
+        if state := self.on_disk("conflict.txt"):
+            self.kept["conflict.txt"] = state
+        self.others = dict(OTHERS)
+        self.trusted = "rot" not in (root / ".git" / "config").read_text()
 
     def log(self, words: str) -> None:
         """Say what is done; pytest shows it where a seed fails."""
         print(words)
 
-    def committed(self) -> dict[str, tuple[bytes, bool]]:
-        """What the last commit has."""
-        found: dict[str, tuple[bytes, bool]] = {}
+    # The oracle
+
+    def on_disk(self, path: str) -> State | None:
+        place = self.root / path
+        if place.is_symlink():
+            return State(os.fsencode(place.readlink()), "120000")
+        if not place.is_file():
+            return None
+        return State(place.read_bytes(), "100755" if os.access(place, os.X_OK) else "100644")
+
+    def committed(self) -> dict[str, tuple[str, str]]:
+        """Mode and content's id of every file of the last commit."""
+        found: dict[str, tuple[str, str]] = {}
         for line in git(self.root, "ls-tree", "-r", "-z", "HEAD").split("\0"):
             facts, _, path = line.partition("\t")
             if path and not facts.startswith("160000"):
-                command = ["git", "cat-file", "blob", facts.split(" ")[2]]
-                data = subprocess.run(command, cwd=self.root, check=True, capture_output=True)
-                found[path] = data.stdout, facts.startswith("100755")
+                mode, _, blob = facts.split(" ")
+                found[path] = mode, blob
         return found
 
-    def on_disk(self, path: str) -> tuple[bytes, bool] | None:
-        place = self.root / path
-        if place.is_symlink() or not place.is_file():
-            return None
-        return place.read_bytes(), os.access(place, os.X_OK)
+    def stored(self, path: str, state: State) -> tuple[str, str]:
+        """Mode and id that git gives a file."""
+        filters = ["--no-filters"] if state.mode == "120000" else [f"--path={path}"]
+        command = ["git", "hash-object", "--stdin", *filters]
+        done = subprocess.run(
+            command, cwd=self.root, input=state.data, check=True, capture_output=True
+        )
+        return state.mode, done.stdout.decode().strip()
 
-    def content(self, old: bytes) -> bytes:
+    def without(self, path: str, waiting: Sequence[Hunk]) -> bytes:
+        """A text on disk with the old lines of the hunks that wait."""
+        state = self.on_disk(path)
+        lines = [] if state is None else state.data.decode().split("\n")[:-1]
+        shift = 0
+        for hunk in self.session.hunks.for_path(path):  # what is decided is on disk already
+            start = hunk.start + shift
+            if hunk in waiting:
+                assert tuple(lines[start : start + hunk.added]) == hunk.new
+                lines[start : start + hunk.added] = hunk.old
+                shift += hunk.deleted - hunk.added
+            elif (edit := hunk.edit()) is not None:
+                shift += len(edit.lines) - (edit.stop - edit.start)
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    # What others do
+
+    def content(self, path: str, old: bytes) -> bytes:
         choice = self.rng.randrange(6)
         if choice == 0:
             return b""
-        if choice == 1:
+        if choice == 1 and not path.endswith((".rot", ".crlf")):
             return bytes(self.rng.randrange(1, 128) for _ in range(8)) + b"\0x"
-        lines = old.split(b"\n") if b"\0" not in old else [b"one", b""]
+        end = b"\r\n" if path.endswith(".crlf") else b"\n"
+        lines = old.split(end) if b"\0" not in old and old.endswith(end) else [b"one", b""]
         lines.insert(self.rng.randrange(len(lines)), b"line %d" % self.rng.randrange(9))
         if choice == 2 and len(lines) > 2:
             del lines[self.rng.randrange(len(lines) - 1)]
-        return b"\n".join(lines)
+        if choice == 3 and len(lines) > 5:
+            lines[0], lines[4] = b"first %d" % self.rng.randrange(9), b"fifth"
+        return end.join(lines)
 
     async def write(self) -> None:
         """Another program changes, makes, removes or moves a file or a folder."""
         path = self.rng.choice(NAMES)
         place = self.root / path
-        kind = self.rng.randrange(5)
+        kind = self.rng.randrange(6)
         touched = {path}
-        if kind == 0 and place.exists():
-            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        if kind == 0 and (place.is_symlink() or place.exists()):
+            shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
         elif kind == 1 and (self.root / "d").is_dir() and not (self.root / "moved").exists():
             (self.root / "d").rename(self.root / "moved")
             below = [p for p in (self.root / "moved").rglob("*") if p.is_file()]
             touched = {"d", *(p.relative_to(self.root).as_posix() for p in below)}
+        elif kind == 2 and self.on_disk(path) and not self.session.hunks.for_path(path):
+            if not place.is_symlink():
+                place.chmod(place.stat().st_mode ^ 0o111)
         else:
             for above in [*place.parents][::-1]:
                 if above.is_file():
                     above.unlink()
                     touched.add(above.relative_to(self.root).as_posix())
-            if place.is_dir():
+            if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place)
             place.parent.mkdir(parents=True, exist_ok=True)
             before = self.on_disk(path)
-            place.write_bytes(self.content(b"" if before is None else before[0]))
-        self.log(f"wrote {sorted(touched)}: {[self.on_disk(p) for p in sorted(touched)]}")
+            if path == "link":
+                place.unlink(missing_ok=True)
+                place.symlink_to(self.rng.choice(("a.txt", "d", "../outside", "nowhere")))
+            else:
+                place.write_bytes(self.content(path, b"" if before is None else before.data))
+        await self.tell(touched)
+
+    async def write_elsewhere(self) -> None:
+        """Another program writes into another repository, or into the file in conflict."""
+        path = self.rng.choice([*OTHERS, "conflict.txt"])
+        if path in OTHERS:
+            self.others[path] = b"line %d\n" % self.rng.randrange(9)
+            (self.root / path).write_bytes(self.others[path])
+        elif path in self.kept:
+            (self.root / path).write_bytes(CONFLICT + b"line %d\n" % self.rng.randrange(9))
+        await self.tell({path})
+
+    async def tell(self, touched: set[str]) -> None:
+        self.log(f"wrote {[(path, self.on_disk(path)) for path in sorted(touched)]}")
         await self.session.review.changed(touched)
+        if not self.trusted and "secret.rot" not in self.session.files:
+            # No program runs that a repository names, so what the file held cannot be told.
+            self.take("secret.rot", self.on_disk("secret.rot"))
         for hunk in self.session.hunks.waiting():
             self.log(f"  {hunk} {hunk.old} {hunk.new}")
+
+    # Decisions
 
     async def decide(self) -> None:
         """Keep or put back all that waits in one file, with the other half of a move."""
@@ -116,71 +199,149 @@ class Play:
         hunk = self.rng.choice(waiting)
         ids = self.session.files.moves.with_partners([h.id for h in waiting if h.path == hunk.path])
         paths = {self.session.hunks.get(i).path for i in ids}
-        wanted = {path: self.on_disk(path) for path in paths}
-        self.log(f"decide {paths}")
+        before = {path: self.on_disk(path) for path in paths}
+        keep = self.rng.random() < 0.5
         decisions = self.session.decisions
-        if self.rng.random() < 0.5:
-            if await decisions.accept_rest(hunk.path, anyway=True):
-                for path, state in wanted.items():
-                    self.take(path, state)
-        elif await decisions.reject_rest(hunk.path):
-            for path in paths:
-                assert self.on_disk(path) == self.model.kept.get(path), path
+        self.log(f"{'keep' if keep else 'put back'} {paths}")
+        if keep:
+            done = await decisions.accept_rest(hunk.path, anyway=True)
+        else:
+            done = await decisions.reject_rest(hunk.path)
+        if not done:
+            return
+        if self.rng.random() < 0.15:
+            self.log("undo")
+            assert await decisions.undo()
+            assert {path: self.on_disk(path) for path in paths} == before
+            return
+        for path in paths:
+            if keep:
+                self.take(path, before[path])
+            else:
+                assert self.on_disk(path) == self.kept.get(path), path
 
-    def take(self, path: str, state: tuple[bytes, bool] | None) -> None:
-        self.model.accepted.add(path)
-        self.model.kept.pop(path, None)
+    async def decide_some(self) -> None:
+        """Keep or put back one hunk of a text, or some lines of it."""
+        waiting = [
+            h
+            for h in self.session.hunks.waiting()
+            if (before := self.kept.get(h.path)) is not None
+            and (now := self.on_disk(h.path)) is not None
+            and before.mode == now.mode != "120000"
+            and all(d and b"\0" not in d and b"\r" not in d for d in (before.data, now.data))
+        ]
+        if not waiting:
+            return
+        hunk = self.rng.choice(waiting)
+        path = hunk.path
+        assert self.without(path, self.session.hunks.waiting(path)) == self.kept[path].data, path
+        keep = self.rng.random() < 0.5
+        start = self.rng.randrange(hunk.deleted + hunk.added)
+        stop = self.rng.randrange(start, hunk.deleted + hunk.added) + 1
+        self.log(f"{'keep' if keep else 'put back'} {start}-{stop} of {hunk}")
+        if await self.session.decisions.decide_lines(hunk.id, start, stop, keep):
+            left = self.without(path, self.session.hunks.waiting(path))
+            if keep:
+                self.take(path, State(left, self.kept[path].mode))
+            else:
+                assert left == self.kept[path].data, path
+
+    def take(self, path: str, state: State | None) -> None:
+        self.kept.pop(path, None)
         if state is not None:
-            self.model.kept[path] = state
+            self.kept[path] = state
 
     async def put_all_back(self) -> None:
         """Nothing waits any more, and every file is as it was kept last."""
         for _ in range(3):
             await self.session.decisions.reject_all()
         left = {hunk.path for hunk in self.session.hunks.waiting()}
-        for path in {*NAMES, *self.model.kept} - left:
+        self.log(f"left {left}")
+        for path in {*NAMES, *self.kept} - left:
             if not any(
                 other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in left
             ):
-                assert self.on_disk(path) == self.model.kept.get(path), path
+                assert self.on_disk(path) == self.kept.get(path), path
 
     async def commit(self) -> None:
         """The commit has what was kept, and of everything else what it had."""
         changes = await self.session.commit.look()
         stageable = list(changes.stageable)
         self.log(f"look {[(f.path, str(f.state), f.trouble) for f in changes.files]}")
-        if not stageable:
+        if not changes.staged and not stageable:
             return
-        self.log(f"commit {stageable}")
         await self.session.commit.stage(*stageable)
-        await self.session.commit.commit("kept")
-        for path in stageable:
-            self.model.head.pop(path, None)
-            if path in self.model.kept:
-                self.model.head[path] = self.model.kept[path]
-        found = self.committed()
-        assert {p: s[0] for p, s in found.items()} == {p: s[0] for p, s in self.model.head.items()}
-        assert git(self.root, "diff", "--cached", "--name-only") == ""
+        taken = [f.path for f in changes.files if f.path in stageable or f.state == "staged"]
+        refuse = self.root / ".git" / "refuse"
+        refused = "conflict.txt" in self.kept
+        if self.rng.random() < 0.2:
+            refuse.touch()
+            refused = True
+        self.log(f"commit {taken}{', refused' * refused}")
+        if refused:
+            with pytest.raises(GitError):
+                await self.session.commit.commit("kept")
+            refuse.unlink(missing_ok=True)
+        else:
+            await self.session.commit.commit("kept")
+            for path in taken:
+                self.head.pop(path, None)
+                if path in self.kept:
+                    self.head[path] = self.stored(path, self.kept[path])
+            assert git(self.root, "diff", "--cached", "--name-only") == ""
+        assert self.committed() == self.head
 
     def check(self) -> None:
-        for path, data in USERS.items():
+        for path, data in (USERS | self.others).items():
             assert (self.root / path).read_bytes() == data, path
         assert "160000" in git(self.root, "ls-files", "--stage", "sub")
-        assert (self.root / "sub" / "s.txt").read_bytes() == b"s\n"
+        assert not any(hunk.path.startswith(("sub/", "inner/")) for hunk in self.session.hunks)
 
 
 def made(root: Path, rng: random.Random) -> Path:
-    """A repository with a submodule, a nested one, and files that git does not know."""
+    """The repository."""
     other = make_repo(root.parent / "other", {"s.txt": "s\n"})
     text = "".join(f"line {n}\n" for n in range(5))
-    files = {name: text for name in NAMES if name != "f" and rng.random() < 0.7}
-    make_repo(root, {"base.txt": "b\n", ".gitignore": "*.log\n/nested/\n", **files})
+    files = {name: text for name in NAMES if name not in ("f", "link") and rng.random() < 0.7}
+    ignored = "*.log\n/nested/\n/inner/\n"
+    make_repo(root, {"base.txt": "b\n", ".gitignore": ignored, ".gitattributes": ATTRIBUTES})
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        end = "\r\n" if name.endswith(".crlf") else "\n"
+        (root / name).write_bytes(content.replace("\n", end).encode())
+    git(root, "add", ".")
     git(root, "-c", "protocol.file.allow=always", "submodule", "-q", "add", str(other), "sub")
     git(root, "commit", "-qm", "sub")
+    git(root, "worktree", "add", "-q", "inner", "-b", "inner")
+    (root / "inner" / "base.txt").write_bytes(b"b\n")
     make_repo(root / "nested", {"own.txt": "o\n"})
     for path, data in USERS.items():
         (root / path).write_bytes(data)
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK)
+    hook.chmod(0o755)
+    if rng.random() < 0.15:
+        conflict(root)
     return root
+
+
+def conflict(root: Path) -> None:
+    """Leave a file in conflict, as a merge does."""
+    blobs = [
+        subprocess.run(
+            ["git", "hash-object", "-w", "--stdin"],
+            cwd=root,
+            input=text,
+            check=True,
+            capture_output=True,
+        ).stdout.decode()[:-1]
+        for text in (b"", b"a\n", b"b\n")
+    ]
+    index = "".join(f"100644 {blob} {n}\tconflict.txt\n" for n, blob in enumerate(blobs, 1))
+    command = ["git", "update-index", "--index-info"]
+    subprocess.run(command, cwd=root, input=index.encode(), check=True)
+    (root / "conflict.txt").write_bytes(CONFLICT)
 
 
 @pytest.mark.fuzz
@@ -190,16 +351,32 @@ async def test_disk_and_commits_equal_the_model(
 ) -> None:
     monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
     rng = random.Random(seed)
+    config = tmp_path / "gitconfig"
+    config.touch()
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    where = rng.choice((["--global"], []))
+    (tmp_path / "work").mkdir()
+    git(tmp_path / "work", "init", "-q", "-b", "main")
+    for which in ("clean", "smudge"):
+        git(tmp_path / "work", "config", *where, f"filter.rot.{which}", ROT)
+    for key in ("name", "email"):
+        git(tmp_path / "work", "config", f"user.{key}", "t@example.org")
     root = made(tmp_path / "work", rng)
     async with await PairingSession.open(
         root, settings=Settings(guard=False), endpoint=endpoint, watch=False
     ) as session:
         await session.review.start(since_commit=True)
         play = Play(root, session, rng)
+        steps = (
+            play.write,
+            play.decide,
+            play.decide_some,
+            play.write_elsewhere,
+            play.put_all_back,
+            play.commit,
+        )
         for number in range(STEPS):
-            step = rng.choices(
-                (play.write, play.decide, play.put_all_back, play.commit), (6, 6, 1, 1)
-            )[0]
+            step = rng.choices(steps, (8, 5, 4, 1, 1, 1))[0]
             play.log(f"-- {number} {step.__name__}")
             await step()
             play.check()
