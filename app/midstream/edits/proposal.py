@@ -34,6 +34,8 @@ class FileProposal:
         version: Grows with every change of the rows.
         vanishes: Whether decisions make or delete the file: then one that leaves no line leaves no
             file, either.
+        programs: Whether the file could be run before another program changed its lines, and can
+            be since, as far as it is known.
     """
 
     def __init__(self, path: str, base: SourceText, hunks: HunkStore) -> None:
@@ -50,6 +52,8 @@ class FileProposal:
         self._covered = CoveredHunks()
         self._newlines = NewlineFolder()
         self._former: SourceText | None = None  # before another program changed it
+        self.programs: tuple[bool | None, bool | None] = (None, None)
+        self._program: bool | None = None  # whether the origin can be run, beside its lines
         self._origin = Origin(base)
         self._marks: list[Origin] = []
         hunks.show_in(path, self)
@@ -299,7 +303,12 @@ class FileProposal:
 
     def accepted_programs(self) -> tuple[bool | None, bool | None]:
         """Whether the file could be run without and with what was accepted, if that is known."""
-        return self._origin.programs(self.reviewed())
+        reviewed = self.reviewed()
+        waiting = any(map(waits, self.hunks.for_path(self.path)))
+        if is_whole(reviewed) or self._program is None:
+            return self._origin.programs(reviewed)
+        back = waiting or reviewed is self._former
+        return self._program, self.programs[0 if back else 1]
 
     def mark(self) -> Origin:
         """A second origin, from here on: what is accepted after it can be told from all of it."""
@@ -347,7 +356,13 @@ class FileProposal:
                 return wider
             start, stop = wider
 
-    def advance(self, new_base: SourceText, *, review: bool = False) -> tuple[Hunk, ...]:
+    def advance(
+        self,
+        new_base: SourceText,
+        *,
+        review: bool = False,
+        programs: tuple[bool | None, bool | None] = (None, None),
+    ) -> tuple[Hunk, ...]:
         """Replace the base: accepted hunks were written, or the file was changed from outside.
 
         Undecided hunks move with their lines; where those changed, a hunk is in conflict, or
@@ -362,13 +377,14 @@ class FileProposal:
             review: Whether what another program changed waits for a decision, as external hunks.
                 Where it meets the rewrite that streams, or a hunk that it puts in conflict, it is
                 part of those.
+            programs: Whether the file could be run before, and can be now.
 
         Returns:
             The external hunks that are new, by position.
         """
         before, contained = self.reviewed(), self._contained()
         self._note_written(new_base)
-        added = self._follow(new_base, review=review)
+        added = self._follow(new_base, review=review, programs=programs)
         after = self.reviewed(without=self._contained() - contained)
         self._follow_with_origins(before, after)
         return added
@@ -382,12 +398,18 @@ class FileProposal:
         accepted = [h for h in self.hunks.for_path(self.path) if h.state is HunkState.ACCEPTED]
         return {h.id for h in accepted if h.edit() is not None or h.held == h.new}
 
-    def _follow(self, new_base: SourceText, *, review: bool) -> tuple[Hunk, ...]:
+    def _follow(
+        self,
+        new_base: SourceText,
+        *,
+        review: bool,
+        programs: tuple[bool | None, bool | None],
+    ) -> tuple[Hunk, ...]:
         waiting = list(filter(waits, self.hunks.for_path(self.path)))
         form_changes = is_whole(new_base) != is_whole(self.base)
         if not review and (form_changes or not waiting):
             if form_changes:
-                self._former = None
+                self._former, self._program, self.programs = None, None, (None, None)
                 for hunk in waiting:
                     self.hunks.supersede(hunk)
                 for hunk in self.hunks.for_path(self.path):
@@ -398,11 +420,14 @@ class FileProposal:
             return ()
         if self.hunks.accepted_edits(self.path):
             self._advance(self.composed(), 0, 0)
+        waiting = waiting_hunks(self.hunks.for_path(self.path))
+        first = not waiting or (self._former is None and not new_base.lines)
+        self.programs = programs if first else (self.programs[0], programs[1])
+        self._program = programs[0] if self._program is None else self._program
         if new_base.lines == self.base.lines:
             self.base = new_base
             return ()
-        waiting = waiting_hunks(self.hunks.for_path(self.path))
-        if not waiting or (self._former is None and not new_base.lines):
+        if first:
             self._former = self.base
         write = ExternalWrite.between(waiting, self.base.lines, new_base.lines)
         for hunk in write.gone:
@@ -428,7 +453,7 @@ class FileProposal:
     def committed(self) -> tuple[Hunk, ...]:
         """A commit contains the file as it is; returns the external hunks that waited."""
         waited = self.drop_external()
-        self._origin = Origin(self.reviewed())
+        self._origin, self._program = Origin(self.reviewed()), None
         return waited
 
     def blocked(self, after: Sequence[str]) -> bool:

@@ -404,7 +404,7 @@ async def test_a_change_in_the_way_of_hunks_is_told(session: PairingSession, roo
     )
     assert [n.text for n in session.status.notices if "no hunk" in n.text] == [told]
     assert await session.decisions.reject(hunk.id)
-    assert _state(root / "run.py") == (b"x = 1\n", True)
+    assert _state(root / "run.py") == (b"x = 1\n", False), "it goes back with the last hunk"
 
 
 async def test_a_chmod_is_noticed(root: Path, settings: Settings, endpoint: Endpoint) -> None:

@@ -670,3 +670,40 @@ async def test_what_no_hunk_shows_is_told_and_goes_back_with_the_last_one(
         assert await session.decisions.undo()
         assert await session.decisions.undo()
         assert (root / "few.txt").read_bytes() == data
+
+
+async def test_line_ends_that_change_after_a_decision_are_a_row_of_their_own(
+    session: PairingSession, root: Path
+) -> None:
+    """The kept lines are committed without them, and they can be put back."""
+    await session.review.start(since_commit=True)
+    (root / "latin.txt").write_bytes(b"one\n2\n")
+    await session.review.changed({"latin.txt"})
+    assert await session.decisions.accept_rest("latin.txt")
+    (root / "latin.txt").write_bytes(b"one\r\n2\r\n")
+    await session.review.changed({"latin.txt"})
+    (row,) = session.hunks.undecided()
+    assert "CRLF" in row.new[0]
+    await session.commit.stage(*(await session.commit.look()).stageable)
+    await session.commit.commit("2")
+    assert git(root, "show", "HEAD:latin.txt") == "one\n2\n"
+    assert await session.decisions.reject(row.id)
+    assert (root / "latin.txt").read_bytes() == b"one\n2\n"
+
+
+async def test_a_permission_that_changes_with_lines_goes_with_them(
+    session: PairingSession, root: Path
+) -> None:
+    await session.review.start(since_commit=True)
+    place = root / "latin.txt"
+    place.write_bytes(b"one\n2\n")
+    place.chmod(0o755)
+    await session.review.changed({"latin.txt"})
+    assert await session.decisions.reject_rest("latin.txt")
+    assert not place.stat().st_mode & stat.S_IXUSR
+    assert await session.decisions.undo()
+    assert place.stat().st_mode & stat.S_IXUSR
+    assert await session.decisions.accept_rest("latin.txt")
+    await session.commit.stage(*(await session.commit.look()).stageable)
+    await session.commit.commit("2")
+    assert git(root, "ls-tree", "HEAD", "latin.txt").startswith("100755")

@@ -7,6 +7,7 @@ refuses commits now and then.
 
 from __future__ import annotations
 
+import codecs
 import os
 import random
 import shutil
@@ -72,6 +73,7 @@ class Play:
         if state := self.on_disk("conflict.txt"):
             self.kept["conflict.txt"] = state
         self.others = dict(OTHERS)
+        self.partly: set[str] = set()
         self.trusted = "rot" not in (root / ".git" / "config").read_text()
 
     def log(self, words: str) -> None:
@@ -151,9 +153,8 @@ class Play:
             (self.root / "d").rename(self.root / "moved")
             below = [p for p in (self.root / "moved").rglob("*") if p.is_file()]
             touched = {"d", *(p.relative_to(self.root).as_posix() for p in below)}
-        elif kind == 2 and self.on_disk(path) and not self.session.hunks.for_path(path):
-            if not place.is_symlink():
-                place.chmod(place.stat().st_mode ^ 0o111)
+        elif kind == 2 and self.on_disk(path) and not place.is_symlink():
+            self.reform(place)
         else:
             for above in [*place.parents][::-1]:
                 if above.is_file():
@@ -170,6 +171,23 @@ class Play:
                 place.write_bytes(self.content(path, b"" if before is None else before.data))
         await self.tell(touched)
 
+    def reform(self, place: Path) -> None:
+        """Change what is in no line of a file: its mode, line ends, mark or last newline."""
+        data = place.read_bytes()
+        kind = self.rng.randrange(4)
+        if kind == 0 or place.suffix != ".txt" or b"\0" in data:
+            place.chmod(place.stat().st_mode ^ 0o111)
+        elif kind == 1:
+            crlf = b"\r\n" in data
+            place.write_bytes(
+                data.replace(b"\r\n", b"\n") if crlf else data.replace(b"\n", b"\r\n")
+            )
+        elif kind == 2:
+            mark = codecs.BOM_UTF8
+            place.write_bytes(data.removeprefix(mark) if data.startswith(mark) else mark + data)
+        else:
+            place.write_bytes(data[:-1] if data.endswith(b"\n") else data + b"\n")
+
     async def write_elsewhere(self) -> None:
         """Another program writes into another repository, or into the file in conflict."""
         path = self.rng.choice([*OTHERS, "conflict.txt"])
@@ -182,6 +200,7 @@ class Play:
 
     async def tell(self, touched: set[str]) -> None:
         self.log(f"wrote {[(path, self.on_disk(path)) for path in sorted(touched)]}")
+        self.partly -= {p for p in touched if not self.session.hunks.waiting(p)}
         await self.session.review.changed(touched)
         if not self.trusted and "secret.rot" not in self.session.files:
             # No program runs that a repository names, so what the file held cannot be told.
@@ -218,7 +237,14 @@ class Play:
             if keep:
                 self.take(path, before[path])
             else:
-                assert self.on_disk(path) == self.kept.get(path), path
+                self.check_put_back(path)
+
+    def check_put_back(self, path: str) -> None:
+        """Where some lines were kept, what is in no line stays with them."""
+        now, kept = self.on_disk(path), self.kept.get(path)
+        if path in self.partly and now and kept and plain(now.data) == plain(kept.data):
+            self.kept[path] = now
+        assert self.on_disk(path) == self.kept.get(path), path
 
     async def decide_some(self) -> None:
         """Keep or put back one hunk of a text, or some lines of it."""
@@ -228,7 +254,14 @@ class Play:
             if (before := self.kept.get(h.path)) is not None
             and (now := self.on_disk(h.path)) is not None
             and before.mode == now.mode != "120000"
-            and all(d and b"\0" not in d and b"\r" not in d for d in (before.data, now.data))
+            and all(
+                d.endswith(b"\n")
+                and not d.startswith(codecs.BOM_UTF8)
+                and d.isascii()
+                and b"\0" not in d
+                and b"\r" not in d
+                for d in (before.data, now.data)
+            )
         ]
         if not waiting:
             return
@@ -242,6 +275,7 @@ class Play:
         if await self.session.decisions.decide_lines(hunk.id, start, stop, keep):
             left = self.without(path, self.session.hunks.waiting(path))
             if keep:
+                self.partly.add(path)
                 self.take(path, State(left, self.kept[path].mode))
             else:
                 assert left == self.kept[path].data, path
@@ -261,7 +295,7 @@ class Play:
             if not any(
                 other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in left
             ):
-                assert self.on_disk(path) == self.kept.get(path), path
+                self.check_put_back(path)
 
     async def commit(self) -> None:
         """The commit has what was kept, and of everything else what it had."""
@@ -296,6 +330,11 @@ class Play:
             assert (self.root / path).read_bytes() == data, path
         assert "160000" in git(self.root, "ls-files", "--stage", "sub")
         assert not any(hunk.path.startswith(("sub/", "inner/")) for hunk in self.session.hunks)
+
+
+def plain(data: bytes) -> bytes:
+    """The lines of a text without what is in none of them."""
+    return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").removesuffix(b"\n")
 
 
 def made(root: Path, rng: random.Random) -> Path:

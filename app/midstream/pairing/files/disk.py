@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from midstream.edits.documents import NO_FILE, UnencodableError
+from midstream.edits.documents import NO_FILE, SourceText, UnencodableError
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
@@ -59,6 +59,8 @@ class FilesOnDisk:
         self.executable = resumed.executable
         self.modes = resumed.modes
         self.was_executable: Callable[[str], bool] = lambda path: False
+        self._back: set[str] = set()
+        """Files that were given the permission back that they had before their lines changed."""
         self._workspace = workspace
         self._status = status
         self._journal = journal
@@ -99,7 +101,7 @@ class FilesOnDisk:
         reviewed = proposal.reviewed()
         # No line says that an empty file appears or goes, whatever was decided about lines before.
         empty = not (reviewed.lines or (entry and entry.data)) and reviewed.missing != (not entry)
-        if proposal.current is not None or (hunks and not whole and not empty):
+        if proposal.current is not None or (waits and not whole and not empty):
             return
         if waits and not (review and all(hunk.external for hunk in waits)):
             return
@@ -151,20 +153,24 @@ class FilesOnDisk:
         """
         batch: dict[str, Entry | None] = {}
         digests: dict[str, str | None] = {}
+        modes_back: dict[str, bool] = {}
         try:
             for proposal in proposals:
                 path, text = proposal.path, proposal.composed()
                 now = self.digests[path]
                 entry, digest = await asyncio.to_thread(encode, path, text, now)
+                modes_back |= self._mode_with(proposal, text)
                 if digest != now:
                     batch[path], digests[path] = entry, digest
                     if now is None and not proposal.vanishes:
                         raise UserError(
                             f"{path} cannot be written because it is gone or unreadable."
                         )
-            if not batch:
-                return None
-            await self._write(batch, digests, label)
+            if batch:
+                await self._write(batch, digests, label)
+            for path, program in modes_back.items():
+                await asyncio.to_thread(self._make_program, path, program)
+                self.executable[path] = program
         except UserError as error:
             return error
         except OSError as error:
@@ -174,6 +180,22 @@ class FilesOnDisk:
                 self.executable[path] = entry.executable
             self._status.emit(FileWritten(path))
         return None
+
+    def _mode_with(self, proposal: FileProposal, text: SourceText) -> dict[str, bool]:
+        """Whether a file may be run with a text, if that changes along with its lines."""
+        path, (first, last) = proposal.path, proposal.programs
+        if is_whole(text) or text.missing:
+            return {}
+        wanted: bool | None = None
+        if text is proposal.former:
+            wanted = first
+            self._back.add(path)
+        elif path in self._back:
+            wanted = last
+            self._back.discard(path)
+        made = self.digests[path] is None
+        now = self.executable.get(path)
+        return {path: wanted} if wanted is not None and (made or wanted != now) else {}
 
     def _note_modes(self, paths: Iterable[str]) -> None:
         """Note the permissions of files that are about to be deleted, for an undo."""

@@ -207,7 +207,10 @@ class DiskFollower:
             self.make_journal()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         unseen = self._unseen(proposal, text, entry) if review and text and entry else ""
-        added = proposal.advance(proposal.base.gone() if text is None else text, review=review)
+        known = self.disk.executable.get(proposal.path)
+        programs = (known, known if entry is None else entry.executable)
+        now = proposal.base.gone() if text is None else text
+        added = proposal.advance(now, review=review, programs=programs)
         self.disk.note(proposal, entry, review=review)
         lost = 0
         for hunk in self.hunks.for_path(proposal.path):

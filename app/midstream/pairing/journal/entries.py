@@ -208,7 +208,9 @@ class BaseEntry(SessionEntry):
         else:
             text = proposal.base.gone()
         if proposal is not None:
-            proposal.advance(text, review=self.review)
+            known = state.executable.get(self.path)
+            programs = (known, known if self.executable is None else self.executable)
+            proposal.advance(text, review=self.review, programs=programs)
         else:
             state.files[self.path] = FileProposal(self.path, text, state.hunks)
         state.digests[self.path] = self.digest
