@@ -6,10 +6,12 @@ functions included.  A fresh interpreter then says what it has really loaded.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import grimp
@@ -47,6 +49,19 @@ def test_edits_imports_only_pure_libraries() -> None:
         if not target.startswith(("midstream.code.", "midstream.edits"))
     }
     assert imported <= allowed
+
+
+def test_a_class_name_stands_for_one_class() -> None:
+    """Classes of the example project and private ones aside, so that a search finds its target."""
+    where: defaultdict[str, list[str]] = defaultdict(list)
+    for file in (ROOT / "app" / "midstream").rglob("*.py"):
+        path = file.relative_to(ROOT).as_posix()
+        if "/demo/project/" in path:
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where[node.name].append(f"{path}:{node.lineno}")
+    assert {name: places for name, places in where.items() if len(places) > 1} == {}
 
 
 def loaded_after(code: str) -> set[str]:

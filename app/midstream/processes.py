@@ -128,7 +128,7 @@ def _safe_python_path(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class EndedProcess:
     """A process that has ended.
 
     Attributes:
@@ -153,7 +153,7 @@ def run(
     timeout: float,
     stuck_after: float | None = None,
     limit: int = _MAX_OUTPUT,
-) -> Finished:
+) -> EndedProcess:
     """Run a program in a session of its own and collect its output (blocking).
 
     It cannot ask on the terminal.  What it leaves running is not waited for.
@@ -188,7 +188,7 @@ def run(
             output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit, awake)
         if cut:
             signal_group(process.pid, SIGKILL)
-        return Finished(process.wait(), output, errors, cut)
+        return EndedProcess(process.wait(), output, errors, cut)
     finally:
         if process.poll() is None:
             signal_group(process.pid, SIGKILL)
@@ -384,7 +384,7 @@ async def collect(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
     limit: int = _MAX_OUTPUT,
-) -> Finished:
+) -> EndedProcess:
     """As :func:`run`, without a time limit; a cancellation ends it with all that it has started.
 
     Raises:
@@ -428,7 +428,7 @@ async def collect(
         if not whole:
             signal_group(process.pid, SIGKILL)
         await end(process, kill=not whole)
-    return Finished(process.returncode or 0, bytes(output[:limit]), bytes(errors), not whole)
+    return EndedProcess(process.returncode or 0, bytes(output[:limit]), bytes(errors), not whole)
 
 
 async def end(process: asyncio.subprocess.Process, *, kill: bool = True) -> None:

@@ -18,12 +18,12 @@ from midstream.agents.acp import AgentError, AgentProcess, LineBuffer, LoginNeed
 from midstream.agents.messages import (
     ALLOW_ONCE,
     AgentText,
+    AgentToolCall,
     AgentUpdate,
     AgentUsage,
     ChoicesChanged,
     PermissionOption,
     PermissionQuestion,
-    ToolCall,
     ToolDiff,
     UnknownUpdate,
     read_agent,
@@ -337,10 +337,10 @@ def test_an_update_replaces_what_it_names() -> None:
         {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"},
         {"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": None, "content": None},
     )
-    call = ToolCall("t")
+    call = AgentToolCall("t")
     for message in messages:
         update = read_update(message)
-        assert isinstance(update, ToolCall)
+        assert isinstance(update, AgentToolCall)
         call = call.updated(update)
     assert call.diffs == (ToolDiff("/p/a.py", None, "x"),)
     assert (call.title, call.status, call.text) == ("Edit", "completed", "ok")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.engine import as_lines, measure
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.bench.terminal import TerminalProgram
 from midstream.cli import main
 from midstream.engine.bandwidth import weights_read
@@ -26,7 +26,7 @@ def test_everything_is_measured(tmp_path: Path) -> None:
     write_folder(
         tmp_path, prompt="chat", width=32, heads=2, kv_heads=1, layers=1, hidden=64, context=1600
     )
-    report = measure(tmp_path, Progress(), threads=1, repeat=1)
+    report = measure(tmp_path, BenchProgress(), threads=1, repeat=1)
     assert report.same_text == "12 of 12"
     drafted, undrafted = report.edits["own way"], report.edits["own way, undrafted"]
     assert drafted.tokens == undrafted.tokens
@@ -66,7 +66,7 @@ def test_everything_is_measured(tmp_path: Path) -> None:
 
 def test_the_first_text_of_a_chat_is_measured(tmp_path: Path) -> None:
     write_folder(tmp_path, prompt="chat", layers=1, context=1600)
-    report = measure(tmp_path, Progress(), threads=1, only=["contexts"], contexts=[400])
+    report = measure(tmp_path, BenchProgress(), threads=1, only=["contexts"], contexts=[400])
     found = report.first_text
     assert list(found) == [
         "nothing cached, 400",
@@ -85,7 +85,7 @@ def test_what_dropped_turns_cost_is_measured(tmp_path: Path) -> None:
     (tmp_path / "text.md").write_text(
         "\n\n".join(f"{n} items are {n} items. " * 9 for n in range(60))
     )
-    report = measure(tmp_path / "model", Progress(), threads=1, only=["turns"], texts=tmp_path)
+    report = measure(tmp_path / "model", BenchProgress(), threads=1, only=["turns"], texts=tmp_path)
     for case in report.turns.values():
         assert case.conversations > 1
         assert case.read["moved"] < 0.5 * case.read["fresh"]
@@ -95,7 +95,9 @@ def test_what_dropped_turns_cost_is_measured(tmp_path: Path) -> None:
     assert "5 of 7" in text
     assert "moved rows: loss" in text
     with pytest.raises(UserError, match="no Markdown file"):
-        measure(tmp_path / "model", Progress(), threads=1, only=["turns"], texts=tmp_path / "model")
+        measure(
+            tmp_path / "model", BenchProgress(), threads=1, only=["turns"], texts=tmp_path / "model"
+        )
 
 
 def test_a_step_reads_matrices_and_not_tables(tmp_path: Path) -> None:

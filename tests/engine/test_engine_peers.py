@@ -13,7 +13,7 @@ import pytest
 
 from midstream.bench import timing
 from midstream.bench.peers import LlamaCpp, Peer, PeerMissing
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
 from tests.helpers.folders import write_folder
@@ -114,7 +114,7 @@ def test_llama_beside_the_engine(tmp_path: Path, llama: Llama) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     model = OnnxModel(read_folder(tmp_path), threads=1)
     peers: dict[str, Peer] = {LlamaCpp.name: LlamaCpp(tmp_path / "model.gguf", 1, 2000)}
-    progress = Progress()
+    progress = BenchProgress()
     beside = timing.forced_edits(model, peers, 1, progress).peers["llama.cpp"]
     assert set(beside) == {"tokens/s", "characters/s", "whole, ms"}
     assert all(figure.theirs > 0 and figure.times > 0 for figure in beside.values())

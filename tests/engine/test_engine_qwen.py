@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.bench.timing import stops
 from midstream.engine.folder import read_folder
 from midstream.engine.inspect import describe
@@ -64,7 +64,7 @@ def full_weights() -> dict[str, Array]:
 )
 def test_full_size(tmp_path: Path, full_weights: dict[str, Array], layout: Layout) -> None:
     model = check(tmp_path, FULL, full_weights, layout)
-    took, forwards = stops(model, Progress(), chunks=3, turns=4)
+    took, forwards = stops(model, BenchProgress(), chunks=3, turns=4)
     model.close()
     print(f"stopped within {forwards} forwards, {took} ms")
     assert set(forwards) == {"reading", "writing"}

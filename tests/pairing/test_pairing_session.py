@@ -9,7 +9,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError
-from midstream.pairing.chat.entries import Exchange, exchanges
+from midstream.pairing.chat.entries import AnsweredQuestion, exchanges
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import (
@@ -342,7 +342,7 @@ async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
     await session.background.changed(["run.py"])
     await witness.until(lambda: len(session.chat.entries) == 2 and not session.chat.busy)
     assert exchanges(session.chat.entries) == [
-        Exchange("why is this here", "Because the caller wants it.\n")
+        AnsweredQuestion("why is this here", "Because the caller wants it.\n")
     ]
     assert not session.turns
     assert len(session.hunks) == 0

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 
 from midstream.serving import stored
 from midstream.serving.app import create_app
-from midstream.serving.cluster import Shared
+from midstream.serving.cluster import SharedState
 from midstream.serving.limits import Limits
 from midstream.serving.metrics import Family
 from midstream.serving.replay import ReplayModel
@@ -25,7 +25,7 @@ from tests.helpers.wire import TOKEN
 class Replica:
     """One of two replicas, in this process."""
 
-    def __init__(self, name: str, shared: Shared) -> None:
+    def __init__(self, name: str, shared: SharedState) -> None:
         self.shelf: Shelf = shared
         self._name = name
         self._shared = shared
@@ -55,7 +55,7 @@ async def serving(*replicas: Replica) -> AsyncGenerator[list[AsyncOpenAI]]:
 
 
 async def test_a_response_of_one_replica_is_everywhere() -> None:
-    shared = Shared(Limits())
+    shared = SharedState(Limits())
     async with serving(Replica("a", shared), Replica("b", shared)) as (one, other):
         made = await one.responses.create(input="go")
         assert await other.responses.retrieve(made.id) == made
@@ -70,7 +70,7 @@ async def test_a_response_of_one_replica_is_everywhere() -> None:
 
 
 async def test_a_response_in_the_background_is_cancelled_from_another_replica() -> None:
-    shared = Shared(Limits())
+    shared = SharedState(Limits())
     async with serving(Replica("a", shared), Replica("b", shared)) as (one, other):
         made = await one.responses.create(input="long", background=True)
         assert (await other.responses.retrieve(made.id)).status in ("queued", "in_progress")
@@ -85,7 +85,7 @@ async def test_a_response_in_the_background_is_cancelled_from_another_replica() 
 
 
 async def test_what_a_replica_ran_when_it_ended_is_gone() -> None:
-    shared = Shared(Limits())
+    shared = SharedState(Limits())
     async with serving(Replica("b", shared)) as (other,):
         async with serving(Replica("a", shared)) as (one,):
             made = await one.responses.create(input="long", background=True)
@@ -95,7 +95,7 @@ async def test_what_a_replica_ran_when_it_ended_is_gone() -> None:
 
 async def test_a_replica_that_was_killed_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "_STOP_SECONDS", 0.1)
-    shared = Shared(Limits())
+    shared = SharedState(Limits())
     async with serving(Replica("b", shared)) as (other,):
         ended = await other.responses.create(input="go")
         kept = await shared.get(ended.id)
@@ -108,7 +108,7 @@ async def test_a_replica_that_was_killed_does_not_answer(monkeypatch: pytest.Mon
 
 
 async def test_metrics_of_all_replicas_have_their_names() -> None:
-    shared = Shared(Limits())
+    shared = SharedState(Limits())
     async with serving(Replica("a", shared), Replica("b", shared)) as clients:
         one, other = clients
         for client in (one, one, other):
@@ -131,7 +131,7 @@ async def test_metrics_of_all_replicas_have_their_names() -> None:
                 assert line in text
 
 
-class Unreachable(Shared):
+class Unreachable(SharedState):
     """What replicas share, gone."""
 
     async def put(self, stored: StoredResponse) -> None:

@@ -347,7 +347,7 @@ async def test_related_code_is_named_above_the_text_once_it_is_found(
 ) -> None:
     found = asyncio.Event()
 
-    async def find(_: object, place: related.Place, seconds: float) -> related.Related:
+    async def find(_: object, place: related.FileLines, seconds: float) -> related.Related:
         await found.wait()
         uses = (related.Excerpt("pkg/cart.py", 0, "rows", "rows = []\n"),)
         return related.Related(place.symbol, uses=uses)

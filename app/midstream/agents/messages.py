@@ -51,7 +51,7 @@ class ToolDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class AgentToolCall:
     """What is known about one call of a tool.
 
     The first word about it may be any of a call, an update or a question, so all have this form.
@@ -79,7 +79,7 @@ class ToolCall:
     raw_input: object = None
     given: frozenset[str] = frozenset()
 
-    def updated(self, later: ToolCall) -> ToolCall:
+    def updated(self, later: AgentToolCall) -> AgentToolCall:
         """Return the call after a later message about it: what that has replaces what was."""
         changes = {name: getattr(later, name) for name in later.given}
         return replace(self, **changes, given=self.given | later.given)
@@ -172,7 +172,7 @@ class UnknownUpdate:
 
 AgentUpdate: TypeAlias = (
     AgentText
-    | ToolCall
+    | AgentToolCall
     | AgentPlan
     | AgentUsage
     | SlashCommands
@@ -202,7 +202,7 @@ class PermissionQuestion:
     """
 
     session_id: str
-    call: ToolCall
+    call: AgentToolCall
     options: tuple[PermissionOption, ...]
 
     def option(self, kind: str) -> PermissionOption | None:
@@ -299,7 +299,7 @@ def read_update(data: JsonObject) -> AgentUpdate:
             return UnknownUpdate(kind, data)
 
 
-def read_tool_call(data: JsonObject) -> ToolCall:
+def read_tool_call(data: JsonObject) -> AgentToolCall:
     """Read a tool call, an update of one, or the ``toolCall`` of a question."""
     given: dict[str, Any] = {
         name: data[name] for name in ("title", "kind", "status") if isinstance(data.get(name), str)
@@ -318,7 +318,7 @@ def read_tool_call(data: JsonObject) -> ToolCall:
         given["paths"] = tuple(dict.fromkeys(path for path in paths if path))
     if data.get("rawInput") is not None:
         given["raw_input"] = data["rawInput"]
-    return ToolCall(_text(data, "toolCallId"), **given, given=frozenset(given))
+    return AgentToolCall(_text(data, "toolCallId"), **given, given=frozenset(given))
 
 
 def read_question(data: JsonObject) -> PermissionQuestion:

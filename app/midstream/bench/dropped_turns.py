@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.engine.loop import PREFILL_CHUNK
 from midstream.engine.model import OnnxModel
 from midstream.engine.prompts import load_tokenizer
@@ -106,7 +106,9 @@ class _Seen:
     written: list[int]
 
 
-def dropped_turns(model: OnnxModel, texts: Path, progress: Progress) -> dict[str, DroppedTurns]:
+def dropped_turns(
+    model: OnnxModel, texts: Path, progress: BenchProgress
+) -> dict[str, DroppedTurns]:
     """Measure all cases on the Markdown files of a folder.
 
     Raises:

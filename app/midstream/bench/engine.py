@@ -25,7 +25,7 @@ from midstream.bench.first_text import FirstText, first_texts
 from midstream.bench.gguf import NotWritableError, write_gguf
 from midstream.bench.machine import compared, machine_facts, read_output
 from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.bench.reference_edits import free_requests, screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.cli import INTERRUPTED
@@ -132,7 +132,7 @@ def run(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     earlier = None if options.compare is None else read_output(options.compare)
     path = default_model() if options.model is None else find_model(options.model)
-    provider, threads, progress = options.provider, options.threads, Progress()
+    provider, threads, progress = options.provider, options.threads, BenchProgress()
     report = measure(
         path,
         progress,
@@ -160,7 +160,7 @@ def run(argv: Sequence[str]) -> int:
 
 def measure(
     path: Path,
-    progress: Progress,
+    progress: BenchProgress,
     *,
     provider: str = "cpu",
     threads: int | None = None,
@@ -242,7 +242,7 @@ def measure(
 def measure_pair(
     report: EngineReport,
     path: Path,
-    progress: Progress,
+    progress: BenchProgress,
     *,
     provider: str = "cpu",
     threads: int | None = None,
@@ -303,7 +303,7 @@ def _measure_edits(
     model: OnnxModel,
     repeat: int,
     found: dict[str, Peer],
-    progress: Progress,
+    progress: BenchProgress,
 ) -> None:
     def keep(kind: str, result: timing.Edits) -> timing.Edits:
         report.edits[kind] = result.figures
@@ -331,7 +331,7 @@ def _measure_edits(
 
 
 def _measure_formats(
-    report: EngineReport, model: OnnxModel, found: dict[str, Peer], progress: Progress
+    report: EngineReport, model: OnnxModel, found: dict[str, Peer], progress: BenchProgress
 ) -> None:
     progress.part(f"{report.model}: edits of 200 lines, by format")
     for kind, result in timing.edits_by_format(model, found, progress).items():
@@ -345,7 +345,7 @@ def _measure_steps(
     report: EngineReport,
     model: OnnxModel,
     found: dict[str, Peer],
-    progress: Progress,
+    progress: BenchProgress,
     contexts: Sequence[int],
 ) -> None:
     progress.part(f"{report.model}: runs of several tokens")

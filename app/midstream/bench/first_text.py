@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from midstream.bench import wire
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import GenerateRequest, Message
 
@@ -46,7 +46,7 @@ class FirstText:
 
 
 def first_texts(
-    model: OnnxModel, contexts: Sequence[int], progress: Progress
+    model: OnnxModel, contexts: Sequence[int], progress: BenchProgress
 ) -> dict[str, FirstText]:
     """Measure a chat model behind contexts of about these many tokens, as far as they fit."""
     found: dict[str, FirstText] = {}

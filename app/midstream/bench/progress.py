@@ -13,7 +13,7 @@ from midstream.commands.common import printable
 T = TypeVar("T")
 
 
-class Progress:
+class BenchProgress:
     """Progress on standard error: each step on a terminal, each part elsewhere.
 
     A Ctrl+C ends the loop that runs, whose steps so far count; the next part is not begun.

@@ -23,7 +23,7 @@ import numpy as np
 from midstream.bench.figures import percentile
 from midstream.bench.formats import format_edits
 from midstream.bench.peers import Peer
-from midstream.bench.progress import Progress
+from midstream.bench.progress import BenchProgress
 from midstream.bench.reference_edits import (
     REFERENCE_EDITS,
     edit_requests,
@@ -56,7 +56,7 @@ STOPS = 12
 
 
 def first_tokens(
-    model: OnnxModel, repeat: int, progress: Progress
+    model: OnnxModel, repeat: int, progress: BenchProgress
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Measure the first token with nothing cached, with all cached, and after redirects.
 
@@ -99,7 +99,7 @@ def changes(
     model: TextModel,
     requests: Sequence[GenerateRequest],
     forget: Callable[[], None],
-    progress: Progress,
+    progress: BenchProgress,
 ) -> dict[str, float]:
     """Return milliseconds from Enter to the first changed line and to the whole answer.
 
@@ -220,7 +220,7 @@ def _bare(model: OnnxModel, prompt: int, answer: int) -> ModelGeneration:
 
 
 def stops(
-    model: OnnxModel, progress: Progress, *, chunks: int = 16, turns: int = STOPS
+    model: OnnxModel, progress: BenchProgress, *, chunks: int = 16, turns: int = STOPS
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Measure from stop() on one thread to the end of the generation on another.
 
@@ -450,7 +450,7 @@ class Edits:
     peers: dict[str, dict[str, Beside]]
 
 
-def edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress) -> Edits:
+def edits(model: OnnxModel, peers: Peers, repeat: int, progress: BenchProgress) -> Edits:
     """Answer the reference edits in the model's own way, nothing cached, and let the peers follow.
 
     Where that way is a code of its own, the peers also write the same text in full, as they would
@@ -480,7 +480,7 @@ def edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress) -> Ed
     return _edits(turns)
 
 
-def forced_edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress) -> Edits:
+def forced_edits(model: OnnxModel, peers: Peers, repeat: int, progress: BenchProgress) -> Edits:
     """Write the reference renames as plain text, nothing cached, and let the peers follow.
 
     Raises:
@@ -495,7 +495,7 @@ def forced_edits(model: OnnxModel, peers: Peers, repeat: int, progress: Progress
     return _edits(turns)
 
 
-def edits_by_format(model: OnnxModel, peers: Peers, progress: Progress) -> dict[str, Edits]:
+def edits_by_format(model: OnnxModel, peers: Peers, progress: BenchProgress) -> dict[str, Edits]:
     """Write an edit of 200 lines in every format, once, nothing cached.
 
     Formats whose answer does not fit the model's context are left out.
@@ -654,7 +654,7 @@ class Speeds:
 
 
 def steps(
-    model: OnnxModel, peers: Peers, progress: Progress, contexts: Sequence[int] = CONTEXTS
+    model: OnnxModel, peers: Peers, progress: BenchProgress, contexts: Sequence[int] = CONTEXTS
 ) -> dict[int, Speeds]:
     """Time prefill and single greedy steps at several context lengths, as far as they fit."""
     model.cache.clear()
@@ -719,7 +719,7 @@ def _rates(theirs: Sequence[_Taken], ours: Sequence[_Taken], tokens: int) -> Bes
     )
 
 
-def row_times(model: OnnxModel, progress: Progress) -> dict[int, float]:
+def row_times(model: OnnxModel, progress: BenchProgress) -> dict[int, float]:
     """Milliseconds of a run by how many tokens it has, in turns, behind the shortest context."""
     model.cache.clear()
     decoder, past = model.decoder, CONTEXTS[0]

@@ -31,7 +31,7 @@ _LINE_LIMIT: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLines:
     """Lines of a file.
 
     Attributes:
@@ -81,7 +81,7 @@ class Related:
     uses: tuple[Excerpt, ...] = ()
 
 
-async def find_related(workspace: Workspace, place: Place, seconds: float) -> Related:
+async def find_related(workspace: Workspace, place: FileLines, seconds: float) -> Related:
     """Find what belongs to a place; what takes too long or cannot be found is missing.
 
     Args:
@@ -104,7 +104,7 @@ async def find_related(workspace: Workspace, place: Place, seconds: float) -> Re
 
 
 async def _ask(
-    workspace: Workspace, place: Place, files: list[str], found: list[tuple[str, Excerpt]]
+    workspace: Workspace, place: FileLines, files: list[str], found: list[tuple[str, Excerpt]]
 ) -> None:
     from midstream.workspace.paths import state_dir
 
@@ -182,11 +182,11 @@ class RelatedCode:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._found: OrderedDict[Place, Related] = OrderedDict()
-        self._place: Place | None = None
+        self._found: OrderedDict[FileLines, Related] = OrderedDict()
+        self._place: FileLines | None = None
         self._search: asyncio.Task[None] | None = None
 
-    def look(self, place: Place) -> None:
+    def look(self, place: FileLines) -> None:
         """Begin to look for what belongs to a place; a search for another one ends."""
         if place in self._found or (self._searching and self._place == place):
             return
@@ -195,11 +195,11 @@ class RelatedCode:
         self._place = place
         self._search = asyncio.create_task(self._find(place))
 
-    def of(self, place: Place) -> Related | None:
+    def of(self, place: FileLines) -> Related | None:
         """What belongs to a place, ``None`` if that is not known (yet)."""
         return self._found.get(place)
 
-    def is_sought(self, place: Place) -> bool:
+    def is_sought(self, place: FileLines) -> bool:
         """Whether what belongs to a place is being looked for."""
         return self._searching and self._place == place
 
@@ -225,7 +225,7 @@ class RelatedCode:
     def _searching(self) -> bool:
         return self._search is not None and not self._search.done()
 
-    async def _find(self, place: Place) -> None:
+    async def _find(self, place: FileLines) -> None:
         self._found[place] = await find_related(self._workspace, place, SECONDS)
         while len(self._found) > _REMEMBERED:
             self._found.popitem(last=False)

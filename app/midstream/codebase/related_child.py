@@ -55,7 +55,7 @@ _SEVERAL_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|[^_]_[^_]")
 _TEST: Final = re.compile(r"(?:^|[/_.])(?:tests?|spec)[/_.]")
 
 
-class Place:
+class RelatedQuery:
     """The lines that are asked about, and the texts of the project.
 
     Args:
@@ -309,7 +309,7 @@ def main() -> None:
         keep_whole(cast("Any", import_module("parso.cache")))
     root, path = Path(asked["root"]), asked["path"]
     texts = _read(root, asked["files"]) | {path: asked["text"]}
-    place = Place(root, path, asked["start"], asked["stop"], texts)
+    place = RelatedQuery(root, path, asked["start"], asked["stop"], texts)
 
     def say(kind: str, other: str, line: int, name: str, text: str) -> None:
         said = {"kind": kind, "path": other, "line": line, "name": name, "text": text}

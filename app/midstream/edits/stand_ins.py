@@ -21,7 +21,7 @@ MAX_TOTAL_BYTES: Final = 4 * MAX_HELD_BYTES
 """How many bytes are kept of the states of one file; the oldest go first."""
 
 
-class Held(NamedTuple):
+class FileProperties(NamedTuple):
     """The properties of a file, apart from its name.
 
     Attributes:
@@ -43,14 +43,14 @@ class StandIn(SourceText):
         states: What lines stand for, oldest first.
     """
 
-    states: Mapping[tuple[str, ...], Held] = field(
-        default_factory=dict[tuple[str, ...], Held], compare=False, repr=False
+    states: Mapping[tuple[str, ...], FileProperties] = field(
+        default_factory=dict[tuple[str, ...], FileProperties], compare=False, repr=False
     )
 
     @classmethod
     def of(
         cls,
-        held: Held,
+        held: FileProperties,
         digest: str,
         former: Iterable[SourceText] = (),
         program: bool | None = None,
@@ -69,17 +69,17 @@ class StandIn(SourceText):
     def named(
         cls,
         line: str,
-        held: Held,
+        held: FileProperties,
         former: Iterable[SourceText] = (),
         program: bool | None = None,
     ) -> StandIn:
         """The stand-in with a line that was made before."""
-        states: dict[tuple[str, ...], Held] = {}
+        states: dict[tuple[str, ...], FileProperties] = {}
         for text in former:
             if isinstance(text, StandIn):
                 states |= text.states
             elif text.lines:
-                states[text.lines] = Held(text.to_bytes(), program)
+                states[text.lines] = FileProperties(text.to_bytes(), program)
         states.pop((line,), None)
         too_large = held.data is not None and len(held.data) > MAX_HELD_BYTES
         states[(line,)] = held._replace(data=None) if too_large else held
@@ -91,7 +91,7 @@ class StandIn(SourceText):
         return cls((line,), ("\n",), states=states)
 
     @property
-    def held(self) -> Held:
+    def held(self) -> FileProperties:
         """The file that the lines stand in for.
 
         Raises:
@@ -121,13 +121,13 @@ def is_whole(text: SourceText) -> bool:
     return isinstance(text, StandIn)
 
 
-def held_by(text: SourceText) -> Held | None:
+def held_by(text: SourceText) -> FileProperties | None:
     """What a file with this text is; ``None`` if nothing is known, or there is no file."""
     if text.missing:
         return None
     if isinstance(text, StandIn):
         return text.states.get(text.lines)
-    return Held(text.to_bytes())
+    return FileProperties(text.to_bytes())
 
 
 def same_file(text: SourceText, other: SourceText) -> bool:
@@ -140,7 +140,7 @@ def same_file(text: SourceText, other: SourceText) -> bool:
     return (held.data, held.link) == (held_too.data, held_too.link)
 
 
-def _named(held: Held, digest: str) -> str:
+def _named(held: FileProperties, digest: str) -> str:
     data = held.data or b""
     if held.link:
         target = data.decode("utf-8", "backslashreplace")

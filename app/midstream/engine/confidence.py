@@ -125,7 +125,7 @@ def weighed(table: Calibration, found: Mapping[str, float]) -> float:
     return 1 / (1 + math.exp(-min(max(total, -50.0), 50.0)))
 
 
-class AnswerReading(Protocol):
+class AnswerFacts(Protocol):
     """Facts that a codec derives from the tokens of an answer."""
 
     def gave_up(self, tokens: Sequence[int]) -> bool:
@@ -143,7 +143,7 @@ class AnswerReading(Protocol):
 
 
 class AnchorReading:
-    """Reads answers of the edit codec; an ``AnswerReading``."""
+    """Reads answers of the edit codec; an ``AnswerFacts``."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         self._vocab = vocab
@@ -158,7 +158,7 @@ class AnchorReading:
 class EditJudge:
     """Judges one answer while it is written; a ``plan.Judge``."""
 
-    def __init__(self, request: EditRequest, reading: AnswerReading, table: Calibration) -> None:
+    def __init__(self, request: EditRequest, reading: AnswerFacts, table: Calibration) -> None:
         self._request = request
         self._reading = reading
         self._table = table

@@ -57,7 +57,7 @@ class ModelReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FolderCheck:
     """One thing that was tried: what, whether it worked, and what came out."""
 
     name: str
@@ -101,7 +101,9 @@ def installed(places: Iterable[Path]) -> list[ModelReport]:
     return sorted(found, key=lambda info: info.name)
 
 
-def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> Iterator[Check]:
+def check(
+    path: Path, *, provider: str = "cpu", threads: int | None = None
+) -> Iterator[FolderCheck]:
     """Try a model step by step; the first failure ends it.
 
     Args:
@@ -115,26 +117,26 @@ def check(path: Path, *, provider: str = "cpu", threads: int | None = None) -> I
     step = "files"
     try:
         folder = read_folder(path)
-        yield Check(step, True, f"{folder.layout} layout, {folder.graph.name}")
+        yield FolderCheck(step, True, f"{folder.layout} layout, {folder.graph.name}")
         step = "prompt"
         style = prompt_style(folder)
         count = len(style.plan(_sample(folder)).prompt_ids)
-        yield Check(step, True, f"{folder.prompt}, {count} tokens for a small request")
+        yield FolderCheck(step, True, f"{folder.prompt}, {count} tokens for a small request")
         if folder.takeover is not None:
             step, first = "first model", first_folder(folder)
             said = f"{folder.takeover.first} is not installed; this model answers alone"
             if first is not None:
                 said = f"{first.name} answers where its confidence is {folder.takeover.threshold}"
-            yield Check(step, True, said)
+            yield FolderCheck(step, True, said)
         step = "graph"
         started = time.perf_counter()
         decoder = Decoder(folder, provider=provider, threads=threads)
         seconds = time.perf_counter() - started
-        yield Check(step, True, f"loads in {1000 * seconds:.0f} ms")
+        yield FolderCheck(step, True, f"loads in {1000 * seconds:.0f} ms")
         step = "vocabulary"
         require_vocabulary(folder, style, decoder.vocab)
     except UserError as error:
-        yield Check(step, False, str(error))
+        yield FolderCheck(step, False, str(error))
         return
     yield _endings(folder, decoder)
     yield _interface(decoder)
@@ -150,14 +152,14 @@ def _sample(folder: ModelFolder) -> GenerateRequest:
     return GenerateRequest((Message("user", text),))
 
 
-def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
+def _endings(folder: ModelFolder, decoder: Decoder) -> FolderCheck:
     """Which tokens end a text; without one, answers would run to their limit."""
     known = sorted(token for token in folder.eos_ids if 0 <= token < decoder.vocab)
     detail = f"{decoder.vocab} tokens; texts end with {', '.join(map(str, known))}"
     if folder.is_edit_model or known:
-        return Check("vocabulary", True, detail if known else f"{decoder.vocab} tokens")
+        return FolderCheck("vocabulary", True, detail if known else f"{decoder.vocab} tokens")
     named = ", ".join(map(str, sorted(folder.eos_ids))) or "none"
-    return Check(
+    return FolderCheck(
         "vocabulary",
         False,
         f"no token of {decoder.vocab} is said to end a text (eos_token_id: {named}); answers would "
@@ -165,23 +167,23 @@ def _endings(folder: ModelFolder, decoder: Decoder) -> Check:
     )
 
 
-def _interface(decoder: Decoder) -> Check:
+def _interface(decoder: Decoder) -> FolderCheck:
     extras = ", ".join(decoder.io.extras) or "no other inputs"
     kind = "one shared buffer" if decoder.shared else "concatenated at every step"
     packed = "; attention packed by groups of query heads" if decoder.packed else ""
-    return Check("interface", True, f"{extras}; cache: {kind}{packed}")
+    return FolderCheck("interface", True, f"{extras}; cache: {kind}{packed}")
 
 
-def _memory(decoder: Decoder) -> Check:
+def _memory(decoder: Decoder) -> FolderCheck:
     rows = decoder.context_length
     free = available_bytes()
     left = "" if free is None else f", {spelled(free)} are free"
-    return Check(
+    return FolderCheck(
         "memory", True, f"{spelled(rows * decoder.row_bytes)} of KV cache for {rows} tokens{left}"
     )
 
 
-def _numbers(decoder: Decoder) -> Iterator[Check]:
+def _numbers(decoder: Decoder) -> Iterator[FolderCheck]:
     """Run random tokens: finite, independent of how they are cut, and how fast."""
     count = min(96, decoder.context_length - 2)
     ids = [int(i) for i in np.random.default_rng(0).integers(0, decoder.vocab, count)]
@@ -193,11 +195,11 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
     decoder.fill(ids[:last], 0, exact=True)
     cut = decoder.run(ids[last:], last, exact=True)[-1].copy()
     if not np.isfinite(whole).all():
-        yield Check("numbers", False, "the graph returns infinities or NaN")
+        yield FolderCheck("numbers", False, "the graph returns infinities or NaN")
         return
     gap = float(np.abs(whole - cut).max()) / (float(whole.std()) or 1.0)
     if gap > AGREEMENT and decoder.causal:
-        yield Check(
+        yield FolderCheck(
             "cache", False, f"logits change by {gap:.2f} spreads when a prompt is cut in two"
         )
         return
@@ -209,14 +211,14 @@ def _numbers(decoder: Decoder) -> Iterator[Check]:
             "one scale for all tokens of a forward pass, so output depends on what was cached: "
             "no drafting; prefer a 4-bit or unquantised graph"
         )
-    yield Check("cache", True, exact)
+    yield FolderCheck("cache", True, exact)
     steps: list[float] = []
     for _ in range(20):
         started = time.perf_counter()
         decoder.run(ids[:1], last)
         steps.append(time.perf_counter() - started)
     decode = 1 / float(np.median(steps))
-    yield Check(
+    yield FolderCheck(
         "speed", True, f"prefill {prefill:.0f} tokens/s, decode {decode:.0f} tokens/s (no drafting)"
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
 from midstream.engine.codec import EditCodec
-from midstream.engine.confidence import AnswerReading, EditJudge
+from midstream.engine.confidence import AnswerFacts, EditJudge
 from midstream.engine.control_tokens import ControlTokens
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
@@ -95,7 +95,7 @@ class RegionCodec(Protocol):
         ...
 
     @property
-    def reading(self) -> AnswerReading:
+    def reading(self) -> AnswerFacts:
         """What is read off an answer to judge it."""
         ...
 

@@ -35,7 +35,7 @@ _QUERY_MESSAGE: Final = "A query is built from parts that are not constants"
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class ScannedLines:
     """Lines of Python to scan, and the lines around them (``opening``, ``closing``) that make them
     parse.
     """
@@ -114,7 +114,7 @@ class Scanner:
         head = Head()
         await asyncio.to_thread(head.learn, "\n".join(mended.lines))
         opening = [*head.prelude(mended.lines), *mended.opening]
-        excerpt = Excerpt(opening, without_future(mended.lines), mended.closing)
+        excerpt = ScannedLines(opening, without_future(mended.lines), mended.closing)
         around = Surroundings(mended.tree, mended.lines, 0, runs)
         return await self.python_findings(excerpt, lines, lambda: around) or []
 
@@ -130,14 +130,14 @@ class Scanner:
 
     async def warm(self) -> None:
         """Start the ruff child, so that the first verdict need not wait for it."""
-        await self._ask(Excerpt((), (), ()))
+        await self._ask(ScannedLines((), (), ()))
 
     async def close(self) -> None:
         """End the ruff child."""
         await self._ruff.close()
 
     async def python_findings(
-        self, excerpt: Excerpt, written: Sequence[str], around: Callable[[], Surroundings]
+        self, excerpt: ScannedLines, written: Sequence[str], around: Callable[[], Surroundings]
     ) -> list[Finding] | None:
         """The findings on some lines of Python, in their coordinates.
 
@@ -167,7 +167,7 @@ class Scanner:
             found += await asyncio.to_thread(_queries, surroundings)
         return self.levelled(found)
 
-    async def _ask(self, excerpt: Excerpt) -> list[Diagnostic] | None:
+    async def _ask(self, excerpt: ScannedLines) -> list[Diagnostic] | None:
         """Ruff's diagnostics on the lines of an excerpt, in their coordinates."""
         try:
             diagnostics = await self._ruff.check(excerpt.text)

@@ -22,7 +22,7 @@ from midstream.guard.mending import Head, mend, parse, without_future
 from midstream.guard.pack import PackReader
 from midstream.guard.prefix import PrefixLexer
 from midstream.guard.scanner import (
-    Excerpt,
+    ScannedLines,
     Scanner,
     Surroundings,
     ignored,
@@ -215,7 +215,7 @@ class StreamScan:
     ) -> list[Finding] | None:
         opening = [*self._head.prelude(shown), *context]
         return await self._scanner.python_findings(
-            Excerpt(opening, without_future(shown), closing),
+            ScannedLines(opening, without_future(shown), closing),
             written,
             lambda: self._surroundings(lines, start, start + len(written)),
         )

@@ -17,7 +17,7 @@ from midstream.edits.documents import (
     SourceText,
     UnencodableError,
 )
-from midstream.edits.stand_ins import Held, StandIn, is_whole
+from midstream.edits.stand_ins import FileProperties, StandIn, is_whole
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def stand_in(
     """
     from midstream.workspace.content import LinkTarget
 
-    held = Held(bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget))
+    held = FileProperties(bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget))
     return StandIn.of(held, entry.digest, former, program)
 
 

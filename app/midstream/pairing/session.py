@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.checks.findings import Finding
+    from midstream.pairing.checks.findings import FailedPlace
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
@@ -293,7 +293,7 @@ class PairingSession:
         if self.drafts is not None and self.drafts.note(text, pasted) and not self._closed:
             self._tasks.spawn(self._write_drafts())
 
-    def mending(self, finding: Finding) -> str:
+    def mending(self, finding: FailedPlace) -> str:
         """The instruction that asks this session's model to fix what a check has found."""
         return self.check.instruction(finding, with_output=self.server.profile is not None)
 

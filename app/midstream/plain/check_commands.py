@@ -9,7 +9,7 @@ from midstream.errors import UsageError
 from midstream.pairing.checks.run import UnconfirmedCommandError
 
 if TYPE_CHECKING:
-    from midstream.pairing.checks.findings import Finding
+    from midstream.pairing.checks.findings import FailedPlace
     from midstream.pairing.session import PairingSession
 
 
@@ -53,7 +53,7 @@ class CheckCommands:
         for number, finding in enumerate(check.findings, 1):
             self._say(f"{number}  {finding.place}: {finding.message}")
 
-    def finding(self, number: str) -> Finding:
+    def finding(self, number: str) -> FailedPlace:
         """The place with a number.
 
         Raises:

@@ -30,7 +30,7 @@ from midstream.engine.types import Message, Usage
 from midstream.responses.model_info import ModelInfo
 from midstream.serving.forced_calls import ForcedCall
 from midstream.serving.rewrites import NoPatchError, fenced_request, rewrite_patch
-from midstream.serving.tools import APPLY_PATCH, ToolUse
+from midstream.serving.tools import APPLY_PATCH, OfferedTools
 
 _FILE = re.compile(r"(?<![\w/.@-])[\w.@+-]*[\w@+](?:/[\w.@+-]+)*\.[A-Za-z]\w*")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -118,7 +118,7 @@ class _ClientTools:
 def client_step(
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]],
-    use: ToolUse,
+    use: OfferedTools,
     model: ModelInfo,
 ) -> ClientStep | None:
     """The next step; None where this is no work with a client's tools.
@@ -261,7 +261,7 @@ def _patch_call(tools: _ClientTools) -> ForcedCall:
     return ForcedCall(tools.patcher, tools.patcher_custom)
 
 
-def _find_tools(tools: Sequence[Mapping[str, Any]], use: ToolUse) -> _ClientTools | None:
+def _find_tools(tools: Sequence[Mapping[str, Any]], use: OfferedTools) -> _ClientTools | None:
     """The client's tools for reading and for patching; None if it has none that are known."""
     offered = use.offered
     runs = next((tool for tool in tools if tool.get("name") == "exec"), None)

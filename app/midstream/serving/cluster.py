@@ -73,7 +73,7 @@ _REPORT_SECONDS = 20.0
 """How old the last metrics of a replica are at most; several reports may have failed by then."""
 
 
-class Shared(ResponseShelf):
+class SharedState(ResponseShelf):
     """The state that replicas share; a Ray actor."""
 
     def __init__(self, limits: Limits) -> None:
@@ -292,7 +292,7 @@ def _deploy(bound: Any, options: ClusterOptions, port: int) -> None:
         logging_config=logs,
     )
     # An actor that went with its driver would leave a deployment that outlived it without one.
-    ray.remote(Shared).options(
+    ray.remote(SharedState).options(
         name=_SHARED,
         namespace=_NAME,
         lifetime="detached",

@@ -22,7 +22,7 @@ from midstream.serving.tools import (
     CallInput,
     CallSplitter,
     CallStart,
-    ToolUse,
+    OfferedTools,
     read_call,
 )
 
@@ -62,7 +62,9 @@ class ForcedCall:
     read: Callable[[str], str] | None = None
 
 
-def forced_call(use: ToolUse, model: ModelInfo, messages: Sequence[Message]) -> ForcedCall | None:
+def forced_call(
+    use: OfferedTools, model: ModelInfo, messages: Sequence[Message]
+) -> ForcedCall | None:
     """The call that a request forces; None if the model may choose.
 
     Args:

@@ -15,9 +15,9 @@ from midstream.serving.tools import (
     CallInput,
     CallSplitter,
     CallStart,
+    OfferedTools,
     Step,
     TextStep,
-    ToolUse,
 )
 
 Event = dict[str, Any]
@@ -173,7 +173,7 @@ class Output:
     """
 
     def __init__(
-        self, use: ToolUse, forced: ForcedCall | None = None, *, single: bool = False
+        self, use: OfferedTools, forced: ForcedCall | None = None, *, single: bool = False
     ) -> None:
         self._single = single
         self._namespaces = use.namespaces

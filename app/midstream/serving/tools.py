@@ -66,7 +66,7 @@ Step = TextStep | CallStart | CallInput | CallEnd
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class OfferedTools:
     """Which tools a request offers, and what it says about calling them.
 
     Attributes:
@@ -87,7 +87,7 @@ class ToolUse:
         return next(iter(self.offered)) if self.required and len(self.offered) == 1 else ""
 
 
-def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
+def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> OfferedTools:
     """Read ``tools`` and ``tool_choice``.
 
     Tools of other types than "function" and "custom" are run by the company that hosts a model.
@@ -108,7 +108,7 @@ def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
     if isinstance(mode, dict):
         if mode.get("type") != "allowed_tools":
             name = _named(mode, offered)
-            return ToolUse({name: offered[name]}, required=True, named=name, namespaces=spaces)
+            return OfferedTools({name: offered[name]}, required=True, named=name, namespaces=spaces)
         allowed: Any = mode.get("tools")
         if not isinstance(allowed, list):
             raise RequestError("tool_choice.tools must be a list.", param="tool_choice")
@@ -116,7 +116,7 @@ def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
         offered = {name: kind for name, kind in offered.items() if name in names}
         mode = mode.get("mode", "auto")
     if mode == "none":
-        return ToolUse({})
+        return OfferedTools({})
     if mode not in ("auto", "required"):
         raise RequestError(
             'tool_choice must be "auto", "none", "required", or name a tool.', param="tool_choice"
@@ -126,7 +126,7 @@ def read_tools(tools: Sequence[Mapping[str, Any]], choice: Choice) -> ToolUse:
             "tool_choice wants a call, but the request has no function and no custom tool.",
             param="tool_choice",
         )
-    return ToolUse(offered, required=mode == "required", namespaces=spaces)
+    return OfferedTools(offered, required=mode == "required", namespaces=spaces)
 
 
 def _named(choice: Any, offered: Mapping[str, str]) -> str:
@@ -147,7 +147,7 @@ def _named(choice: Any, offered: Mapping[str, str]) -> str:
     return name
 
 
-def tool_instructions(tools: Sequence[Mapping[str, Any]], use: ToolUse) -> str:
+def tool_instructions(tools: Sequence[Mapping[str, Any]], use: OfferedTools) -> str:
     """System text that tells a chat model how to call the tools; "" if there are none."""
     offered = use.offered
     if not offered:

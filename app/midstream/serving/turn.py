@@ -33,7 +33,7 @@ from midstream.serving.metrics import Metrics
 from midstream.serving.output import Event, Output
 from midstream.serving.requests import CreateRequest, FinishedAnswer, without_namespaces
 from midstream.serving.rewrites import as_edits, tool_report
-from midstream.serving.tools import ToolUse, read_tools, tool_instructions
+from midstream.serving.tools import OfferedTools, read_tools, tool_instructions
 from midstream.serving.worker import GenerationJob, ModelWorker
 
 _log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class ServedResponse:
         self.history = ()
         self.request = replace(self.request, input="", instructions=None, tools=None)
         self._job.request = GenerateRequest(())
-        self._output = Output(ToolUse({}))
+        self._output = Output(OfferedTools({}))
         self._record.output = []
 
     def abandon(self) -> None:

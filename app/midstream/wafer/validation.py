@@ -159,7 +159,7 @@ def _row_dict(item: Checked) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeaveOneOut:
     """How well the fit predicts calibration rows that it is not given, each left out in turn.
 
     Attributes:
@@ -177,15 +177,15 @@ class LeftOut:
     identified: bool
 
 
-def leave_one_out() -> list[LeftOut]:
+def leave_one_out() -> list[LeaveOneOut]:
     """The frozen leave-one-out errors by stage of the fit."""
     records: list[dict[str, Any]] = frozen_document()["leave_one_out"]
-    found: list[LeftOut] = []
+    found: list[LeaveOneOut] = []
     for stage in dict.fromkeys(record["stage"] for record in records):
         mine = [record for record in records if record["stage"] == stage]
         errors = [abs(float(record["error"])) for record in mine]
         identified = all(record["identified"] for record in mine)
-        found.append(LeftOut(stage, len(mine), fmean(errors), max(errors), identified))
+        found.append(LeaveOneOut(stage, len(mine), fmean(errors), max(errors), identified))
     return found
 
 

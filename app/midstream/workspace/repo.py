@@ -174,7 +174,7 @@ def _run(
     timeout: float,
     limit: int,
     stuck_after: float | None,
-) -> processes.Finished:
+) -> processes.EndedProcess:
     try:
         return processes.run(
             ["git", *command],

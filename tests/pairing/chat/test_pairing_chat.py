@@ -12,7 +12,7 @@ import pytest
 from midstream.errors import UserError
 from midstream.pairing.chat import chat
 from midstream.pairing.chat.chat import MAX_REPEATED, MEMORY_SHARE
-from midstream.pairing.chat.entries import Exchange, Speech, exchanges, packed, unpacked
+from midstream.pairing.chat.entries import AnsweredQuestion, Speech, exchanges, packed, unpacked
 from midstream.pairing.journal.journal import earlier_sessions, summarize
 from midstream.pairing.request.context import estimate, limit_of
 from midstream.pairing.request.kinds import NotAnEditError
@@ -78,7 +78,7 @@ async def test_a_question_is_answered_in_words_and_changes_nothing(
     model.end()
     await session.chat.finished()
     assert exchanges(session.chat.entries) == [
-        Exchange("what does it do?", "It does **nothing**.\n")
+        AnsweredQuestion("what does it do?", "It does **nothing**.\n")
     ]
     sent = model.request.messages[-1].text
     assert '<file path="run.py">\n1 ' + BEFORE.splitlines()[0] in sent, "lines have numbers"
@@ -222,7 +222,7 @@ async def test_a_stop_takes_effect_at_the_token(
     model.drop()
     await ask(session, model, "go on", "Two.")
     assert [m.text for m in model.request.messages][:2] == ["count", "One. "]
-    assert exchanges(session.chat.entries)[1] == Exchange("go on", "Two.")
+    assert exchanges(session.chat.entries)[1] == AnsweredQuestion("go on", "Two.")
 
 
 async def test_a_question_ends_the_answer_before_it(
@@ -238,8 +238,8 @@ async def test_a_question_ends_the_answer_before_it(
     await asking
     await session.chat.finished()
     assert exchanges(session.chat.entries) == [
-        Exchange("tell me", "A long story. "),
-        Exchange("in short?", "No."),
+        AnsweredQuestion("tell me", "A long story. "),
+        AnsweredQuestion("in short?", "No."),
     ]
 
 
@@ -323,7 +323,9 @@ async def test_a_conversation_is_resumed(root: Path, model: SteppedModel) -> Non
         assert secret[8:] not in earlier.path.read_text()
         assert summarize(earlier.path).instructions[0] == "what is it?"
         async with opened(root, endpoint, resume=earlier.path) as session:
-            assert exchanges(session.chat.entries)[0] == Exchange("what is it?", "A number.")
+            assert exchanges(session.chat.entries)[0] == AnsweredQuestion(
+                "what is it?", "A number."
+            )
             await ask(session, model, "which?", "Seven.")
             assert [m.text for m in model.request.messages][:2] == ["what is it?", "A number."]
             await session.chat.clear()
@@ -331,7 +333,7 @@ async def test_a_conversation_is_resumed(root: Path, model: SteppedModel) -> Non
             await ask(session, model, "again", "Yes.")
             assert len(model.request.messages) == 1, "nothing of the old one is sent"
         async with opened(root, endpoint, resume=earlier.path) as session:
-            assert exchanges(session.chat.entries) == [Exchange("again", "Yes.")]
+            assert exchanges(session.chat.entries) == [AnsweredQuestion("again", "Yes.")]
 
 
 async def test_an_ignored_file_is_not_sent_unasked(root: Path) -> None:
@@ -406,5 +408,5 @@ def test_an_exchange_is_a_question_with_words_as_answer() -> None:
         Speech("agent", "B."),
         Speech("user", "three"),
     ]
-    assert exchanges(entries) == [Exchange("two", "A.\n\nB.")]
+    assert exchanges(entries) == [AnsweredQuestion("two", "A.\n\nB.")]
     assert unpacked(packed(entries)) == entries

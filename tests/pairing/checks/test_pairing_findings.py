@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.pairing.checks.findings import MAX_FINDINGS, Finding, FindingReader, plain
+from midstream.pairing.checks.findings import MAX_FINDINGS, FailedPlace, FindingReader, plain
 
 FILES = {
     "mod.py",
@@ -249,7 +249,7 @@ def test_any_output_is_read(lines: list[str]) -> None:
     reader.finish()
     assert reader.lines == len(lines)
     for each in reader.findings:
-        assert isinstance(each, Finding)
+        assert isinstance(each, FailedPlace)
         assert each.path in FILES
         assert each.line is None or each.line >= 0
         assert "\n" not in each.message

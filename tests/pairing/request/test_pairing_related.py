@@ -11,7 +11,7 @@ import pytest
 
 from midstream.code.outline import outline
 from midstream.codebase import related
-from midstream.codebase.related import Place, Related, RelatedCode, find_related
+from midstream.codebase.related import FileLines, Related, RelatedCode, find_related
 from midstream.pairing.request.context import LeftOut
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
@@ -100,10 +100,10 @@ async def session(hosted: Hosted, url: str, root: Path) -> AsyncIterator[Pairing
         yield opened
 
 
-def place(workspace: Workspace, path: str, symbol: str) -> Place:
+def place(workspace: Workspace, path: str, symbol: str) -> FileLines:
     text = (workspace.root / path).read_text()
     (found,) = outline(tuple(text.split("\n")), path).named(symbol)
-    return Place(path, text, found.start, found.stop, symbol)
+    return FileLines(path, text, found.start, found.stop, symbol)
 
 
 async def find(workspace: Workspace, path: str, symbol: str) -> Related:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.chat.entries import (
+    AnsweredQuestion,
     Entry,
-    Exchange,
     Herald,
     Speech,
     exchanges,
@@ -51,7 +51,7 @@ from midstream.pairing.status import (
 
 if TYPE_CHECKING:
     from midstream.agents.messages import AgentPlan
-    from midstream.pairing.chat.plan import Plan
+    from midstream.pairing.chat.plan import SessionPlan
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.models.server import ServerLink
     from midstream.pairing.request.effort import Effort
@@ -131,7 +131,7 @@ class Chat:
         status: SessionStatus,
         journal: SessionJournal,
         spawn: Spawn,
-        plan: Plan,
+        plan: SessionPlan,
         earlier: Sequence[Entry] = (),
         *,
         offers_tools: bool = True,
@@ -327,7 +327,7 @@ class Chat:
         limit = limit_of(self._server.model_info.context_length)
         return min(MAX_SUMMARY_LENGTH, int(limit * SUMMARY_SHARE))
 
-    def _split(self, share: float) -> tuple[list[Exchange], list[Exchange]]:
+    def _split(self, share: float) -> tuple[list[AnsweredQuestion], list[AnsweredQuestion]]:
         """The exchanges after the summary that do not fit a share of the budget, and the newer."""
         said = exchanges(self.entries)[self.summarised :]
         room = int(limit_of(self._server.model_info.context_length) * share)

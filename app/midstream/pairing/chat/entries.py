@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from midstream.agents.messages import ToolCall
+    from midstream.agents.messages import AgentToolCall
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class QuestionState(StrEnum):
 class ToolUse:
     """One use of a tool, and what became of the question about it."""
 
-    call: ToolCall
+    call: AgentToolCall
     question: QuestionState = QuestionState.NONE
 
 
@@ -60,7 +60,7 @@ def packed(entries: Sequence[Entry]) -> list[dict[str, str]]:
 
 def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
     """Inverse of ``packed``, as far as that goes; what is not understood is left out."""
-    from midstream.agents.messages import ToolCall
+    from midstream.agents.messages import AgentToolCall
 
     entries: list[Entry] = []
     for number, data in enumerate(kept):
@@ -69,7 +69,7 @@ def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
             entries.append(Speech(role, data.get("text", "")))
         elif "tool" in data:
             paths = (data["path"],) if data.get("path") else ()
-            call = ToolCall(
+            call = AgentToolCall(
                 f"earlier {number}", data["tool"], status=data.get("status", ""), paths=paths
             )
             known = data.get("question", "") in set(QuestionState)
@@ -79,16 +79,16 @@ def unpacked(kept: Sequence[Mapping[str, str]]) -> list[Entry]:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class AnsweredQuestion:
     """A question, and what was answered to it in words."""
 
     asked: str
     answered: str
 
 
-def exchanges(entries: Sequence[Entry]) -> list[Exchange]:
+def exchanges(entries: Sequence[Entry]) -> list[AnsweredQuestion]:
     """The questions that were answered, oldest first."""
-    found: list[Exchange] = []
+    found: list[AnsweredQuestion] = []
     asked, answered = "", ""
     for entry in (*entries, Speech("user", "")):
         if not isinstance(entry, Speech) or entry.role == "thought":
@@ -97,7 +97,7 @@ def exchanges(entries: Sequence[Entry]) -> list[Exchange]:
             answered = f"{answered}\n\n{entry.text}" if answered else entry.text
             continue
         if asked and answered.strip():
-            found.append(Exchange(asked, answered))
+            found.append(AnsweredQuestion(asked, answered))
         asked, answered = entry.text, ""
     return found
 

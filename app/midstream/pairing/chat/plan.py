@@ -101,7 +101,7 @@ class StepState(StrEnum):
 
 
 @dataclass(slots=True)
-class Step:
+class PlannedStep:
     """One step.
 
     Attributes:
@@ -113,7 +113,7 @@ class Step:
     turn: int = 0
 
 
-class Plan:
+class SessionPlan:
     """The plan of a session; empty until there is one.
 
     Args:
@@ -129,7 +129,7 @@ class Plan:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[PlannedStep],
         turns: Sequence[Turn],
         hunks: HunkStore,
         status: SessionStatus,
@@ -151,10 +151,10 @@ class Plan:
         hunks: HunkStore,
         status: SessionStatus,
         journal: SessionJournal,
-    ) -> Plan:
+    ) -> SessionPlan:
         """The plan that a journal kept, or an empty one; the other arguments are its own."""
         pairs = zip(kept.texts, kept.turns, strict=True) if kept is not None else ()
-        return cls([Step(*pair) for pair in pairs], turns, hunks, status, journal)
+        return cls([PlannedStep(*pair) for pair in pairs], turns, hunks, status, journal)
 
     def __bool__(self) -> bool:
         return bool(self.steps)
@@ -162,7 +162,7 @@ class Plan:
     def replace(self, texts: Sequence[str]) -> None:
         """Have these steps from now on; those that were there in the same words keep their turn."""
         known = {step.text: step.turn for step in self.steps}
-        self.steps = [Step(text, known.get(text, 0)) for text in texts]
+        self.steps = [PlannedStep(text, known.get(text, 0)) for text in texts]
         self._note()
         self._changed()
 
@@ -210,7 +210,7 @@ class Plan:
         lines = zip(self.text.splitlines(), self.states(), strict=True)
         return AgentPlan(tuple(PlanStep(line, state.value) for line, state in lines))
 
-    def _state(self, step: Step) -> StepState:
+    def _state(self, step: PlannedStep) -> StepState:
         turns = self._turns_of(step)
         if not turns or turns[-1].status is TurnStatus.FAILED:
             return StepState.OPEN
@@ -224,7 +224,7 @@ class Plan:
         accepted = any(hunk.state is HunkState.ACCEPTED for hunk in hunks)
         return StepState.DONE if accepted else StepState.NOTHING
 
-    def _turns_of(self, step: Step) -> list[Turn]:
+    def _turns_of(self, step: PlannedStep) -> list[Turn]:
         """The turn of a step and those that go on from it, by redirects and follow-ups."""
         found: list[Turn] = []
         ids = {step.turn}

@@ -173,11 +173,11 @@ class Looking:
 
     async def _look(self, call: ToolCall, live: Callable[[], bool], *, asks_user: bool) -> str:
         """Carry a call out if the user allows it; returns the result for the model."""
-        from midstream.agents.messages import ToolCall as ShownCall
+        from midstream.agents.messages import AgentToolCall
 
         permission = self._permission
         title = f"{call.name} {' '.join(call.input.split())}".strip()[:MAX_TITLE_LENGTH]
-        use = ToolUse(ShownCall(call.call_id, title, status="pending"))
+        use = ToolUse(AgentToolCall(call.call_id, title, status="pending"))
         self._entries.append(use)
         # A tool that there is not is refused without asking for anything.
         known = call.name in TOOL_NAMES

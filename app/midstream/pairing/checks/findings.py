@@ -22,7 +22,7 @@ Inside = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FailedPlace:
     """A place that failed.
 
     Attributes:
@@ -106,12 +106,12 @@ class FindingReader:
     """
 
     def __init__(self, inside: Inside) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[FailedPlace] = []
         self.lines = 0
         self._inside = inside
         self._known: set[tuple[str, int | None, str]] = set()
         self._headline = ""
-        self._panic: Finding | None = None
+        self._panic: FailedPlace | None = None
         self._test = ""
         self._section: str | None = None
         self._said = ""
@@ -186,7 +186,7 @@ class FindingReader:
         if found := _PANIC.match(text):
             path = self._inside(found["path"])
             if path is not None:
-                self._panic = Finding(path, _line(found), "panicked", found["test"])
+                self._panic = FailedPlace(path, _line(found), "panicked", found["test"])
         elif found := _GO_TEST.match(text):
             self._test = found["test"]
         else:
@@ -243,7 +243,7 @@ class FindingReader:
         if name is None or key in self._known or len(self.findings) >= MAX_FINDINGS:
             return
         self._known.add(key)
-        self.findings.append(Finding(name, line, message.strip(), test, self.lines))
+        self.findings.append(FailedPlace(name, line, message.strip(), test, self.lines))
 
 
 def _line(found: re.Match[str]) -> int | None:

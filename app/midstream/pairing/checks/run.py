@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from midstream import processes
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.pairing.checks.findings import Finding, FindingReader, plain
+from midstream.pairing.checks.findings import FailedPlace, FindingReader, plain
 from midstream.pairing.checks.permissions import is_permitted, permit
 from midstream.pairing.status import HunkDecided, SessionEvent, SessionStatus
 from midstream.resources import open_regular
@@ -147,7 +147,7 @@ class ProjectCheck:
         return self.state is CheckState.RUNNING
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FailedPlace]:
         """Places that failed, in the order of the output."""
         return self._reader.findings
 
@@ -238,7 +238,7 @@ class ProjectCheck:
         """Wait until nothing runs."""
         await self._done.wait()
 
-    def around(self, finding: Finding) -> list[str]:
+    def around(self, finding: FailedPlace) -> list[str]:
         """The lines of output up to where a finding was known, at most ``AROUND``."""
         stop = finding.seen - self.dropped
         return list(self.output)[max(0, stop - AROUND) : max(0, stop)]
@@ -253,7 +253,7 @@ class ProjectCheck:
         head = f"{command} {self.summary}"
         return "".join(f"{line}\n" for line in (head, *places, "", "Its output ends with:", *end))
 
-    def instruction(self, finding: Finding, *, with_output: bool) -> str:
+    def instruction(self, finding: FailedPlace, *, with_output: bool) -> str:
         """The instruction that asks a model to fix a finding.
 
         Args:

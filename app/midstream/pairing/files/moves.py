@@ -18,7 +18,7 @@ MIN_SHARE: Final = 0.6
 """How much of the longer file must be in the other, of all lines, for a move."""
 
 
-class Move(NamedTuple):
+class FileMove(NamedTuple):
     """A file that was moved.
 
     Attributes:
@@ -63,13 +63,13 @@ class Moves:
         self._files = files
         self._digests = digests
         self._state = (-1, frozenset[str]())
-        self._found: dict[int, Move] = {}
+        self._found: dict[int, FileMove] = {}
 
-    def of(self, hunk: Hunk) -> Move | None:
+    def of(self, hunk: Hunk) -> FileMove | None:
         """The move that a hunk is part of, if it is."""
         return self.of_id(hunk.id)
 
-    def of_id(self, hunk_id: int) -> Move | None:
+    def of_id(self, hunk_id: int) -> FileMove | None:
         """The move that the hunk with this id is part of, if it is."""
         return self._all().get(hunk_id)
 
@@ -94,7 +94,7 @@ class Moves:
             if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.held
         ]
 
-    def _all(self) -> dict[int, Move]:
+    def _all(self) -> dict[int, FileMove]:
         """The moves by both hunks."""
         # A decision changes the hunks first and what is on disk later.
         gone = frozenset(
@@ -109,7 +109,7 @@ class Moves:
             }
         return self._found
 
-    def _find(self, gone_paths: frozenset[str]) -> list[Move]:
+    def _find(self, gone_paths: frozenset[str]) -> list[FileMove]:
         from midstream.edits.hunks import HunkState
 
         # A file that another program has moved is gone already, whatever the guard holds back.
@@ -130,13 +130,13 @@ class Moves:
             return []
         counts = {hunk.id: Counter(hunk.old or hunk.new) for hunk in (*gone, *made)}
         likely = [
-            Move(old, new, share)
+            FileMove(old, new, share)
             for old in gone
             for new in made
             if old.external == new.external
             and (share := _share(counts[old.id], counts[new.id])) >= MIN_SHARE
         ]
-        moves: list[Move] = []
+        moves: list[FileMove] = []
         taken: set[int] = set()
         for move in sorted(likely, key=lambda move: (-move.share, move.gone.id, move.made.id)):
             if taken.isdisjoint((move.gone.id, move.made.id)):

@@ -193,13 +193,13 @@ class BaseEntry(SessionEntry):
     def replay(self, state: Replayed) -> None:
         from midstream.edits.documents import NO_FILE, SourceText
         from midstream.edits.proposal import FileProposal
-        from midstream.edits.stand_ins import Held, StandIn
+        from midstream.edits.stand_ins import FileProperties, StandIn
 
         proposal = state.files.get(self.path)
         if self.whole:
             former = () if proposal is None else proposal.known_texts()
             data = self.data if self.recorded else None
-            held = Held(data, self.executable, self.link)
+            held = FileProperties(data, self.executable, self.link)
             text = StandIn.named(self.whole, held, former, state.executable.get(self.path))
         elif self.digest is not None or self.data:
             text = SourceText.from_bytes(self.data)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from midstream.code.ai_comments import without_comments
 from midstream.code.outline import outline
-from midstream.codebase.related import Place, Related, RelatedCode
+from midstream.codebase.related import FileLines, Related, RelatedCode
 from midstream.errors import UserError
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
@@ -476,7 +476,7 @@ class RequestBuilder:
         self,
         wanted: Wanted,
         limit: int,
-        place: Place | None,
+        place: FileLines | None,
         *,
         look: bool,
         quick: int | None = None,
@@ -496,7 +496,7 @@ class RequestBuilder:
 
     def _place(
         self, path: str, base: SourceText, target: Target, cursor: int | None
-    ) -> Place | None:
+    ) -> FileLines | None:
         """The place whose related code goes along: a definition, or not too many lines."""
         start, stop, symbol = target.start, target.stop, target.symbol
         if not symbol:
@@ -508,7 +508,7 @@ class RequestBuilder:
                 start, stop = around[-1].start, around[-1].stop
         if start >= stop or (not symbol and stop - start > MAX_LINES):
             return None
-        return Place(path, "".join(f"{line}\n" for line in base.lines), start, stop, symbol)
+        return FileLines(path, "".join(f"{line}\n" for line in base.lines), start, stop, symbol)
 
     async def question_context(
         self, question: Question, limit: int, *, look: bool = False
@@ -562,7 +562,7 @@ class RequestBuilder:
         if place is not None:
             self.related.look(place)
 
-    def _asked_about(self, path: str, base: SourceText, question: Question) -> Place | None:
+    def _asked_about(self, path: str, base: SourceText, question: Question) -> FileLines | None:
         """The place of a file that a question is about, if it is about one."""
         try:
             target = find_target(

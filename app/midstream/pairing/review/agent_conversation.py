@@ -24,6 +24,7 @@ from midstream.agents.messages import (
     AgentPlan,
     AgentSession,
     AgentText,
+    AgentToolCall,
     AgentUpdate,
     AgentUsage,
     ChoicesChanged,
@@ -31,7 +32,6 @@ from midstream.agents.messages import (
     PermissionOption,
     PermissionQuestion,
     SlashCommands,
-    ToolCall,
     UnknownUpdate,
 )
 from midstream.errors import UserError
@@ -285,12 +285,12 @@ class AgentConversation:
             pending.answer.set_result(option)
         self._changed()
 
-    def refused_last(self, begin: int) -> list[ToolCall]:
+    def refused_last(self, begin: int) -> list[AgentToolCall]:
         """What was rejected since an entry, if the agent has said and done nothing after it.
 
         Then the no has ended its turn, and its model has not read it.
         """
-        calls: list[ToolCall] = []
+        calls: list[AgentToolCall] = []
         for entry in reversed(self.entries[begin:]):
             if isinstance(entry, ToolUse):
                 if entry.question is not QuestionState.REJECTED:
@@ -324,7 +324,7 @@ class AgentConversation:
                     last.text += text
                 else:
                     self.entries.append(Speech(role, text))
-            case ToolCall():
+            case AgentToolCall():
                 self._use(update)
             case AgentPlan():
                 self.plan = update
@@ -363,7 +363,7 @@ class AgentConversation:
             raise AgentError(f"{self.agent.title} has not been started.")
         return self._process
 
-    def _use(self, call: ToolCall) -> ToolUse:
+    def _use(self, call: AgentToolCall) -> ToolUse:
         self.edits += bool(call.diffs) or bool(call.status)
         use = self._uses.get(call.call_id)
         if use is None:

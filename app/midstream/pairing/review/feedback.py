@@ -16,7 +16,7 @@ from midstream.pairing.status import HunkDecided, SessionEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from midstream.agents.messages import ToolCall
+    from midstream.agents.messages import AgentToolCall
     from midstream.edits.hunks import Hunk, HunkStore
     from midstream.pairing.status import SessionStatus
 
@@ -87,7 +87,7 @@ class Feedback:
         self._approved = False
         return text
 
-    def refused(self, calls: Sequence[ToolCall]) -> str:
+    def refused(self, calls: Sequence[AgentToolCall]) -> str:
         """What is told of uses of tools that were not allowed, ``""`` if nothing is to be told."""
         if not calls or self._mode == OFF:
             return ""
@@ -150,7 +150,7 @@ def verdict(hunks: Sequence[Hunk]) -> str:
     return "\n".join([head, *items])
 
 
-def _files(call: ToolCall) -> dict[str, None]:
+def _files(call: AgentToolCall) -> dict[str, None]:
     return dict.fromkeys([*(diff.path for diff in call.diffs), *call.paths])
 
 

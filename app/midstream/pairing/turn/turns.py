@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 
 from midstream.errors import UserError
 from midstream.pairing.chat.chat import Chat
-from midstream.pairing.chat.plan import Plan
+from midstream.pairing.chat.plan import SessionPlan
 from midstream.pairing.chat.tools import ReadOnlyTools
 from midstream.pairing.request.builder import Conversation, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
@@ -91,7 +91,7 @@ class Turns(Sequence[Turn]):
             status,
             journal,
             spawn,
-            Plan.of(plan, turns, files.hunks, status, journal),
+            SessionPlan.of(plan, turns, files.hunks, status, journal),
             said,
             offers_tools=settings.tools != "off",
         )

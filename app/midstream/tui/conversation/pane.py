@@ -135,13 +135,13 @@ class ToolLine(Static):
         return ""
 
     @dataclass
-    class Clicked(Message):
+    class Opened(Message):
         """A line was clicked."""
 
         line: ToolLine
 
     def on_click(self) -> None:
-        self.post_message(self.Clicked(self))
+        self.post_message(self.Opened(self))
 
 
 class ConversationPane(Widget, can_focus=True):
@@ -288,7 +288,7 @@ class ConversationPane(Widget, can_focus=True):
     def on_focus(self) -> None:
         self.move(0)
 
-    def on_tool_line_clicked(self, event: ToolLine.Clicked) -> None:
+    def on_tool_line_opened(self, event: ToolLine.Opened) -> None:
         event.stop()
         self._open(event.line)
 

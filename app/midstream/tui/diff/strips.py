@@ -20,7 +20,7 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
 
 if TYPE_CHECKING:
-    from midstream.pairing.files.moves import Move
+    from midstream.pairing.files.moves import FileMove
 
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
@@ -85,7 +85,7 @@ class RowStrips:
         """What is to be said beside the first row of a hunk."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
-        self.move_of: Callable[[Hunk], Move | None] = lambda hunk: None
+        self.move_of: Callable[[Hunk], FileMove | None] = lambda hunk: None
         """The moved file that a hunk is one half of."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""

@@ -124,7 +124,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Run:
+class RowRun:
     """Consecutive settled rows of one hunk, or of none."""
 
     start: int
@@ -141,7 +141,7 @@ class SegmentRuns:
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.runs: list[Run] = []
+        self.runs: list[RowRun] = []
         self.new_lines: list[str] = []
         """The rewritten text as far as it has settled."""
         self._rows = segment.settled
@@ -167,9 +167,9 @@ class SegmentRuns:
             if runs and runs[-1].hunk == hunk and runs[-1].look is look:
                 runs[-1].stop = index + 1
             else:
-                runs.append(Run(index, index + 1, hunk, look))
+                runs.append(RowRun(index, index + 1, hunk, look))
 
-    def pairs(self, run: Run) -> list[Pair]:
+    def pairs(self, run: RowRun) -> list[Pair]:
         """Deleted and added rows of a hunk side by side, as offsets into the run."""
         known = self._pairs.get(run.start)
         if known is None or known[0] != run.stop:
@@ -414,7 +414,7 @@ class FileView:
             self._add(Block(0, len(unread), Look.UNREAD, base=unread.start, shift=moved))
         return shift + written - (unread.start - segment.start)
 
-    def _add_closed(self, number: int, run: Run, hunk: Hunk, shift: int) -> None:
+    def _add_closed(self, number: int, run: RowRun, hunk: Hunk, shift: int) -> None:
         """The rows of a rejected hunk: what the file has, and one for what was rejected."""
         rows = self.segments[number].segment.settled
         told = False

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from midstream.actions import Place
 from midstream.counting import counted
-from midstream.pairing.checks.findings import Finding
+from midstream.pairing.checks.findings import FailedPlace
 from midstream.pairing.checks.run import (
     CheckCommand,
     CheckState,
@@ -44,7 +44,7 @@ class ToPlace:
         mend: Whether the model is to be asked to mend it.
     """
 
-    finding: Finding
+    finding: FailedPlace
     mend: bool = False
 
 
@@ -77,7 +77,7 @@ class ChecksScreen(PageScreen):
             self.show_all()
 
     @property
-    def finding(self) -> Finding | None:
+    def finding(self) -> FailedPlace | None:
         """The place under the cursor; None on the output."""
         value = self.list.value
         if value is None or value == _OUTPUT:

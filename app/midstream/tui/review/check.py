@@ -10,7 +10,7 @@ from midstream.tui.review.steer import Steer
 from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
-    from midstream.pairing.checks.findings import Finding
+    from midstream.pairing.checks.findings import FailedPlace
     from midstream.tui.pages.checks import ToPlace
 
 
@@ -21,7 +21,7 @@ class Check(Controller):
         super().__init__(shared)
         self._navigate = navigate
         self._steer = steer
-        self._at: Finding | None = None
+        self._at: FailedPlace | None = None
 
     def show(self) -> None:
         """Open the page; the first time, that runs the command."""
@@ -54,7 +54,7 @@ class Check(Controller):
         at = findings.index(self._at) + step if self._at in findings else min(step, 0)
         self._go(findings[at % len(findings)])
 
-    def _go(self, finding: Finding, *, mend: bool = False) -> None:
+    def _go(self, finding: FailedPlace, *, mend: bool = False) -> None:
         session = self._state.session
         if session is None:
             return

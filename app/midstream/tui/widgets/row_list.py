@@ -51,7 +51,7 @@ class RowList(ScrollView, can_focus=True):
     """
 
     @dataclass
-    class Event(Message):
+    class RowEvent(Message):
         """Something happened to the row of a value."""
 
         rows: RowList
@@ -61,10 +61,10 @@ class RowList(ScrollView, can_focus=True):
         def control(self) -> RowList:
             return self.rows
 
-    class Chosen(Event):
+    class Chosen(RowEvent):
         """A row was chosen with Enter or the mouse."""
 
-    class Highlighted(Event):
+    class Highlighted(RowEvent):
         """The cursor moved to another row."""
 
     def __init__(
