@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from midstream.pairing.files import put_backs
+from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
@@ -81,7 +82,7 @@ async def play(root: Path, say: Say) -> None:
             decisions = session.decisions
             model.give(changed(A, B))
             model.end()
-            await session.turns.instruct("one", path="run.py", cursor=3)
+            await session.turns.instruct(Question("one", path="run.py", cursor=3))
             await session.turns.finished()
             say("asked")
             assert await decisions.accept(1)
@@ -115,7 +116,7 @@ async def play(root: Path, say: Say) -> None:
             say("undo a put-back")
             model.give(changed(C))
             model.end()
-            await session.turns.instruct("three", path="late.py", cursor=3)
+            await session.turns.instruct(Question("three", path="late.py", cursor=3))
             await session.turns.finished()
             say("asked again")
     say("closed")
@@ -148,7 +149,7 @@ async def resume(root: Path) -> dict[str, Any]:
             (root / "later.py").write_text(BEFORE)
             model.give(changed(A))
             model.end()
-            await session.turns.instruct("later", path="later.py", cursor=3)
+            await session.turns.instruct(Question("later", path="later.py", cursor=3))
             await session.turns.finished()
             (later,) = session.hunks.undecided("later.py")
             written = await session.decisions.accept(later.id)
