@@ -332,6 +332,32 @@ def apply(folder: Path, reply: str, *arguments: str) -> subprocess.CompletedProc
     )
 
 
+def test_apply_writes_new_files_as_those_beside_them(folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "a.cs").write_bytes(b"\xef\xbb\xbfusing A;\r\n")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    (folder / ".gitattributes").write_text("*.bat text eol=crlf\n")
+    for path in ("src/b.cs", "run.bat", "new.txt"):
+        done = apply(folder, f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,2 @@\n+one\n+two\n")
+        assert done.returncode == 0, done.stderr
+    assert (folder / "src" / "b.cs").read_bytes() == b"\xef\xbb\xbfone\r\ntwo\r\n"
+    assert (folder / "run.bat").read_bytes() == b"one\r\ntwo\r\n"
+    assert (folder / "new.txt").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_dry_run_of_apply_fails_where_the_run_would(folder: Path) -> None:
+    reply = "--- /dev/null\n+++ b/sums.py/new.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    dry, done = apply(folder, reply, "--dry-run"), apply(folder, reply)
+    assert (dry.returncode, dry.stderr) == (done.returncode, done.stderr)
+    assert dry.returncode
+    assert "sums.py is no folder" in dry.stderr
+    reply = (
+        "diff --git a/n.sh b/n.sh\nnew file mode 100644\n"
+        "--- /dev/null\n+++ b/n.sh\n@@ -0,0 +1 @@\n+ls\n"
+    )
+    assert "executable" not in apply(folder, reply, "--dry-run").stdout
+
+
 def test_apply_lists_the_uses_that_it_leaves_behind(folder: Path) -> None:
     (folder / "use.py").write_text("import sums\n\nprint(sums.total([1]))\n")
     reply = (

@@ -119,3 +119,12 @@ def test_a_byte_order_mark_is_no_part_of_a_line() -> None:
     diff = "--- a/a.cs\n+++ b/a.cs\n@@ -1,2 +1,2 @@\n-\ufeffusing A;\n+\ufeffusing X;\n using B;\n"
     result = applied(diff, {"a.cs": "\ufeffusing A;\nusing B;\n"})
     assert result.changes == {"a.cs": "\ufeffusing X;\nusing B;\n".encode()}
+
+
+@pytest.mark.parametrize("path", ["src/b.c", "lib/a/b.py", "data/w/x", "b/i.py", "a.py"])
+def test_only_the_prefix_of_a_new_name_goes(path: str) -> None:
+    """Not the end of a folder that looks like one."""
+    made = applied(f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n", {})
+    assert dict(made.changes) == {path: b"x\n"}
+    gone = applied(f"--- a/{path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n", {path: "x\n"})
+    assert dict(gone.changes) == {path: None}

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     result = apply_reply(
         reply, read, options.format, options.file, options.partial, find=read.ending_in
     )
+    result = read.conformed(result)
     changes = bool(result.changes or result.executable)
     broken = {} if options.anyway else asyncio.run(read.broken_by(result))
     left = asyncio.run(read.left_by(result))
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         fits = result.ok and (options.dry_run or bool(broken))
         print(printable("All edits would apply." if fits else result.message()))
-        for line in _story(result, "" if writes else "would be "):
+        for line in read.story(result, "" if writes else "would be "):
             print(printable(line))
         if left:
             print(printable(left))
@@ -83,17 +85,6 @@ def run(options: argparse.Namespace) -> int:
             said = f"{path} would no longer parse ({why}); nothing was written. Fix the reply"
             print(printable(f"{said}, or write it with --anyway."))
     return 0 if result.ok and not broken else 1
-
-
-def _story(result: ApplyResult, mood: str) -> Iterator[str]:
-    """A line for each file that changes, or would change."""
-    for path in sorted({*result.changes, *result.executable}):
-        done: list[str] = []
-        if path in result.changes:
-            done.append("deleted" if result.changes[path] is None else "written")
-        if path in result.executable:
-            done.append("made executable" if result.executable[path] else "made not executable")
-        yield f"{path}: {mood}{' and '.join(done)}"
 
 
 class Reader:
@@ -114,6 +105,46 @@ class Reader:
         if self._files is None:
             self._files = self._workspace.files()
         return [file for file in self._files if file.endswith(f"/{path}")]
+
+    def conformed(self, result: ApplyResult) -> ApplyResult:
+        """A result whose new files have the line ends and the mark of the files beside them.
+
+        Raises:
+            UserError: One of them cannot be made.
+        """
+        from midstream.workspace.conventions import new_file_form
+
+        moved = {file.new_path for file in result.files}
+        gone = {path for path, data in result.changes.items() if data is None}
+        for path, data in result.changes.items():
+            if data is not None and self._known(path) is None:
+                self._workspace.check_room(path, gone)
+        changes = dict(result.changes)
+        for path, data in result.changes.items():
+            if data and path not in moved and self._known(path) is None:
+                if self._files is None:
+                    self._files = self._workspace.files()
+                form = new_file_form(self._workspace.root, path, self._files)
+                changes[path] = form.of(data)
+        return replace(result, changes=changes)
+
+    def story(self, result: ApplyResult, mood: str) -> Iterator[str]:
+        """A line for each file that changes, or would change."""
+        for path in sorted({*result.changes, *result.executable}):
+            done: list[str] = []
+            if path in result.changes:
+                done.append("deleted" if result.changes[path] is None else "written")
+            if result.executable.get(path):
+                done.append("made executable")
+            elif path in result.executable and self._known(path) is not None:
+                done.append("made not executable")
+            yield f"{path}: {mood}{' and '.join(done)}"
+
+    def _known(self, path: str) -> str | None:
+        """The digest of a file as it was before; ``None`` if there was none."""
+        if path not in self.digests:
+            self(path)
+        return self.digests[path]
 
     def __call__(self, path: str) -> bytes | None:
         """The bytes of a file; ``None`` if it does not exist."""

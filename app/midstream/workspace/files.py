@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from midstream.workspace import atomic, boundary
@@ -39,7 +39,7 @@ from midstream.workspace.errors import (
 from midstream.workspace.handles import FolderHandles
 from midstream.workspace.ledger import Ledger
 from midstream.workspace.listing import IgnoreRules, files_outside, list_files
-from midstream.workspace.paths import root_state_dir, shown, state_dir
+from midstream.workspace.paths import folders_of, root_state_dir, shown, state_dir
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
 from midstream.workspace.transaction import (
     FileWrite,
@@ -170,6 +170,33 @@ class Workspace:
     def inner_repository(self, name: str) -> str | None:
         """The folder on the way to a name that is a repository of its own, if there is one."""
         return boundary.inner_repository(self._root, name)
+
+    def check_room(self, name: str, gone: Collection[str] = ()) -> None:
+        """Check that a file can be made.
+
+        Args:
+            name: The file.
+            gone: Files that are deleted before.
+
+        Raises:
+            NotAFileError: A file has the name of one of its folders.
+            ReadOnlyFileError: The folder may not be written.
+        """
+        for folder in reversed(list(folders_of(name))):
+            place = Path(self._real(folder))
+            if folder in gone or not os.path.lexists(place):
+                continue
+            if not place.is_dir():
+                raise NotAFileError(
+                    f"{shown(folder)} is no folder, so {shown(name)} cannot be made",
+                    "choose another name, or remove it first",
+                )
+            if not os.access(place, os.W_OK):
+                raise ReadOnlyFileError(
+                    f"{shown(name)} cannot be made: {shown(folder)} may not be written",
+                    "change its permissions",
+                )
+            return
 
     def make_room(self, name: str) -> None:
         """Remove an empty folder, and the empty ones in it, where a file is to be."""

@@ -359,7 +359,7 @@ def _name_of(header: str) -> str:
     return _TIME.sub("", name.split("\t")[0]).strip()
 
 
-_PREFIX = re.compile(r"[abciow]/")
+_PREFIX = re.compile(r"\A[abciow]/")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _QUOTED_FIRST = re.compile(rf"({_QUOTED.pattern}) (.+)")
 _QUOTED_SECOND = re.compile(rf"(.+?) ({_QUOTED.pattern})")
