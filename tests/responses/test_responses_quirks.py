@@ -58,6 +58,7 @@ def _role(role: str) -> Callable[[Asked], bool]:
     ("transport", "kind", "refused", "status", "message"),
     [
         ("chat", "custom", _has("stream_options"), 422, "stream_options: Extra inputs"),
+        ("chat", "custom", _has("stream"), 400, "Verify your organization to stream this model"),
         ("chat", "custom", _has("temperature"), 400, "'temperature' does not support 0.5"),
         ("chat", "custom", _role("system"), 400, "System role not supported"),
         ("chat", "custom", _role("system"), 500, "Only user and assistant roles are supported!"),
@@ -318,6 +319,37 @@ async def test_an_error_on_a_websocket_ends_the_answer(error: dict[str, Any], be
         await client.close()
     assert isinstance(end, Failed)
     assert "No memory." in end.message
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"type": "response.completed", "response": None}, None),
+        ({"type": "response.completed", "response": {"status": "completed"}}, None),
+        ({"type": "response.cancelled", "response": {"id": "r", "status": "cancelled"}},
+         "the server cancelled it"),
+    ],
+)  # fmt: skip
+async def test_the_end_of_an_answer_on_a_websocket(event: Any, reason: str | None) -> None:
+    async def say(socket: ServerConnection) -> None:
+        await socket.recv()
+        item = {"id": "i", "type": "message"}
+        for said in (
+            {"type": "response.created", "response": {"id": "r"}},
+            {"type": "response.output_item.added", "item": item},
+            {"type": "response.output_text.delta", "item_id": "i", "delta": TEXT},
+            event,
+        ):
+            await socket.send(json.dumps(said))
+        await socket.wait_closed()
+
+    async with serve(say, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
+        end = await end_of(await client.create(messages=[("user", "go")]))
+        await client.close()
+    assert isinstance(end, Finished)
+    assert (end.text, end.reason) == (TEXT, reason)
 
 
 # Addresses

@@ -142,6 +142,7 @@ DRESSES: dict[str, Callable[[bytes], bytes]] = {
     "no last blank line": lambda body: body.rstrip(b"\n"),
     "no blank lines": lambda body: body.replace(b"\n\n", b"\n"),
     "more blank lines": lambda body: body.replace(b"\n\n", b"\n\n\n"),
+    "framed twice": lambda body: body.replace(b"data: ", b"data: data: "),
     "lines of JSON": lambda body: body.replace(b"data: ", b"").replace(b"event: ", b": "),
     "indented": lambda body: b"".join(
         line if line.startswith(b"event") or b"[DONE]" in line else _indented(line)
@@ -285,6 +286,32 @@ def test_numbers_of_events_that_mean_nothing_lose_no_text(number: Callable[[int]
     chunks.append(sse({"type": "response.completed", "response": final}))
     read = read_answer("responses", chunks)
     assert (read.text, read.ended) == (TEXT, "completed")
+
+
+@pytest.mark.parametrize("word", ["error", "stop"])
+def test_an_error_beside_the_end_fails_the_answer(word: str) -> None:
+    end = chat_chunk(finish=word)
+    end["choices"][0]["error"] = {"code": 502, "message": "Upstream timed out"}
+    read = read_answer("chat", [*answer("chat", TEXT, "")[:-1], sse(end)])
+    assert (read.ended, read.why) == ("failed", "Upstream timed out")
+
+
+@pytest.mark.parametrize("line", [b",\n", b", "])
+def test_a_list_of_events_is_read_as_a_stream(line: bytes) -> None:
+    events = [chunk[6:].strip() for chunk in answer("chat", TEXT)[:-1]]
+    body = b"[" + line.join(events) + b"]"
+    assert read_answer("chat", [body]) == read_answer("chat", answer("chat", TEXT))
+    assert read_answer("chat", [body[:-1]]).ended in ("cut off", "refused")
+
+
+def test_text_that_only_the_end_of_an_item_brings_is_taken() -> None:
+    created, _, *_, completed = answer("responses", TEXT)
+    content = [{"type": "output_text", "text": TEXT}]
+    item = {"id": "i1", "type": "message", "content": content}
+    done = {"type": "response.output_item.done", "item": item}
+    empty = {"type": "response.completed", "response": {"id": "r1", "status": "completed"}}
+    assert read_answer("responses", [created, sse(done), sse(empty)]).text == TEXT
+    assert read_answer("responses", [created, sse(done), completed]).text == TEXT
 
 
 def test_a_refusal_is_quoted_and_is_no_text() -> None:

@@ -22,6 +22,9 @@ DRESSES = {
     "Mistral": f"[THINK]{DRAFT}[/THINK]",
     "Kimi": f"◁think▷{DRAFT}◁/think▷",
     "Seed": f"<seed:think>{DRAFT}</seed:think>\n",
+    "scratchpad": f"<scratchpad>{DRAFT}</scratchpad>\n",
+    "analysis": f"<analysis>\n{DRAFT}</analysis>\n",
+    "token": f"<|thinking|>{DRAFT}<|/thinking|>",
     "two": f"<think>\n</think>\n<think>{DRAFT}</think>\n",
     "not opened": f"{DRAFT}</think>\n\n",
     "not opened, no line end": f"{DRAFT}</think>",
@@ -33,6 +36,8 @@ DRESSES = {
     "harmony, not opened": f"{DRAFT}<|end|>{FINAL}",
     "harmony without its tokens": f"analysisWe think. {DRAFT}assistantfinal",
     "wrapped answer": f"<think>{DRAFT}</think>\n<answer>\n",
+    "none, a wrapping": "<answer>\n",
+    "none, tokens": "\ufeff<|im_start|>assistant\n",
 }
 TAILS = ("", "<|im_end|>", "</s>\n", "<|eot_id|><|eot_id|>")
 
@@ -97,4 +102,4 @@ def test_a_thought_that_never_ends_is_no_answer() -> None:
 def test_every_api_tells_thoughts_from_text(api: str, dress: str) -> None:
     read = read_answer(api, answer(api, DRESSES[dress] + ANSWER))
     assert (read.text, read.ended) == (ANSWER, "completed")
-    assert (read.reasoned > 0) is (dress != "none")
+    assert (read.reasoned > 0) is (not dress.startswith("none"))

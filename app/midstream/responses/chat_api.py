@@ -131,6 +131,7 @@ class _Choice(msgspec.Struct, frozen=True):
     message: _Delta | None = None
     text: Any = None  # Of the older API for completions, which some gateways stream.
     finish_reason: Any = None
+    error: Any = None
 
 
 class _Details(msgspec.Struct, frozen=True):
@@ -219,6 +220,8 @@ class _ChatReader:
         for choice in chunk.choices or ():
             if choice.index:
                 continue  # Another answer to the same, which nobody has asked for.
+            if (error := error_of(choice.error)) is not None:
+                return [*events, *composer.fail(error)]
             if choice.delta is not None:
                 events += self._delta(choice.delta, composer.text)
             if choice.message is not None:

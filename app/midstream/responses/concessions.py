@@ -141,6 +141,12 @@ def _without_system(body: Body) -> bool:
     return True
 
 
+def _without_stream(body: Body) -> bool:
+    """Ask for the answer in one piece."""
+    body.pop("stream_options", None)
+    return body.pop("stream", None) is not None
+
+
 def _turns(body: Body) -> list[Body]:
     turns = body.get("messages", body.get("input"))
     return cast("list[Body]", turns) if isinstance(turns, list) else []
@@ -170,6 +176,9 @@ CONCESSIONS: Final = (
     _renamed("max_tokens", "max_completion_tokens"),
     _renamed("max_completion_tokens", "max_tokens"),
     _field("stream_options", "include_usage", "include_obfuscation"),
+    Concession(
+        "streams", _words(r"\bto stream\b", r"['\"`]stream['\"`]", "streaming"), _without_stream
+    ),
     _field("temperature"),
     _field("parallel_tool_calls"),
     _tool_field("eager_input_streaming"),

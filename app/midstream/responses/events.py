@@ -163,8 +163,8 @@ class Failed:
 
     @property
     def offline(self) -> bool:
-        """Whether the server can no longer be reached, or was left."""
-        return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED)
+        """Whether the server cannot be reached, or no longer, or was left."""
+        return self.code in (ErrorCode.CONNECTION_LOST, ErrorCode.CLOSED, ErrorCode.UNREACHABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,9 @@ REASONING_DELTAS = frozenset(
 REFUSAL_DELTA = "response.refusal.delta"
 """The event whose ``delta`` is what a model says that declines."""
 
-TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+TERMINALS = frozenset(
+    f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled")
+)
 """Events that end a response."""
 
 

@@ -9,9 +9,11 @@ fails. What the frames mean is up to the reader of an API.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
-from midstream.responses.liberal import is_whole_json
+import msgspec
+
+from midstream.responses.liberal import is_whole_json, loads
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
@@ -41,6 +43,17 @@ class Frame:
     def closes(self) -> bool:
         """Whether it only says that no more events follow."""
         return self.data.strip(b'"').upper() == b"[DONE]"
+
+
+def _listed(frame: Frame) -> list[Frame]:
+    """The events in a list, which some servers stream in place of frames."""
+    if frame.closes or not frame.data.startswith(b"["):
+        return [frame]
+    value = loads(frame.data)
+    if not isinstance(value, list) or not value:
+        return [frame]
+    items = cast("list[object]", value)
+    return [Frame("", msgspec.json.encode(item), framed=False) for item in items]
 
 
 class FrameReader:
@@ -101,8 +114,12 @@ class FrameReader:
             self._data = []
         self._end_frame()
         if self._loose:
-            self._quote(*self._loose)
-            self.cut = True
+            frame = Frame("", b"\n".join(self._loose).strip(), framed=False)
+            if is_whole_json(frame.data):
+                self._frames += _listed(frame)
+            else:
+                self._quote(*self._loose)
+                self.cut = True
         return self._taken()
 
     @property
@@ -129,6 +146,8 @@ class FrameReader:
                 if not line:
                     self._end_frame()
             case b"data":
+                while value.startswith(b"data:"):  # Of a proxy that frames frames.
+                    value = value[5:].removeprefix(b" ")
                 if self._begins_anew(value):
                     self._end_frame()
                 self._data.append(value)
@@ -171,7 +190,7 @@ class FrameReader:
         elif len(self._loose) == 1 or line.startswith(_CLOSINGS) or not line:
             frame = Frame("", b"\n".join(self._loose).strip(), framed=False)
             if frame.closes or is_whole_json(frame.data):
-                self._frames.append(frame)
+                self._frames += _listed(frame)
                 self._loose = []
             elif len(self._loose) == 1 and line.rstrip().endswith(_CLOSINGS):
                 self._quote(line)

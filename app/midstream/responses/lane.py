@@ -176,7 +176,9 @@ class Lane:
                 self.running.items[event.item.id] = event.item.name or ""
         elif kind == "response.output_item.done":
             turn, item = self.running, event.item
-            if turn is not None and item is not None and item.id and item.id in turn.items:
+            if turn is None or item is None or not item.id:
+                return
+            if item.id in turn.items or not turn.items:  # Some never say that one begins.
                 turn.whole[item.id] = item
         elif kind == "response.created":
             if event.response is not None:
@@ -188,8 +190,11 @@ class Lane:
                 self.running.stream.queue_ahead = int(ahead) if ahead.isdecimal() else 0
                 self.running.stream.push_progress(Progress.read(metadata))
         elif kind in TERMINALS:
-            if event.response is not None:
-                self._terminal(kind, event.response)
+            running = self.running.stream.id if self.running is not None else ""
+            response = event.response or WireResponse(status=kind.removeprefix("response."))
+            self._terminal(
+                kind, response if response.id else msgspec.structs.replace(response, id=running)
+            )
         elif kind == "response.steer.failed":
             self._steer_failed(event)
 
@@ -342,7 +347,8 @@ class Lane:
             return turn.spoiled or None
         # Whatever the event says: a status that is none of success counts.
         complete = kind == "response.completed" and response.status not in _CUT_STATUSES
-        return turn.spoiled or (None if complete else "no reason given")
+        unsaid = known_reason("cancelled") if response.status == "cancelled" else "no reason given"
+        return turn.spoiled or (None if complete else unsaid)
 
     def _complete(self, turn: PendingResponse, whole: str) -> bool:
         """Add text of the final response that has not arrived; False if they contradict."""

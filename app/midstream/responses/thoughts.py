@@ -23,6 +23,9 @@ _TAGS: Final = {
     "<thoughts>": "</thoughts>",
     "<reasoning>": "</reasoning>",
     "<reflection>": "</reflection>",
+    "<scratchpad>": "</scratchpad>",
+    "<analysis>": "</analysis>",
+    "<|thinking|>": "<|/thinking|>",
     "<seed:think>": "</seed:think>",
     "[think]": "[/think]",
     "◁think▷": "◁/think▷",
@@ -46,6 +49,8 @@ _BARE_CLOSING: Final = "assistantfinal"
 """What is left of harmony's headers where an engine drops control tokens."""
 _WRAPPINGS: Final = (
     *("<answer>", "<response>", "<|begin_of_solution|>", "<|start_response|>", "<|start_text|>"),
+    *("<|im_start|>assistant", "<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>"),
+    *("<|begin_of_text|>", "<|fim_middle|>", "<bos>", "\ufeff", "\u200b"),
 )
 """What some models put in front of the answer."""
 _END_TOKENS: Final = (
@@ -98,7 +103,7 @@ class ThoughtSplitter:
         self._held: str = ""
         self._close = ""
         self._weak = False
-        self._thought = False
+        self._preceded = False
         self._final = False
         self._last = "\n"
         self._back = _State.START
@@ -168,15 +173,15 @@ class ThoughtSplitter:
             return self._open(start, "", _BARE_CLOSING, weak=True)
         wrapping = next((m for m in _WRAPPINGS if low.startswith(m)), "")
         if wrapping and not self._is_text(wrapping):
-            self._held = start[len(wrapping) :]
+            self._held, self._preceded = start[len(wrapping) :], True
             return True
         if any(mark.startswith(low) for mark in (*_TAGS, *_WRAPPINGS, *_HARMONY)) or (
             low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
         ):
             return False
         self._state = _State.ANSWER
-        if self._thought:
-            # The blank lines after a thought are no part of the answer either.
+        if self._preceded:
+            # The blank lines after what came before it are no part of the answer either.
             self._held = self._held.lstrip("\n")
         return True
 
@@ -190,7 +195,7 @@ class ThoughtSplitter:
         if at >= 0:
             self._characters += at
             self._held = self._held[at + len(self._close) :]
-            self._state, self._thought = self._back, True
+            self._state, self._preceded = self._back, True
             return True
         if not self._weak:  # Else it may be the answer after all.
             keep = len(self._close) - 1
@@ -214,7 +219,7 @@ class ThoughtSplitter:
             self._characters += len(text)
         if end is None:
             return False
-        self._thought, self._state = True, _State.BETWEEN
+        self._preceded, self._state = True, _State.BETWEEN
         return True
 
     def _between(self) -> bool:
@@ -290,7 +295,7 @@ class ThoughtSplitter:
     def _take_back(self, tag: re.Match[str]) -> None:
         self._characters += self._answered + len(self._out) + tag.start()
         self._answered = 0
-        self._out, self._retracts, self._thought = "", True, True
+        self._out, self._retracts, self._preceded = "", True, True
         self._held = self._held[tag.end() :]
         self._last = "\n"
         if tag.re is _HEADER:
