@@ -178,7 +178,7 @@ def test_all_accepts_of_all_answers_can_be_taken_back(seed: int, unique: bool) -
             return
         assert store.undo()
         for hunk in store.for_path("a"):
-            assert proposal.base.lines[hunk.start : hunk.stop] == hunk.held
+            assert proposal.base.lines[hunk.start : hunk.stop] == hunk.base_lines
             assert any(hunk.id in s.hunk_ids for s in proposal.segments)
     assert list(proposal.composed().lines) == old
 
@@ -187,7 +187,7 @@ def decide_some(rng: random.Random, store: HunkStore) -> None:
     """Decide hunks that wait, some of them in parts."""
     while store.undecided() and rng.random() < 0.8:
         hunk = rng.choice(store.undecided())
-        if rng.random() < 0.2 and hunk.held == hunk.old and hunk.added + hunk.deleted:
+        if rng.random() < 0.2 and hunk.base_lines == hunk.old and hunk.added + hunk.deleted:
             last = rng.randint(1, hunk.added + hunk.deleted)
             store.decide_lines(hunk.id, rng.randint(0, last - 1), last, HunkState.ACCEPTED)
             continue

@@ -234,7 +234,7 @@ class Review:
             assert lines[start : start + len(rows)] == rows, "the screen shows the file"
 
     def is_out(self, hunk_id: int) -> bool:
-        return self.hunks.get(hunk_id).held == self.hunks.get(hunk_id).old
+        return self.hunks.get(hunk_id).base_lines == self.hunks.get(hunk_id).old
 
 
 @given(st.integers(0, 2**32))

@@ -49,7 +49,7 @@ def check_rows(proposal: FileProposal) -> None:
         folded = {
             n
             for i in segment.hunk_ids
-            if (h := proposal.hunks.get(i)).held != h.old
+            if (h := proposal.hunks.get(i)).base_lines != h.old
             and h.state != "conflict"
             and not h.displaced
             for n in range(h.start, h.stop)
@@ -460,7 +460,7 @@ def test_external_edit_of_the_same_lines_is_a_conflict_and_can_end() -> None:
     proposal.advance(SourceText.from_text(join_lines(disk)))
     hunk = proposal.hunks.get(3)
     assert hunk.state is HunkState.CONFLICT
-    assert hunk.held == ("the user's own",)
+    assert hunk.base_lines == ("the user's own",)
     check_texts = [row.text for row in proposal.segments[0].settled if row.hunk is None]
     assert "the user's own" in check_texts
     with pytest.raises(UndecidableError, match="conflict"):
@@ -506,7 +506,7 @@ def test_a_conflict_is_put_away_without_a_change_and_comes_back_with_undo() -> N
     assert hunks.undo() != (hunk,)
     assert hunks.undo() != (hunk,)
     assert hunks.undo() == (hunk,)
-    assert hunk.held == ("the user's own", "and one more")
+    assert hunk.base_lines == ("the user's own", "and one more")
     check_rows(proposal)
 
 
@@ -623,12 +623,12 @@ def test_many_turns(seed: int) -> None:
             if store.undecided():
                 hunk = rng.choice(store.undecided())
                 match rng.randint(0, 5):
-                    case 0 if hunk.held == hunk.old:
+                    case 0 if hunk.base_lines == hunk.old:
                         cut = rng.randint(0, hunk.deleted), rng.randint(0, hunk.added)
                         store.split(hunk.id, [cut])
-                    case 1 if hunk.held == hunk.old:
+                    case 1 if hunk.base_lines == hunk.old:
                         store.edit(hunk.id, [*hunk.new, "# edited"])
-                    case 2 if hunk.held == hunk.old and hunk.added + hunk.deleted:
+                    case 2 if hunk.base_lines == hunk.old and hunk.added + hunk.deleted:
                         last = rng.randint(1, hunk.added + hunk.deleted)
                         first = rng.randint(0, last - 1)
                         store.decide_lines(hunk.id, first, last, HunkState.ACCEPTED)
@@ -641,7 +641,7 @@ def test_many_turns(seed: int) -> None:
         assert all(a[1] <= b[0] for a, b in pairwise(bounds))
         assert all(0 <= a <= b <= len(proposal.base.lines) for a, b in bounds)
         for hunk in store.for_path("a.py"):
-            assert proposal.base.lines[hunk.start : hunk.stop] == hunk.held
+            assert proposal.base.lines[hunk.start : hunk.stop] == hunk.base_lines
             assert any(hunk.id in s.hunk_ids for s in proposal.segments)
         before = proposal.composed()
         proposal.advance(before)

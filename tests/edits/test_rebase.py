@@ -39,4 +39,4 @@ def test_a_conflict_is_as_much_shorter_as_what_is_taken_out_within_it(
     store.place(rejected, 1, 2, ("mine",))
     store.move(Rebase([conflict, rejected], base, text(*after)).moves())
     assert (conflict.start, conflict.stop, conflict.state) == (start, stop, HunkState.CONFLICT)
-    assert conflict.held == after[start:stop] == ("a", "b", "c")
+    assert conflict.base_lines == after[start:stop] == ("a", "b", "c")

@@ -117,7 +117,7 @@ def waits(hunk: Hunk) -> bool:
 
 def waiting_hunks(hunks: Iterable[Hunk]) -> list[Hunk]:
     """The external hunks among ``hunks`` that wait, and whose lines are in the base."""
-    return [hunk for hunk in hunks if waits(hunk) and hunk.held == hunk.new]
+    return [hunk for hunk in hunks if waits(hunk) and hunk.base_lines == hunk.new]
 
 
 @dataclass(slots=True)

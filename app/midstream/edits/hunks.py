@@ -60,7 +60,16 @@ class Hunk:
     """
 
     __slots__ = (
-        *("_anchored", "_call", "_displaced", "_due", "_held", "_match_level", "_new", "_note"),
+        *(
+            "_anchored",
+            "_call",
+            "_displaced",
+            "_due",
+            "_base_lines",
+            "_match_level",
+            "_new",
+            "_note",
+        ),
         *("_old", "_own", "_postponed", "_quarantine", "_start", "_state", "_stop"),
         *("external", "id", "path", "rank"),
     )
@@ -92,7 +101,7 @@ class Hunk:
         self._due = False
         self._old: list[str] = []
         self._new: list[str] = []
-        self._held: tuple[str, ...] | None = None
+        self._base_lines: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -174,13 +183,13 @@ class Hunk:
         return tuple(self._new)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def base_lines(self) -> tuple[str, ...]:
         """The lines that the base has in ``[start, stop)``.
 
         That is ``old`` until the hunk is folded into the base, then ``new``; in a conflict it is
         the file's own lines.
         """
-        return self.old if self._held is None else self._held
+        return self.old if self._base_lines is None else self._base_lines
 
     @property
     def added(self) -> int:
@@ -210,8 +219,8 @@ class Hunk:
     @property
     def rejectable(self) -> bool:
         """Whether it can be rejected now: it is decidable, quarantined or in conflict."""
-        held = self._state in (HunkState.QUARANTINED, HunkState.CONFLICT)
-        return self.decidable or (self._anchored and held)
+        withheld = self._state in (HunkState.QUARANTINED, HunkState.CONFLICT)
+        return self.decidable or (self._anchored and withheld)
 
     @property
     def live(self) -> bool:
@@ -256,7 +265,7 @@ class Hunk:
         if self.external:
             kept = self._state is not HunkState.REJECTED
         wanted = self.new if kept else self.old
-        return None if wanted == self.held else LineEdit(self._start, self._stop, wanted)
+        return None if wanted == self.base_lines else LineEdit(self._start, self._stop, wanted)
 
 
 class Move(NamedTuple):
@@ -266,7 +275,7 @@ class Move(NamedTuple):
         hunk: The hunk.
         start: Its first line in the new base.
         stop: The line after its last one.
-        held: The lines that the new base has there; None for the hunk's old lines.
+        base_lines: The lines that the new base has there; None for the hunk's old lines.
         state: Its new state, or None if that stays.
         note: Why the state changes.
         detached: The hunk is decided and its place was rewritten; it does not move.
@@ -276,7 +285,7 @@ class Move(NamedTuple):
     hunk: Hunk
     start: int
     stop: int
-    held: tuple[str, ...] | None = None
+    base_lines: tuple[str, ...] | None = None
     state: HunkState | None = None
     note: str = ""
     detached: bool = False
@@ -373,10 +382,10 @@ class _Record(Hunk):
         self._old.append(line)
         self._stop = stop
 
-    def place(self, start: int, stop: int, held: tuple[str, ...] | None = None) -> None:
+    def place(self, start: int, stop: int, base_lines: tuple[str, ...] | None = None) -> None:
         self._start = start
         self._stop = stop
-        self._held = None if held == self.old else held
+        self._base_lines = None if base_lines == self.old else base_lines
 
     def rewrite(self, old: Iterable[str], new: Iterable[str], *, own: bool) -> None:
         self._old = list(old)
@@ -739,9 +748,11 @@ class HunkStore:
         self._hunks[hunk.id].remove(line, stop)
         self.touch()
 
-    def place(self, hunk: Hunk, start: int, stop: int, held: tuple[str, ...] | None = None) -> None:
-        """Move a hunk; ``held`` (default: its old lines) is what the base has there."""
-        self._hunks[hunk.id].place(start, stop, held)
+    def place(
+        self, hunk: Hunk, start: int, stop: int, base_lines: tuple[str, ...] | None = None
+    ) -> None:
+        """Move a hunk; ``base_lines`` (default: its old lines) is what the base has there."""
+        self._hunks[hunk.id].place(start, stop, base_lines)
 
     def settle(self, hunk: Hunk, *, conflict: str = "") -> None:
         """A streaming hunk is complete; if it was quarantined, it stays so."""
@@ -786,7 +797,7 @@ class HunkStore:
                 continue
             if move.state is not None:
                 hunk.set_state(move.state, move.note)
-            hunk.place(move.start, move.stop, move.held)
+            hunk.place(move.start, move.stop, move.base_lines)
         self.touch()
 
     def forget_splits(self, hunk_ids: Iterable[int]) -> None:
@@ -828,7 +839,7 @@ class HunkStore:
         hunk = self._hunks[hunk_id]
         if not hunk.decidable:
             raise UndecidableError(_why_undecidable(hunk))
-        if hunk.state is not HunkState.SETTLED or hunk.held != hunk.undecided_lines:
+        if hunk.state is not HunkState.SETTLED or hunk.base_lines != hunk.undecided_lines:
             raise UndecidableError(f"Hunk {hunk_id} is decided already; undo the decision first.")
         return hunk
 
@@ -938,10 +949,10 @@ class HunkStore:
         if backwards:
             if not whole or any(a.stop != b.start for a, b in pairwise(children)):
                 return False
-            held = tuple(line for child in children for line in child.held)
-            parent.place(children[0].start, children[-1].stop, held)
+            base_lines = tuple(line for child in children for line in child.base_lines)
+            parent.place(children[0].start, children[-1].stop, base_lines)
             return True
-        if parent.held != parent.undecided_lines:
+        if parent.base_lines != parent.undecided_lines:
             return False
         at = parent.start
         for child in children:

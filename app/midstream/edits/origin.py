@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from midstream.edits.documents import LineEdit, NotTextError, SourceText
 from midstream.edits.lcs import line_edits
-from midstream.edits.stand_ins import held_by, is_whole, same_file
+from midstream.edits.stand_ins import is_whole, properties_of, same_file
 
 
 class Origin:
@@ -53,10 +53,10 @@ class Origin:
         elif is_whole(self.text):
             if self.text.lines != before.lines:
                 self._kept = (self.text, before)
-            held = held_by(self.text)
-            if held is not None and held.data is not None and not held.link:
+            properties = properties_of(self.text)
+            if properties is not None and properties.data is not None and not properties.link:
                 try:
-                    self.text = SourceText.from_bytes(held.data)
+                    self.text = SourceText.from_bytes(properties.data)
                 except NotTextError:
                     return
 
@@ -79,7 +79,7 @@ class Origin:
         """Whether the file could be run without and with what was accepted, if that is known."""
         by_lines = not (is_whole(self.text) or is_whole(reviewed))
         texts = self._kept if self._kept and by_lines else (self.text, reviewed)
-        before, after = map(held_by, texts)
+        before, after = map(properties_of, texts)
         return before and before.executable, after and after.executable
 
 

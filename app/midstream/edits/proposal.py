@@ -226,7 +226,7 @@ class FileProposal:
             segment.abandon()
             hunks = [self.hunks.get(hunk_id) for hunk_id in segment.hunk_ids]
             self._current = None
-        if any(hunk.decided or hunk.held != hunk.old for hunk in hunks):
+        if any(hunk.decided or hunk.base_lines != hunk.old for hunk in hunks):
             self.version += 1
             return False
         self.hunks.forget_splits({hunk.id for hunk in hunks})
@@ -288,7 +288,11 @@ class FileProposal:
         for hunk in self.hunks.for_path(self.path):
             edit = hunk.edit()
             if hunk.id in without or waits(hunk):
-                edit = LineEdit(hunk.start, hunk.stop, hunk.old) if hunk.held != hunk.old else None
+                edit = (
+                    LineEdit(hunk.start, hunk.stop, hunk.old)
+                    if hunk.base_lines != hunk.old
+                    else None
+                )
             edits += [edit] if edit is not None else []
         return self._with(edits, former=True)
 
@@ -396,7 +400,7 @@ class FileProposal:
     def _contained(self) -> set[int]:
         """Ids of the accepted hunks whose lines are in the reviewed text."""
         accepted = [h for h in self.hunks.for_path(self.path) if h.state is HunkState.ACCEPTED]
-        return {h.id for h in accepted if h.edit() is not None or h.held == h.new}
+        return {h.id for h in accepted if h.edit() is not None or h.base_lines == h.new}
 
     def _follow(
         self,
@@ -771,7 +775,7 @@ class Overlay:
         edits: list[LineEdit] = []
         for hunk in proposal.hunks.for_path(proposal.path):
             edit = hunk.edit()
-            if edit is None and hunk.state is HunkState.SETTLED and hunk.held == hunk.old:
+            if edit is None and hunk.state is HunkState.SETTLED and hunk.base_lines == hunk.old:
                 edit = LineEdit(hunk.start, hunk.stop, hunk.new)
                 self.undecided = True
             if edit is not None and not (edits and edit.start < edits[-1].stop):

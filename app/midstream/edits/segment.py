@@ -362,7 +362,7 @@ def _hunk_rows(rows: list[Row], hunk: Hunk, shown: Sequence[Row], new: int) -> i
     if kinds.count(RowKind.DELETED) != hunk.deleted or kinds.count(RowKind.ADDED) != hunk.added:
         kinds = [RowKind.DELETED] * hunk.deleted + [RowKind.ADDED] * hunk.added
     old_lines, new_lines = iter(hunk.old), iter(hunk.new)
-    number: int | None = hunk.start if hunk.held == hunk.old else None
+    number: int | None = hunk.start if hunk.base_lines == hunk.old else None
     for kind in kinds:
         if kind is RowKind.DELETED:
             rows.append(Row(kind, number, None, next(old_lines), hunk.id))

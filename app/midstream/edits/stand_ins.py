@@ -50,7 +50,7 @@ class StandIn(SourceText):
     @classmethod
     def of(
         cls,
-        held: FileProperties,
+        properties: FileProperties,
         digest: str,
         former: Iterable[SourceText] = (),
         program: bool | None = None,
@@ -58,18 +58,18 @@ class StandIn(SourceText):
         """The stand-in of a file.
 
         Args:
-            held: What it is, with its bytes.
+            properties: What it is, with its bytes.
             digest: Tells contents of the same size apart.
             former: What the file was so far, and may be asked for again.
             program: Whether it could be run while it was a text.
         """
-        return cls.named(_named(held, digest), held, former, program)
+        return cls.named(_named(properties, digest), properties, former, program)
 
     @classmethod
     def named(
         cls,
         line: str,
-        held: FileProperties,
+        properties: FileProperties,
         former: Iterable[SourceText] = (),
         program: bool | None = None,
     ) -> StandIn:
@@ -81,8 +81,8 @@ class StandIn(SourceText):
             elif text.lines:
                 states[text.lines] = FileProperties(text.to_bytes(), program)
         states.pop((line,), None)
-        too_large = held.data is not None and len(held.data) > MAX_HELD_BYTES
-        states[(line,)] = held._replace(data=None) if too_large else held
+        too_large = properties.data is not None and len(properties.data) > MAX_HELD_BYTES
+        states[(line,)] = properties._replace(data=None) if too_large else properties
         size = sum(len(known.data) for known in states.values() if known.data is not None)
         for lines, known in list(states.items()):
             if size > MAX_TOTAL_BYTES and known.data is not None:
@@ -91,17 +91,17 @@ class StandIn(SourceText):
         return cls((line,), ("\n",), states=states)
 
     @property
-    def held(self) -> FileProperties:
+    def properties(self) -> FileProperties:
         """The file that the lines stand in for.
 
         Raises:
             UnencodableError: They stand for nothing.
         """
-        if (held := self.states.get(self.lines)) is None:
+        if (properties := self.states.get(self.lines)) is None:
             raise UnencodableError(
                 "it is not line-based text, so it is kept or put back as a whole"
             )
-        return held
+        return properties
 
     def to_bytes(self) -> bytes:
         """The bytes that the lines stand for; of a link, where it points.
@@ -109,7 +109,7 @@ class StandIn(SourceText):
         Raises:
             UnencodableError: They were not kept, or the lines stand for nothing.
         """
-        if (data := self.held.data) is None:
+        if (data := self.properties.data) is None:
             raise UnencodableError(
                 f"what it held is not kept (more than {MAX_HELD_BYTES >> 20} MiB, or too long ago)"
             )
@@ -121,7 +121,7 @@ def is_whole(text: SourceText) -> bool:
     return isinstance(text, StandIn)
 
 
-def held_by(text: SourceText) -> FileProperties | None:
+def properties_of(text: SourceText) -> FileProperties | None:
     """What a file with this text is; ``None`` if nothing is known, or there is no file."""
     if text.missing:
         return None
@@ -134,19 +134,19 @@ def same_file(text: SourceText, other: SourceText) -> bool:
     """Whether two texts, of lines or stand-ins, have the same bytes, as far as they are kept."""
     if text.missing or other.missing:
         return text.missing and other.missing
-    held, held_too = held_by(text), held_by(other)
-    if held is None or held_too is None or held.data is None:
+    properties, other_properties = properties_of(text), properties_of(other)
+    if properties is None or other_properties is None or properties.data is None:
         return False
-    return (held.data, held.link) == (held_too.data, held_too.link)
+    return (properties.data, properties.link) == (other_properties.data, other_properties.link)
 
 
-def _named(held: FileProperties, digest: str) -> str:
-    data = held.data or b""
-    if held.link:
+def _named(properties: FileProperties, digest: str) -> str:
+    data = properties.data or b""
+    if properties.link:
         target = data.decode("utf-8", "backslashreplace")
         return "link to " + target.replace("\r", "\\r").replace("\n", "\\n")
     if not data:
-        return "empty file, executable" if held.executable else "empty file"
+        return "empty file, executable" if properties.executable else "empty file"
     words = [f"{len(data):,} bytes"]
     try:
         text = SourceText.from_bytes(data)
@@ -155,7 +155,7 @@ def _named(held: FileProperties, digest: str) -> str:
     else:
         kind = "text"
         words += _form(text)
-    if held.executable:
+    if properties.executable:
         words.append("executable")
     return f"{kind} file, {', '.join(words)}, content {digest[:12]}"
 

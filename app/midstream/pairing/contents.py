@@ -81,8 +81,10 @@ def stand_in(
     """
     from midstream.workspace.content import LinkTarget
 
-    held = FileProperties(bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget))
-    return StandIn.of(held, entry.digest, former, program)
+    properties = FileProperties(
+        bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget)
+    )
+    return StandIn.of(properties, entry.digest, former, program)
 
 
 def state_digest(entry: Entry, *, whole: bool) -> str:
@@ -128,8 +130,8 @@ def as_entry(text: SourceText) -> Entry | None:
     data = text.to_bytes()
     if not isinstance(text, StandIn):
         return Entry(data)
-    held = text.held
-    return Entry(LinkTarget(data), False) if held.link else Entry(data, held.executable)
+    properties = text.properties
+    return Entry(LinkTarget(data), False) if properties.link else Entry(data, properties.executable)
 
 
 def encode(path: str, text: SourceText, now: str | None) -> tuple[Entry | None, str | None]:

@@ -701,7 +701,7 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
         reviewed += base[at : hunk.start]
         places.append((hunk.id, len(lines), len(lines) + len(wanted)))
         lines += wanted
-        reviewed += hunk.old if hunk.external and not hunk.decided else hunk.held
+        reviewed += hunk.old if hunk.external and not hunk.decided else hunk.base_lines
         at = hunk.stop
     lines += base[at:]
     reviewed += base[at:]

@@ -34,7 +34,12 @@ from midstream.pairing.journal.journal import (
     SessionJournal,
     unreadable_journal,
 )
-from midstream.pairing.models.disclosures import BUILT_IN, Introduction, is_unconfigured, was_told
+from midstream.pairing.models.disclosures import (
+    BUILT_IN,
+    Introduction,
+    is_unconfigured,
+    was_disclosed,
+)
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
@@ -252,7 +257,7 @@ class PairingSession:
             state_dir=state,
         )
         if introduce and endpoint is None and replay is None and is_unconfigured(settings):
-            known = await asyncio.to_thread(was_told, BUILT_IN)
+            known = await asyncio.to_thread(was_disclosed, BUILT_IN)
             session.introduction.due = not known
         for sentence in filter(None, (*workspace.recovery, trouble)):
             session.status.warn(sentence)

@@ -18,7 +18,7 @@ from midstream.pairing.models.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.models.disclosures import note_told, what_is_sent
+from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.pairing.models.lists import kept_lists
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ModelCommands:
         self._say(f"{choice.name} answers from the next instruction on.")
         profile = choice.profile
         if profile is not None and not profile.loopback:
-            await asyncio.to_thread(note_told, profile.url)
+            await asyncio.to_thread(note_disclosed, profile.url)
             self._say(what_is_sent(profile.url))
 
     async def effort(self, rest: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from midstream.pairing.checks.permissions import FILE, is_permitted, permit
-from midstream.pairing.models.disclosures import note_told
+from midstream.pairing.models.disclosures import note_disclosed
 
 
 def test_a_permission_is_for_one_command_in_one_folder(state: Path, tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_no_permission_is_dropped_for_many_others_or_for_notices(
     permit(tmp_path, "make test")
     for number in range(300):
         permit(tmp_path / str(number), "make test")
-        note_told(f"https://host-{number}/v1")
+        note_disclosed(f"https://host-{number}/v1")
     assert is_permitted(tmp_path, "make test")
     assert is_permitted(tmp_path / "299", "make test")
 

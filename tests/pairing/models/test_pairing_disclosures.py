@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.cli import main
-from midstream.pairing.models.disclosures import BUILT_IN, FILE, note_told, was_told
+from midstream.pairing.models.disclosures import BUILT_IN, FILE, note_disclosed, was_disclosed
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticePosted
@@ -36,12 +36,12 @@ def afar(url: str) -> str:
 
 
 def test_a_fact_is_told_once(state: Path) -> None:
-    assert not was_told(BUILT_IN)
-    assert note_told(BUILT_IN)
-    assert was_told(BUILT_IN)
-    assert not note_told(BUILT_IN)
+    assert not was_disclosed(BUILT_IN)
+    assert note_disclosed(BUILT_IN)
+    assert was_disclosed(BUILT_IN)
+    assert not note_disclosed(BUILT_IN)
     (state / FILE).write_bytes(b"damaged")
-    assert not was_told(BUILT_IN)
+    assert not was_disclosed(BUILT_IN)
 
 
 async def test_what_is_sent_is_told_before_the_first_request_and_once(project: Path) -> None:

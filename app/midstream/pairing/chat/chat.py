@@ -26,7 +26,7 @@ from midstream.pairing.chat.entries import (
     packed,
 )
 from midstream.pairing.chat.plan import steps_of
-from midstream.pairing.chat.tool_loop import Looking, LookPermission, ToolQuestion
+from midstream.pairing.chat.tool_loop import LookPermission, ToolLoop, ToolQuestion
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
 from midstream.pairing.request.builder import RequestBuilder
 from midstream.pairing.request.context import (
@@ -151,7 +151,7 @@ class Chat:
         self._journal = journal
         self._spawn = spawn
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
-        self._looking = self.looking(ReadOnlyTools(workspace, builder.allowed))
+        self._tool_loop = self.tool_loop(ReadOnlyTools(workspace, builder.allowed))
         self._reply: _Reply | None = None
         self._asking = asyncio.Lock()
         self._idle = asyncio.Event()
@@ -178,9 +178,9 @@ class Chat:
         """What the user is asked: whether the model may look at files, or read one of them."""
         return self.permission.question
 
-    def looking(self, tools: ReadOnlyTools) -> Looking:
+    def tool_loop(self, tools: ReadOnlyTools) -> ToolLoop:
         """Carries out tool calls, which are recorded in this conversation."""
-        return Looking(tools, self.permission, self.entries, self._herald.heard)
+        return ToolLoop(tools, self.permission, self.entries, self._herald.heard)
 
     @property
     def asking(self) -> bool:
@@ -252,7 +252,7 @@ class Chat:
         if reply is None:
             return
         reply.live = False
-        self._looking.stop()
+        self._tool_loop.stop()
         if reply.stream is not None:
             await reply.stream.interrupt()
         await self._idle.wait()
@@ -416,10 +416,10 @@ class Chat:
         """
         client = await self._server.ready_beside()
         self._status.disclose(self._server.disclosure())
-        self._looking.begin(self._room)
+        self._tool_loop.begin(self._room)
 
         async def ask(told: list[Message]) -> Sequence[Message]:
-            offered = self._offers and self._looking.offered
+            offered = self._offers and self._tool_loop.offered
             stream = await client.create(
                 messages=told,
                 instructions=PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS,
@@ -434,7 +434,7 @@ class Chat:
                 await stream.interrupt()
             return await self._read(reply, stream)
 
-        await self._looking.converse(messages, lambda: reply.live, ask)
+        await self._tool_loop.converse(messages, lambda: reply.live, ask)
 
     def allow(self, *, on: bool) -> None:
         """Let the model look at files of the folder for the rest of the session, or not."""

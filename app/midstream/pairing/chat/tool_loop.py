@@ -91,7 +91,7 @@ class LookPermission:
             self.decide(on=yes)
 
 
-class Looking:
+class ToolLoop:
     """Carries out what a model calls, for one question or instruction at a time.
 
     Args:

@@ -169,7 +169,9 @@ class Decisions:
         waiting = {
             hunk_id: move
             for hunk_id in hunk_ids
-            if (move := self._files.moves.of_id(hunk_id)) and move.held and move.gone.id == hunk_id
+            if (move := self._files.moves.of_id(hunk_id))
+            and move.quarantined
+            and move.gone.id == hunk_id
         }
         for move in waiting.values():
             self._status.warn(

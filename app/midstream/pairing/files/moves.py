@@ -32,14 +32,16 @@ class FileMove(NamedTuple):
     share: float
 
     @property
-    def held(self) -> bool:
+    def quarantined(self) -> bool:
         """Whether the guard holds the new file back, so that the old one has to stay for now."""
         return self.made.quarantine is not None
 
     def said_of(self, hunk: Hunk) -> str:
         """The description of one of the two hunks."""
         if self.gone is hunk:
-            return f"moved to {self.made.path}{', which is quarantined' if self.held else ''}"
+            return (
+                f"moved to {self.made.path}{', which is quarantined' if self.quarantined else ''}"
+            )
         same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"
         return f"moved from {self.gone.path}, {same}"
 
@@ -91,7 +93,7 @@ class Moves:
         return [
             hunk
             for hunk in hunks
-            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.held
+            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.quarantined
         ]
 
     def _all(self) -> dict[int, FileMove]:

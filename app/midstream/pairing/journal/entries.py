@@ -173,7 +173,9 @@ class BaseEntry(SessionEntry):
             return cls(path, data, digest, review, executable=executable, by_lines=lines)
         recorded = len(data) <= MAX_RECORDED
         kept = data if recorded else b""
-        return cls(path, kept, digest, review, text.lines[0], recorded, executable, text.held.link)
+        return cls(
+            path, kept, digest, review, text.lines[0], recorded, executable, text.properties.link
+        )
 
     def write(self, journal: EntryWriter) -> None:
         fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
@@ -199,8 +201,8 @@ class BaseEntry(SessionEntry):
         if self.whole:
             former = () if proposal is None else proposal.known_texts()
             data = self.data if self.recorded else None
-            held = FileProperties(data, self.executable, self.link)
-            text = StandIn.named(self.whole, held, former, state.executable.get(self.path))
+            properties = FileProperties(data, self.executable, self.link)
+            text = StandIn.named(self.whole, properties, former, state.executable.get(self.path))
         elif self.digest is not None or self.data:
             text = SourceText.from_bytes(self.data)
         elif proposal is None or (self.by_lines and isinstance(proposal.base, StandIn)):

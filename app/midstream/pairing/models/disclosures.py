@@ -26,12 +26,12 @@ BUILT_IN: Final = "the built-in model"
 _MAX_FACTS: Final = 256
 
 
-def was_told(fact: str) -> bool:
+def was_disclosed(fact: str) -> bool:
     """Whether a fact was told before (blocking); not if the file is missing or damaged."""
     return fact in _read()
 
 
-def note_told(fact: str) -> bool:
+def note_disclosed(fact: str) -> bool:
     """Note that a fact is told now (blocking); whether it was not before.
 
     A failed write is ignored: it is told again then.
@@ -64,7 +64,7 @@ class Introduction:
         """It was read: it is not said again."""
         if self.due:
             self.due = False
-            await asyncio.to_thread(note_told, BUILT_IN)
+            await asyncio.to_thread(note_disclosed, BUILT_IN)
 
 
 def is_unconfigured(settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
 from midstream.errors import UnavailableError
-from midstream.pairing.models.disclosures import note_told, what_is_sent
+from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.responses.model_info import ModelInfo
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class ServerLink:
         elif info.declared_format is None:
             info = replace(info, declared_format=endpoint.dialect.edit_format)
         self.model_info = info
-        if not endpoint.loopback and await asyncio.to_thread(note_told, endpoint.url):
+        if not endpoint.loopback and await asyncio.to_thread(note_disclosed, endpoint.url):
             self._disclosure = what_is_sent(endpoint.url)
         return endpoint
 

@@ -265,7 +265,7 @@ class RequestBuilder:
         self._project_instructions = project_instructions
         self._files = files
         self._server = server
-        self._told: set[int] = set()
+        self._decisions_sent: set[int] = set()
 
     # Where
 
@@ -625,7 +625,7 @@ class RequestBuilder:
         if question.consume:
             asked = f"{asked}\n{_TAKE_OUT}"
         prompt = block_prompt(asked, context, edit_format, tool=self._server.takes_patch_tool)
-        self._told.update(hunk.id for hunk in self._files.hunks if hunk.decided)
+        self._decisions_sent.update(hunk.id for hunk in self._files.hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
         return Request(conversation, edit_format, None, prompt.tools)
 
@@ -633,16 +633,16 @@ class RequestBuilder:
 
     def start_conversation(self) -> None:
         """Forget which decisions earlier conversations were told of."""
-        self._told.clear()
+        self._decisions_sent.clear()
 
     @contextlib.contextmanager
     def rehearsal(self) -> Generator[None]:
         """Word a request that is not sent: the decisions in it still count as not told."""
-        told = set(self._told)
+        told = set(self._decisions_sent)
         try:
             yield
         finally:
-            self._told = told
+            self._decisions_sent = told
 
     def with_rejections(self, text: str, path: str) -> str:
         """The instruction, with the rejected hunks that this conversation was not told of yet."""
@@ -653,10 +653,10 @@ class RequestBuilder:
             for hunk in self._files.hunks
             if hunk.path == path
             and hunk.state is HunkState.REJECTED
-            and hunk.id not in self._told
+            and hunk.id not in self._decisions_sent
             and (hunk.note or not hunk.displaced)  # A hunk that was only put away is no wish.
         ]
-        self._told.update(hunk.id for hunk in rejected)
+        self._decisions_sent.update(hunk.id for hunk in rejected)
         return with_rejections(text, rejected, self._server.model_info)
 
     def left_out(self, instructions: Sequence[str]) -> str:
@@ -700,7 +700,7 @@ class RequestBuilder:
         decided = [hunk for hunk in map(self._files.hunks.get, hunk_ids) if hunk.decided]
         if not decided:
             return f"{text}\n\nThe person who reads along has not decided about any edit yet."
-        self._told.update(hunk.id for hunk in decided)
+        self._decisions_sent.update(hunk.id for hunk in decided)
         return f"{text}\n\nDecided by the person who reads along:\n{decisions(decided).text}"
 
 

@@ -164,7 +164,7 @@ class BackgroundTasks:
         path = hunks[0].path
         proposal = self._files[path]
         now = list(proposal.composed().lines)
-        written = [hunk.id for hunk in hunks if hunk.held == hunk.new != hunk.old]
+        written = [hunk.id for hunk in hunks if hunk.base_lines == hunk.new != hunk.old]
         if written:  # by another program: the base has it already
             base = list(proposal.reviewed(without=written).lines)
             places = [(edit.start, edit.stop) for edit in line_edits(base, now)]

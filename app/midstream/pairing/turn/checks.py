@@ -220,9 +220,9 @@ class UndefinedNames:
         self._status = status
         self._writers = writers
         self._spawn = spawn
-        self._looking: set[str] = set()
-        self._told: dict[str, tuple[str, ...]] = {}
-        self._left_told: dict[str, tuple[str, ...]] = {}
+        self._due: set[str] = set()
+        self._undefined_reported: dict[str, tuple[str, ...]] = {}
+        self._uses_reported: dict[str, tuple[str, ...]] = {}
 
     def hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
@@ -232,8 +232,8 @@ class UndefinedNames:
             path = event.turn.path
         else:
             return
-        if path not in self._looking:
-            self._looking.add(path)
+        if path not in self._due:
+            self._due.add(path)
             self._spawn(self._look(path))
 
     async def _look(self, path: str) -> None:
@@ -241,7 +241,7 @@ class UndefinedNames:
         await self._writers.quiet()
         async with self._files.lock:
             pass  # What is found is told after the outcome of the decision, which would cover it.
-        self._looking.discard(path)
+        self._due.discard(path)
         proposal = self._files.get(path)
         if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
             return
@@ -266,7 +266,7 @@ class UndefinedNames:
         names = tuple(dict.fromkeys(each.undefined for each in found))
         if not self._is_as(after, proposal):
             return bool(names)
-        told, self._told[path] = self._told.get(path, ()), names
+        told, self._undefined_reported[path] = self._undefined_reported.get(path, ()), names
         if not names or names == told:
             return bool(names)
         them = " and ".join(f"`{name}`" for name in names[:2])
@@ -310,7 +310,7 @@ class UndefinedNames:
         names = tuple(dict.fromkeys(use.name for use in left))
         if not self._is_as(after, proposal):
             return bool(names)
-        told, self._left_told[path] = self._left_told.get(path, ()), names
+        told, self._uses_reported[path] = self._uses_reported.get(path, ()), names
         if names and names != told:
             # What is deleted has no new name that could be put there.
             action = "hunk.elsewhere" if all(use.new for use in left) else ""

@@ -66,7 +66,7 @@ class TurnLog:
         """A piece of a response has arrived."""
         self.status.meter.add(answer.count(delta))
 
-    def told(self, answer: Answer, progress: Progress) -> None:
+    def note_progress(self, answer: Answer, progress: Progress) -> None:
         """The server has said which of its models answers, or is being loaded for it."""
         turn = answer.turn
         if not answer.live:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.edits.events import FileOp, FileSectionClosed, FileSectionOpened
 from midstream.errors import UnavailableError, UserError
-from midstream.pairing.chat.tool_loop import TOOL_NAMES, Looking
+from midstream.pairing.chat.tool_loop import TOOL_NAMES, ToolLoop
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS
 from midstream.pairing.request.context import CHARACTERS_PER_TOKEN, estimate, limit_of
 from midstream.pairing.status import SessionState, TurnStatus
@@ -65,13 +65,13 @@ class ResponseReader:
         server: The server.
         log: Hears what comes.
         guard: Looks at it.
-        looking: Carries out calls of tools that only look; ``None`` to offer none.
+        tool_loop: Carries out calls of tools that only look; ``None`` to offer none.
     """
 
     def __init__(
-        self, server: ServerLink, log: TurnLog, guard: Guard, looking: Looking | None = None
+        self, server: ServerLink, log: TurnLog, guard: Guard, tool_loop: ToolLoop | None = None
     ) -> None:
-        self._looking = looking
+        self._tool_loop = tool_loop
         self._server = server
         self._log = log
         self._guard = guard
@@ -85,9 +85,9 @@ class ResponseReader:
         """
         waiting = asyncio.get_running_loop().call_later(WAITING_S, self._say_waiting, answer)
         try:
-            if self._looking is None:
+            if self._tool_loop is None:
                 return AnswerEnd(await self._ask(answer, effort, waiting, offered=False))
-            return AnswerEnd(await self._converse(answer, effort, waiting, self._looking))
+            return AnswerEnd(await self._converse(answer, effort, waiting, self._tool_loop))
         except UserError as error:
             if answer.turn.running:
                 self._log.cut(answer, TurnStatus.FAILED, str(error))
@@ -110,12 +110,12 @@ class ResponseReader:
         answer: Answer,
         effort: str | None,
         waiting: asyncio.TimerHandle,
-        looking: Looking,
+        tool_loop: ToolLoop,
     ) -> bool:
         """The same for a model that may look at files first."""
         await self._server.ready()
         if not answer.history:
-            looking.begin(self._room_beside(answer))
+            tool_loop.begin(self._room_beside(answer))
         offline = False
 
         async def ask(messages: list[Entry]) -> Sequence[Entry]:
@@ -126,12 +126,12 @@ class ResponseReader:
                     await self._show(answer, "\n")
                     answer.carry(messages)
             # What the user did not ask for asks the user for nothing.
-            offered = looking.offered and not answer.turn.background
+            offered = tool_loop.offered and not answer.turn.background
             offline = await self._ask(answer, effort, waiting, offered=offered)
             return answer.calls
 
-        answer.on_end = looking.stop
-        await looking.converse(
+        answer.on_end = tool_loop.stop
+        await tool_loop.converse(
             answer.conversation.messages,
             lambda: answer.live,
             ask,
@@ -211,7 +211,7 @@ class ResponseReader:
                     if self._server.own:  # Others say that they have begun and then load a model.
                         waiting.cancel()
                 case events.Progress():
-                    self._log.told(answer, event)
+                    self._log.note_progress(answer, event)
                 case events.Delta():
                     waiting.cancel()
                     if answer.live:
@@ -231,7 +231,7 @@ class ResponseReader:
                         await stream.interrupt()
                 case events.Finished():
                     self._log.count(answer, event, self._server.price)
-                    if self._looking is not None and _is_to_go_on(answer, event):
+                    if self._tool_loop is not None and _is_to_go_on(answer, event):
                         # Its calls are answered first; what it wrote is kept as text until then.
                         answer.calls = event.output
                         continue
@@ -276,7 +276,7 @@ class ResponseReader:
                     self._server.learn(event.metadata)
                     self._log.status.meter.taken()
                 case events.Progress():
-                    self._log.told(answer, event)
+                    self._log.note_progress(answer, event)
                 case events.Retracted():
                     text.clear()
                 case events.Unheard():

@@ -97,11 +97,11 @@ class Turns(Sequence[Turn]):
         )
         self._builder.conversation = lambda: self.chat.recent
         self._answers = AnswerFactory(files, server, self._builder, log, guard)
-        looking = None
+        tool_loop = None
         if settings.tools == "always":
             tools = ReadOnlyTools(files.workspace, self._builder.allowed, what="instruction")
-            looking = self.chat.looking(tools)
-        responses = ResponseReader(server, log, guard, looking)
+            tool_loop = self.chat.tool_loop(tools)
+        responses = ResponseReader(server, log, guard, tool_loop)
         writer = AnswerWriter(
             self._effort, responses, log, DryRunFiles(files), settings.check_command
         )

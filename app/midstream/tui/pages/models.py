@@ -23,7 +23,7 @@ from midstream.pairing.models.choosing import (
     model_choices,
     with_choice,
 )
-from midstream.pairing.models.disclosures import is_unconfigured, note_told
+from midstream.pairing.models.disclosures import is_unconfigured, note_disclosed
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
@@ -375,7 +375,7 @@ class ModelsScreen(PageScreen):
         """Use and keep a model that was just set up; what is sent there was on screen."""
         profile = choice.profile
         if profile is not None and not profile.loopback:
-            await asyncio.to_thread(note_told, profile.url)
+            await asyncio.to_thread(note_disclosed, profile.url)
         await self._switch(choice, keep=True, said=said)
 
     async def _switch(
