@@ -412,6 +412,20 @@ class Guard:
         found = self.findings(hunk)
         return f"{found[0].message} ({found[0].rule})" if found else ""
 
+    def on_disk(self) -> list[Hunk]:
+        """Undecided changes of other programs in which something was found that nobody released."""
+        return [
+            hunk
+            for hunk in self._hunks
+            if hunk.external
+            and hunk.live
+            and hunk.waits
+            and (hunk.held_on_disk or self._open(hunk))
+        ]
+
+    def _open(self, hunk: Hunk) -> bool:
+        return any((hunk.path, f.key) not in self._released for f in self.findings(hunk))
+
     # What the user does
 
     def release(self, hunk_id: int, reason: str) -> None:

@@ -190,14 +190,15 @@ class PlainLoop:
             self._prompt()
 
     def _may_leave(self) -> bool:
-        """Whether nothing that the guard holds back stays on disk unsaid; the second time, yes."""
-        held = [hunk for hunk in self._session.hunks if hunk.live and hunk.held_on_disk]
+        """Whether nothing that the guard has found stays on disk unsaid; the second time, yes."""
+        held = self._session.guard.on_disk()
         if held and not self._asked_to_leave:
             self._asked_to_leave = True
             what = counted(len(held), "change")
             self._say(
-                f"The guard holds back {what} that another program has written, in "
-                f"{held[0].path} ({held[0].note}); hunks lists what waits. quit again leaves."
+                f"The guard has found something in {what} that another program has written, in "
+                f"{held[0].path} ({self._session.guard.reason(held[0])}); hunks lists what waits. "
+                "quit again leaves."
             )
             return False
         return True

@@ -416,10 +416,10 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self) -> None:
-        """Quit; asked first is whether what the guard holds back is to stay on disk."""
+        """Quit; asked first is whether what the guard has found is to stay on disk."""
         session = self.session
-        held = [] if session is None else [h for h in session.hunks if h.live and h.held_on_disk]
-        if not held or self._asked_to_quit:
+        held = [] if session is None else session.guard.on_disk()
+        if session is None or not held or self._asked_to_quit:
             self.exit()
             return
         self._asked_to_quit = True
@@ -432,8 +432,8 @@ class MidstreamApp(App[None]):
             notices.clear()
 
         notices.ask(
-            f"The guard holds back {counted(len(held), 'change')} in {where} ({held[0].note}), and "
-            "that is on disk. Quit all the same?",
+            f"{counted(len(held), 'change')} in {where}: {session.guard.reason(held[0])}. That is "
+            "on disk, and nobody has decided it. Quit all the same?",
             ("stay", stay),
             ("quit", self.exit),
         )

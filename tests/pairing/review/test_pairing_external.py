@@ -279,9 +279,25 @@ async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path
         lambda: [h.state for h in session.hunks.for_path("other.py")] == [HunkState.QUARANTINED]
     )
     (hunk,) = session.hunks.for_path("other.py")
+    assert session.guard.on_disk() == [hunk]
     assert not await session.decisions.accept(hunk.id)
     assert await session.decisions.reject(hunk.id)
     assert (root / "other.py").read_text() == "x = 1\n"
+    assert not session.guard.on_disk()
+
+
+async def test_what_the_guard_flags_is_on_disk_until_it_is_decided(
+    watched: Reviewed, root: Path
+) -> None:
+    """Quitting asks about it, as about what is quarantined."""
+    session = watched.session
+    (root / "other.py").write_text("import hashlib\n\nx = hashlib.md5(b'')\n")
+    await watched.until(lambda: bool(session.guard.on_disk()))
+    (hunk,) = session.guard.on_disk()
+    assert hunk.state is HunkState.SETTLED
+    assert "md5" in session.guard.reason(hunk).lower()
+    assert await session.decisions.accept(hunk.id)
+    assert not session.guard.on_disk()
 
 
 async def test_a_review_is_resumed(
