@@ -322,6 +322,25 @@ def test_a_folder_of_genai_brings_no_code() -> None:
     assert {file.path for file in _needed("p/T", files, "cpu")} == wanted
 
 
+@pytest.mark.parametrize("text", ["../../../x", "\x1b]0;o\x07", "0" * 10 + "/" + "0" * 10])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_checksum_that_is_none(
+    hub: ModelHub, monkeypatch: pytest.MonkeyPatch, text: str, large: bool
+) -> None:
+    listing = hub.repositories[REPO].listing(REPO)
+    for entry in listing["siblings"]:
+        if large and "lfs" in entry:
+            entry["lfs"]["sha256"] = text
+        elif not large:
+            entry["blobId"] = text
+    body = json.dumps(listing).encode()
+    with (
+        answering(monkeypatch, lambda handler: send(handler, body)),
+        pytest.raises(HubError, match="does not answer as a hub does"),
+    ):
+        look_up(REPO)
+
+
 def test_a_folder_of_notices_is_not_downloaded() -> None:
     names = ["config.json", "tokenizer.json", "model.onnx", "LICENSE", "README." + "x" * 300]
     names += [f"license.{number}" for number in range(2000)]

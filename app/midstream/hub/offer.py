@@ -129,9 +129,16 @@ def _file(sibling: Any) -> HubFile:
         source=sibling.rfilename,
         path=sibling.rfilename,
         size=int(sibling.size or (lfs.size if lfs else 0)),
-        sha256=lfs.sha256 if lfs else "",
-        blob=sibling.blob_id or "",
+        sha256=_checksum(lfs.sha256 if lfs else ""),
+        blob=_checksum(sibling.blob_id or ""),
     )
+
+
+def _checksum(text: str) -> str:
+    """A checksum as it is compared, and becomes part of a name; ValueError for what is none."""
+    if not re.fullmatch("[0-9a-f]*", text.lower()):
+        raise ValueError("no checksum")
+    return text.lower()
 
 
 def _is_plain(name: str) -> bool:
