@@ -12,6 +12,8 @@ from rich.text import Text
 from textual.widgets import Markdown, Static
 
 from midstream.agents.catalogue import KnownAgent
+from midstream.pairing.chat.entries import Speech
+from midstream.pairing.review.agent_conversation import MAX_BLOCK
 from midstream.tui.conversation import pane
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.picker import PickerScreen
@@ -142,6 +144,37 @@ async def test_whatever_comes_at_once_is_shown_in_order(project: Path, tmp_path:
             for words in (f"say{number} so", f"✓ use{number} ")
         ]
         assert places == sorted(places)
+
+
+async def test_a_flood_is_followed_at_its_end(project: Path, tmp_path: Path) -> None:
+    """Widgets for all of it would take the screen minutes, and one paragraph of it seconds."""
+    words = [said("agent_message_chunk", f"flood {number}\n") for number in range(3000)]
+    uses = [
+        {
+            "update": {
+                "sessionUpdate": "tool_call",
+                "toolCallId": f"t{number}",
+                "title": f"use{number} " + "x" * 5000,
+                "status": "completed",
+            }
+        }
+        for number in range(2000)
+    ]
+    line = said("agent_message_chunk", "[" * 20_000 + "\n\nstill here")
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [*words, *uses, line, END])
+        await type_text(stage, "go")
+        await stage.until(lambda: "still here" in shown(stage), "the end of it")
+        conversation = stage.session.agent.conversation
+        view = stage.screen.panes.conversation
+        assert conversation is not None
+        assert view is not None
+        spoken = [entry.text for entry in conversation.entries if isinstance(entry, Speech)]
+        assert "".join(spoken[1:-1]) == "".join(f"flood {number}\n" for number in range(3000))
+        assert max(map(len, spoken[:-1])) < 2 * MAX_BLOCK
+        assert len(view.query(pane.ToolLine)) <= pane.MAX_WIDGETS
+        assert "use1999" in shown(stage)
+        assert "16,000 more characters" in shown(stage)
 
 
 async def test_a_link_to_a_file_opens_it_here(project: Path, tmp_path: Path) -> None:

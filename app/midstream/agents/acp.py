@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -48,6 +49,8 @@ MAX_LOG_BYTES: Final = 16 << 10
 GRACE_S: Final = 1.0
 """An agent has this long to end by itself, and again after it was told to."""
 READ_BYTES: Final = 1 << 16
+BUSY_S: Final = 0.002
+"""After so much work on what the agent writes, the event loop has as much time for others."""
 
 _AUTH_REQUIRED: Final = -32000
 _METHOD_NOT_FOUND: Final = -32601
@@ -370,8 +373,13 @@ class AgentProcess:
         assert self._process.stdout is not None
         buffer = LineBuffer(MAX_LINE_BYTES)
         while data := await self._process.stdout.read(READ_BYTES):
+            began = time.monotonic()
             for line in buffer.feed(data):
                 self._take(line)
+                if (worked := time.monotonic() - began) > BUSY_S:
+                    # An agent that writes faster than that waits, not the screen.
+                    await asyncio.sleep(worked)
+                    began = time.monotonic()
         await self._gone()
 
     async def _read_log(self) -> None:

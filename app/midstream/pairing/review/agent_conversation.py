@@ -37,6 +37,10 @@ from midstream.agents.messages import (
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import Entry, QuestionState, Speech, ToolUse
 
+MAX_SPEECH: Final = 64_000
+"""Characters of one entry; what is said further is the next one."""
+MAX_BLOCK: Final = 8_000
+"""The same of its last paragraph, which is laid out anew with each word."""
 _AT_WORK: Final = ("", "pending", "in_progress")
 """States of a use of a tool that has not ended."""
 
@@ -320,7 +324,7 @@ class AgentConversation:
         match update:
             case AgentText(role, text):
                 last = self.entries[-1] if self.entries else None
-                if isinstance(last, Speech) and last.role == role:
+                if isinstance(last, Speech) and last.role == role and _has_room(last):
                     last.text += text
                 else:
                     self.entries.append(Speech(role, text))
@@ -378,3 +382,9 @@ class AgentConversation:
         if option is not None:
             self.answer(option)
         return option is not None
+
+
+def _has_room(speech: Speech) -> bool:
+    """Whether what is said next belongs to this entry."""
+    size = len(speech.text)
+    return size < MAX_BLOCK or (size < MAX_SPEECH and "\n\n" in speech.text[-MAX_BLOCK:])

@@ -39,6 +39,13 @@ MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
 MAX_LINES: Final = 800
 """Lines of the newest entries that have widgets, unless the user has scrolled up."""
+MAX_WIDGETS: Final = 200
+"""The same, in entries: a widget takes a few milliseconds."""
+MAX_AT_ONCE: Final = 40
+"""Of more entries than that which come at once, so many of the newest."""
+MAX_TITLE_LENGTH: Final = 400
+MAX_LINE: Final = 4_000
+"""Characters of a line that are shown; Markdown of a longer one may take seconds."""
 MAX_OUTPUT_LINES: Final = 200
 """Lines of a tool's output that are shown when it is unfolded."""
 _STATUS_MARKS: Final = {
@@ -231,8 +238,11 @@ class ConversationPane(Widget, can_focus=True):
             self._about.update(self._about_text(self._title, self._shown))
             self._show_plan(self._shown)
 
-    async def show(self, title: str, conversation: ShownConversation | None) -> None:
+    async def show(self, title: str, conversation: ShownConversation | None) -> bool:
         """Show what there is now.
+
+        Returns:
+            Whether more has come since the last time than can be followed.
 
         Args:
             title: Who is spoken with, also while an agent is being started.
@@ -245,14 +255,19 @@ class ConversationPane(Widget, can_focus=True):
         self._about.update(self._about_text(title, conversation))
         if conversation is None:
             self._plan.display = False
-            return
+            return False
         entries = list(conversation.entries)
         shown = self._first + len(self._widgets)
+        flooded = len(entries) - shown > MAX_WIDGETS
+        if flooded:
+            await self._forget()  # what has passed by since gets its widgets when it is looked for
+            shown = 0
         for number in range(self._first, min(shown, len(entries))):
             await self._update(number, entries[number])
         if new := entries[shown:]:
-            await self._add(new)
+            await self._add(new, MAX_AT_ONCE if flooded else MAX_WIDGETS)
         self._show_plan(conversation)
+        return flooded
 
     def scroll(self, rows: int) -> None:
         """Scroll by a number of rows; at the beginning, show earlier messages."""
@@ -338,12 +353,15 @@ class ConversationPane(Widget, can_focus=True):
             line.set_class(line.use.question is QuestionState.OPEN, "-asked")
             line.set_class(line.unfolded, "-unfolded")
 
-    async def _add(self, entries: Sequence[Entry]) -> None:
-        """Show further entries, all at once: each mount lays the whole conversation out."""
+    async def _add(self, entries: Sequence[Entry], most: int) -> None:
+        """Show further entries, all at once: each mount lays the whole conversation out.
+
+        Without any before, only so many of the newest are shown.
+        """
         await self._end_stream()
         at_end = self._said.is_vertical_scroll_end
         if not self._widgets:
-            self._first = len(entries) - _newest(entries)
+            self._first = len(entries) - _newest(entries, most)
             entries = entries[self._first :]
         first = self._first + len(self._widgets)
         *former, newest = entries
@@ -488,7 +506,10 @@ class ConversationPane(Widget, can_focus=True):
         if use.question in _ANSWERS:  # before the title, which may be longer than the pane is wide
             words, role = _ANSWERS[use.question]
             text.append(f"{words}  ", style(role))
-        text.append(visible(call.title or call.kind or "a tool"), style("foreground"))
+        title = call.title or call.kind or "a tool"
+        if use.question is not QuestionState.OPEN:  # what is asked about is shown in full
+            title = title[:MAX_TITLE_LENGTH]
+        text.append(visible(title), style("foreground"))
         if use.question is not QuestionState.OPEN:
             if line.unfolded:
                 lines = _output(call.text)
@@ -514,12 +535,12 @@ class ConversationPane(Widget, can_focus=True):
         return text
 
 
-def _newest(entries: Sequence[Entry]) -> int:
+def _newest(entries: Sequence[Entry], most: int = MAX_WIDGETS) -> int:
     """How many of the newest entries have widgets: as many as fit, and one at least."""
     lines = 0
     for count, entry in enumerate(reversed(entries)):
         lines += entry.text.count("\n") + 1 if isinstance(entry, Speech) else 1
-        if lines > MAX_LINES:
+        if lines > MAX_LINES or count == most:
             return max(count, 1)
     return len(entries)
 
@@ -535,7 +556,12 @@ def _words(speech: Speech) -> str:
 
 def _inert(text: str) -> str:
     """A text of several lines without anything that a terminal would obey."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(map(_shown_line, text.split("\n")))
+
+
+def _shown_line(line: str) -> str:
+    more = len(line) - MAX_LINE
+    return visible(f"{line[:MAX_LINE]}… {more:,} more characters" if more > 0 else line)
 
 
 def _output(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,9 @@ _NOTHING_SAID: Final = (
     "There is no conversation; a text that begins with ? asks the model, and "
     "`midstream agent claude` starts an agent here."
 )
+PAUSES: Final = 4
+"""How many times as long as a look at a conversation takes the next one waits."""
+MAX_PAUSE_S: Final = 1.0
 MAX_BLOCKS: Final = 9
 """Blocks of code to choose from, by one digit."""
 MAX_TITLE_LENGTH: Final = 60
@@ -317,6 +321,15 @@ class Converse(Controller):
 
     async def _show(self) -> None:
         self._due = False  # what is heard from now on is for the next time
+        began = time.thread_time()
+        flooded = await self._show_now()
+        # Keys come first where much is said: each look at it, and the layout after it, takes time.
+        cost = PAUSES * (time.thread_time() - began)
+        await asyncio.sleep(MAX_PAUSE_S if flooded else min(cost, MAX_PAUSE_S))
+
+    async def _show_now(self) -> bool:
+        """Show what there is; whether more has come than can be followed."""
+        flooded = False
         partner, chat, panes = self._partner, self._chat, self._panes
         # What is asked about can be read in full here only.
         asks = partner.asking if partner is not None else chat is not None and chat.asking
@@ -336,9 +349,9 @@ class Converse(Controller):
             self.lay_out()
             await panes.body.mount(panes.conversation)
         if (view := panes.conversation) is not None and partner is not None:
-            await view.show(partner.title, partner.conversation)
+            flooded = await view.show(partner.title, partner.conversation)
         elif view is not None and chat is not None:
-            await view.show(chat.title, chat)
+            flooded = await view.show(chat.title, chat)
         if partner is None:
             self._show_asking(chat)
             about = "", chat is not None and chat.busy, False
@@ -346,7 +359,7 @@ class Converse(Controller):
                 self._about = about
                 self._state.refresh()
                 self._aim.update()
-            return
+            return flooded
         about = partner.title, partner.busy, partner.asking
         if about != self._about:
             self._about = about
@@ -354,6 +367,7 @@ class Converse(Controller):
             self._aim.update()
         if partner.conversation is not None:
             self._show_question(partner.title, partner.conversation)
+        return flooded
 
     def _show_asking(self, chat: Chat | None) -> None:
         """Ask whether the model may look at files, or read one, as long as that is open."""
