@@ -197,9 +197,12 @@ def codex_binary() -> Path:
     return programs[0]
 
 
-@pytest.mark.parametrize("websockets", [False, True])
+@pytest.mark.parametrize(
+    ("websockets", "named"),
+    [(False, "sums.py"), (True, "./sums.py"), (False, "@sums.py"), (True, "{project}/sums.py")],
+)
 @pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-5.5", "unknown-to-codex"])
-async def test_codex(tmp_path: Path, model: str, websockets: bool) -> None:
+async def test_codex(tmp_path: Path, model: str, websockets: bool, named: str) -> None:
     """Its tools differ by the model's name; with each, the built-in model reads and patches."""
     codex, home, project = codex_binary(), tmp_path / "home", tmp_path / "project"
     home.mkdir()
@@ -227,7 +230,8 @@ async def test_codex(tmp_path: Path, model: str, websockets: bool) -> None:
             command = (str(codex), "exec", "-C", str(project), *flags, words)
             return await output(*command, environ=environ)
 
-        said = await run("Rename the variable result to amount in sums.py.")
+        name = named.format(project=project)
+        said = await run(f"Rename the variable result to amount in {name}.")
         assert "The tool answered: Success." in said
         assert "Name the file to change" in await run("What is a monad?")
     assert file.read_text() == source.replace("result", "amount")

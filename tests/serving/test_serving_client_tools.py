@@ -138,6 +138,18 @@ async def one_answer(
     return item
 
 
+@pytest.mark.parametrize(
+    ("named", "read"),
+    [
+        ("sums.py", "sums.py"), ("./sums.py", "sums.py"), ("@sums.py", "sums.py"),
+        ("`@./src/sums.py`", "src/sums.py"), ("/home/me/sums.py", "/home/me/sums.py"),
+    ],
+)  # fmt: skip
+async def test_a_file_is_found_however_it_is_named(named: str, read: str) -> None:
+    for text in (f"in {named}, {ASK}", f"{named}: {ASK}", f"{ASK} in {named}."):
+        assert f"&& cat {read} &&" in json.dumps(await read_call(text))
+
+
 async def text_of(items: list[Any], model: ReplayModel | None = None) -> str:
     return (await one_answer(items, model))["content"][0]["text"]
 

@@ -22,6 +22,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from midstream.code.lexing import language_of
@@ -32,7 +33,10 @@ from midstream.serving.forced_calls import ForcedCall
 from midstream.serving.rewrites import NoPatchError, fenced_request, rewrite_patch
 from midstream.serving.tools import APPLY_PATCH, OfferedTools
 
-_FILE = re.compile(r"(?<![\w/.@-])[\w.@+-]*[\w@+](?:/[\w.@+-]+)*\.[A-Za-z]\w*")
+_FILE = re.compile(
+    r"(?<![\w/.@-])@?(?:\./)*(?P<path>(?:(?<!:)/)?[\w.@+-]*[\w@+](?:/[\w.@+-]+)*\.[A-Za-z]\w*)"
+)
+"""A file as people name it: also ``./app.py``, ``@app.py``, and with its whole path."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRINTED = re.compile(
     r"^\*\*\* File, (?P<size>\d+) bytes\n(?P<text>.*)\n\*\*\* End of file$",
@@ -205,7 +209,9 @@ def _region(
     before, region, after = (
         "".join(part) for part in (lines[:start], lines[start:stop], lines[stop:])
     )
-    return RegionRequest(instruction, region, path, language, before, after)
+    # The folders in front of a name are noise to the model.
+    asked = instruction.replace(path, PurePosixPath(path).name)
+    return RegionRequest(asked, region, path, language, before, after)
 
 
 def _named_definition(instruction: str, text: str) -> tuple[int, int] | None:
