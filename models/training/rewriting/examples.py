@@ -243,13 +243,15 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """Return the same on a device."""
         return Batch(
-            *(t.to(device, non_blocking=True) for t in self._tensors()), self.used, self.edits
+            self.tokens.to(device, non_blocking=True),
+            self.positions.to(device, non_blocking=True),
+            self.owners.to(device, non_blocking=True),
+            self.branches.to(device, non_blocking=True),
+            self.labels.to(device, non_blocking=True),
+            self.weights.to(device, non_blocking=True),
+            self.used,
+            self.edits,
         )
-
-    def _tensors(self) -> tuple[Tensor, ...]:
-        return (
-            self.tokens, self.positions, self.owners, self.branches, self.labels, self.weights
-        )  # fmt: skip
 
     def mask(self) -> Tensor:
         """Return what is added to scores, bf16 ``[sequences, 1, length, length]``.
