@@ -391,9 +391,11 @@ class _LastLine:
         lines = [line for line in old if line.strip()]
         self._wanted = _shape(lines[-1], lines[0]) if lines else None
         self._owed = sum(_shape(line, lines[0]) == self._wanted for line in lines)
+        self._lines_owed = len(lines)
         self._first: str | None = None
         self._partial: list[str] = []
         self._is_last = False
+        self._is_version = False
 
     def feed(self, text: str) -> None:
         """Take more of the rewrite."""
@@ -405,23 +407,36 @@ class _LastLine:
 
     @property
     def came(self) -> bool:
-        """Whether the rewrite ends with that line, as often as the region had it."""
+        """Whether the rewrite ends with that line, as often as the region had it.
+
+        A rewrite with as many lines as the region may also end with a version of that line.
+        """
         self._take("".join(self._partial))
         self._partial = []
-        return self._is_last and self._owed <= 0
+        if self._is_last:
+            return self._owed <= 0
+        return self._is_version and self._lines_owed <= 0
 
     def _take(self, line: str) -> None:
         if not line.strip():
             return
         self._first = line if self._first is None else self._first
-        self._is_last = _shape(line, self._first) == self._wanted
+        shape = _shape(line, self._first)
+        self._is_last = shape == self._wanted
+        self._is_version = self._wanted is not None and _is_version(shape, self._wanted)
         self._owed -= self._is_last
+        self._lines_owed -= 1
 
 
 def _shape(line: str, first: str) -> tuple[str, int]:
     """A line without its indentation, and whether it has less than the first one, as much, more."""
     depth, outer = len(indent_of(line)), len(indent_of(first))
     return line.strip(), (depth > outer) - (depth < outer)
+
+
+def _is_version(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether two shapes are as deep and begin with the same word."""
+    return one[1] == other[1] and one[0].split()[0] == other[0].split()[0]
 
 
 def _text_in(value: object) -> str | None:
