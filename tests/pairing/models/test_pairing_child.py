@@ -157,6 +157,7 @@ async def test_server_killed_while_idle(root: Path, script: Path, settings: Sett
 SCENE = """
 import asyncio, sys
 from pathlib import Path
+from midstream.pairing.request.question import Question
 from midstream.pairing.status import HunkSettled
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
@@ -166,11 +167,11 @@ async def main():
     session = await PairingSession.open(root, settings=Settings(), replay=script)
     settled = asyncio.Event()
     session.status.subscribe(lambda e: isinstance(e, HunkSettled) and settled.set())
-    await session.turns.instruct("fast", path="run.py", cursor=3)
+    await session.turns.instruct(Question("fast", path="run.py", cursor=3))
     await session.turns.finished()
     await session.decisions.accept(1)
     settled.clear()
-    await session.turns.instruct("slow", path="run.py", cursor=3)
+    await session.turns.instruct(Question("slow", path="run.py", cursor=3))
     await settled.wait()
     await asyncio.sleep(0.2)
     print(session.server.server.process.pid, flush=True)

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 
 from midstream.code.outline import outline
 from midstream.errors import UserError
-from midstream.pairing.request.builder import (
-    Conversation,
-    Question,
-    Request,
-    RequestBuilder,
-    Scope,
-)
+from midstream.pairing.request.builder import Conversation, Request, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
+from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import means_last_answer, renamed_again
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
