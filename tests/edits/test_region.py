@@ -75,6 +75,16 @@ def test_bare_text_that_ends_elsewhere_is_cut(reply: str) -> None:
     assert [problem.unfinished for problem in problems] == [True]
 
 
+def test_bare_text_may_end_with_a_version_of_the_last_line() -> None:
+    old = ["def total(items):", "    total = 0", "    for item in items:", "        total += item"]
+    old.append("    return total")
+    renamed = "\n".join(old).replace("total", "found")
+    assert read(RegionParser(old), renamed + "\n") == (renamed + "\n", "", [])
+    cut = "def total(items):\n    if not items:\n        return 0\n    return sum(\n"
+    for reply in (cut, renamed.rpartition("\n")[0], renamed.replace("    return", "return")):
+        assert [p.unfinished for p in read(RegionParser(old), reply)[2]] == [True]
+
+
 def test_a_last_line_that_stands_several_times_must_come_as_often() -> None:
     old = ["if a:", "    return 1", "b()", "    return 1"]
     assert read(RegionParser(old), "if c:\n    return 1\n")[2]
