@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -24,6 +24,18 @@ TEXT = "x = 1\n"
 API = {"/v1/responses": "responses", "/v1/chat/completions": "chat", "/v1/messages": "messages"}
 LOOKS = {"type": "custom", "name": "read_file", "description": "Read a file."}
 WRITES = {"type": "custom", "name": "apply_patch", "description": "Edit."}
+
+
+async def end_on_websocket(
+    handler: Callable[[ServerConnection], Awaitable[None]],
+) -> Finished | Failed:
+    """How the answer of a server ends that speaks over a WebSocket only."""
+    async with serve(handler, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
+        end = await end_of(await client.create(messages=[("user", "go")]))
+        await client.close()
+    return end
 
 
 async def end_of(stream: Stream) -> Finished | Failed:
@@ -282,11 +294,7 @@ async def test_a_websocket_that_falls_silent_is_given_up(monkeypatch: pytest.Mon
         await socket.send(json.dumps({"type": "response.created", "response": {"id": "r"}}))
         await socket.wait_closed()
 
-    async with serve(begin, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
-        end = await end_of(await client.create(messages=[("user", "go")]))
-        await client.close()
+    end = await end_on_websocket(begin)
     assert isinstance(end, Failed)
     assert end.message == "The model server at 127.0.0.1 was silent for 0 s."
 
@@ -312,11 +320,7 @@ async def test_an_error_on_a_websocket_ends_the_answer(error: dict[str, Any], be
             await socket.send(json.dumps(event))
         await socket.wait_closed()
 
-    async with serve(fail, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
-        end = await end_of(await client.create(messages=[("user", "go")]))
-        await client.close()
+    end = await end_on_websocket(fail)
     assert isinstance(end, Failed)
     assert "No memory." in end.message
 
@@ -343,11 +347,7 @@ async def test_the_end_of_an_answer_on_a_websocket(event: Any, reason: str | Non
             await socket.send(json.dumps(said))
         await socket.wait_closed()
 
-    async with serve(say, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = client_of(f"http://127.0.0.1:{port}/v1", "websocket")
-        end = await end_of(await client.create(messages=[("user", "go")]))
-        await client.close()
+    end = await end_on_websocket(say)
     assert isinstance(end, Finished)
     assert (end.text, end.reason) == (TEXT, reason)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -38,15 +37,10 @@ def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
+async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        yield session
+    await session.review.start(since_commit=True)
+    return session
 
 
 def _changed(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,15 +47,10 @@ def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
+async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        yield session
+    await session.review.start(since_commit=True)
+    return session
 
 
 async def _written(session: PairingSession, data: bytes | None, path: str = PICTURE) -> Hunk:

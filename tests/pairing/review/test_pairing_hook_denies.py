@@ -9,7 +9,7 @@ import os
 import random
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from midstream.agents import hook_client
 from midstream.agents.hooks import HookEndpoint, HookEvent, deny
 from midstream.edits.agent_input import OTHER_TOOLS
 from midstream.pairing.session import PairingSession
-from midstream.responses.endpoint import Endpoint
-from midstream.settings import Settings
 from midstream.workspace.paths import make_private
 from tests.helpers.pairing import make_repo
 
@@ -205,14 +203,10 @@ def test_a_session_that_is_too_busy_to_accept_is_no_consent(
 
 
 @pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        yield session
+async def session(session: PairingSession) -> PairingSession:
+    """A review that is told what was written."""
+    await session.review.start(since_commit=True)
+    return session
 
 
 async def calls_of_the_session(session: PairingSession, root: Path, count: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,10 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def session(
-    root: Path, settings: Settings, endpoint: Endpoint
-) -> AsyncIterator[PairingSession]:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        yield session
+async def session(session: PairingSession) -> PairingSession:
+    """A review that is told what was written."""
+    await session.review.start(since_commit=True)
+    return session
 
 
 async def become(session: PairingSession, root: Path, path: str, state: bytes | None) -> None:
