@@ -164,8 +164,8 @@ def run(
         environ: Its whole environment; this process's by default.
         stdin: Its input.
         timeout: Seconds after which it is ended, with all that it has started.
-        stuck_after: Seconds after which it is ended if it has slept all that time, without being
-            woken once, as one does that waits for somebody to write into a pipe; Linux only.
+        stuck_after: Seconds of uninterrupted sleep after which it is ended: a process that waits
+            for a writer of a pipe, for example; Linux only.
         limit: Bytes of output after which it is ended.
 
     Raises:

@@ -102,9 +102,7 @@ class Reader:
 
     def ending_in(self, path: str) -> list[str]:
         """The workspace's files whose last parts are those of ``path``."""
-        if self._files is None:
-            self._files = self._workspace.files()
-        return [file for file in self._files if file.endswith(f"/{path}")]
+        return [file for file in self._listed() if file.endswith(f"/{path}")]
 
     def conformed(self, result: ApplyResult) -> ApplyResult:
         """A result whose new files have the line ends and the mark of the files beside them.
@@ -116,15 +114,13 @@ class Reader:
 
         moved = {file.new_path for file in result.files}
         gone = {path for path, data in result.changes.items() if data is None}
-        for path, data in result.changes.items():
-            if data is not None and self._known(path) is None:
-                self._workspace.check_room(path, gone)
         changes = dict(result.changes)
         for path, data in result.changes.items():
-            if data and path not in moved and self._known(path) is None:
-                if self._files is None:
-                    self._files = self._workspace.files()
-                form = new_file_form(self._workspace.root, path, self._files)
+            if data is None or self._known(path) is not None:
+                continue
+            self._workspace.check_room(path, gone)
+            if data and path not in moved:
+                form = new_file_form(self._workspace.root, path, self._listed())
                 changes[path] = form.of(data)
         return replace(result, changes=changes)
 
@@ -139,6 +135,12 @@ class Reader:
             elif path in result.executable and self._known(path) is not None:
                 done.append("made not executable")
             yield f"{path}: {mood}{' and '.join(done)}"
+
+    def _listed(self) -> list[str]:
+        """The workspace's files, listed once."""
+        if self._files is None:
+            self._files = self._workspace.files()
+        return self._files
 
     def _known(self, path: str) -> str | None:
         """The digest of a file as it was before; ``None`` if there was none."""

@@ -413,7 +413,7 @@ class Guard:
         return f"{found[0].message} ({found[0].rule})" if found else ""
 
     def on_disk(self) -> list[Hunk]:
-        """Undecided changes of other programs in which something was found that nobody released."""
+        """Undecided changes of other programs with a finding that has not been released."""
         return [
             hunk
             for hunk in self._hunks

@@ -433,7 +433,7 @@ class MidstreamApp(App[None]):
 
         notices.ask(
             f"{counted(len(held), 'change')} in {where}: {session.guard.reason(held[0])}. That is "
-            "on disk, and nobody has decided it. Quit all the same?",
+            "on disk and undecided. Quit anyway?",
             ("stay", stay),
             ("quit", self.exit),
         )

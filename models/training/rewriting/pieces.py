@@ -47,7 +47,7 @@ def name_of(name: str) -> str | None:
 
 
 def pack(gguf: Path, cut: Path, out: Path, size: int) -> None:
-    """Write the pieces: ``index.json`` and files of at most so many bytes."""
+    """Write the pieces: ``index.json`` and files of at most ``size`` bytes."""
     from gguf import GGUFReader
 
     kept: list[int] = json.loads((cut / "rows.json").read_text("utf-8"))

@@ -89,7 +89,7 @@ class Batches(IterableDataset[Batch]):
         return self.part(worker.id, worker.num_workers) if worker else self.part(0, 1)
 
     def part(self, number: int, count: int) -> Iterator[Batch]:
-        """Yield the batches of one of so many workers, without end."""
+        """Yield the batches of worker ``number`` of ``count`` workers, endlessly."""
         mixture = Mixture(self.options.data, SHARES)
         at: dict[str, tuple[int, int]] = {}
         for path in self.options.data.glob("*.jsonl"):

@@ -42,7 +42,7 @@ MAX_LINES: Final = 800
 MAX_WIDGETS: Final = 200
 """The same, in entries: a widget takes a few milliseconds."""
 MAX_AT_ONCE: Final = 40
-"""Of more entries than that which come at once, so many of the newest."""
+"""Entries shown when more arrive at once: the newest."""
 MAX_TITLE_LENGTH: Final = 400
 MAX_LINE: Final = 4_000
 """Characters of a line that are shown; Markdown of a longer one may take seconds."""
@@ -354,9 +354,9 @@ class ConversationPane(Widget, can_focus=True):
             line.set_class(line.unfolded, "-unfolded")
 
     async def _add(self, entries: Sequence[Entry], most: int) -> None:
-        """Show further entries, all at once: each mount lays the whole conversation out.
+        """Append entries in one mount, since each mount lays out the whole conversation.
 
-        Without any before, only so many of the newest are shown.
+        If nothing is shown yet, at most ``most`` of the newest entries are.
         """
         await self._end_stream()
         at_end = self._said.is_vertical_scroll_end
