@@ -8,6 +8,8 @@ session that is not killed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -25,7 +27,7 @@ from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from midstream.workspace.paths import state_dir
-from tests.helpers.pairing import make_repo, numbered
+from tests.helpers.pairing import git, make_repo, numbered
 from tests.helpers.stepped import SteppedModel, served
 from tests.helpers.system_calls import between_system_calls
 
@@ -38,6 +40,8 @@ MINE: Final = "# the person's\n"
 FILES: Final = ("run.py", "one.py", "two.py", "late.py", "new.py")
 OTHERS: Final = ("one.py", "two.py", "new.py")
 KILLED: Final = -signal.SIGKILL
+_BECOME_PARENT: Final = 36
+"""``PR_SET_CHILD_SUBREAPER``: processes whose parent has been killed become ours."""
 
 Say = Callable[[str], None]
 
@@ -51,13 +55,25 @@ def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
 
 def on_disk(root: Path) -> dict[str, str]:
     """What each file holds, by the marks of the changes in it; ``""`` where there is none."""
-    return {name: _told_by_marks(root / name) for name in FILES}
+    paths = {name: root / name for name in FILES}
+    return {
+        name: _told_by_marks(path.read_text() if path.exists() else None)
+        for name, path in paths.items()
+    }
 
 
-def _told_by_marks(path: Path) -> str:
-    if not path.exists():
+def committed(root: Path) -> dict[str, str]:
+    """What each file holds in the last commit, told as :func:`on_disk` does."""
+    names = git(root, "ls-tree", "--name-only", "HEAD").splitlines()
+    return {
+        name: _told_by_marks(git(root, "show", f"HEAD:{name}") if name in names else None)
+        for name in FILES
+    }
+
+
+def _told_by_marks(text: str | None) -> str:
+    if text is None:
         return ""
-    text = path.read_text()
     found = [(mark, change) for mark, change in CHANGES.items() if change[1] in text]
     whole = changed(*(change for _, change in found), text=MINE * (MINE in text) + BEFORE)
     marks = "".join(mark for mark, _ in found)
@@ -114,12 +130,25 @@ async def play(root: Path, say: Say) -> None:
             say("put back")
             await decisions.undo()
             say("undo a put-back")
+            (one,) = session.hunks.undecided("one.py")
+            assert await decisions.accept(one.id)
+            say("keep")
+            await commit(session)
+            say("commit")
             model.give(changed(C))
             model.end()
             await session.turns.instruct(Question("three", path="late.py", cursor=3))
             await session.turns.finished()
             say("asked again")
     say("closed")
+
+
+async def commit(session: PairingSession) -> None:
+    """Commit what was accepted and git knows to be so."""
+    changes = await session.commit.look()
+    await session.commit.stage(*changes.stageable)
+    if changes.staged or changes.stageable:
+        await session.commit.commit("kept")
 
 
 async def resume(root: Path) -> dict[str, Any]:
@@ -146,6 +175,8 @@ async def resume(root: Path) -> dict[str, Any]:
                 if hunk.live
             ]
             told = [notice.text for notice in session.status.notices]
+            await commit(session)
+            found = committed(root)
             (root / "later.py").write_text(BEFORE)
             model.give(changed(A))
             model.end()
@@ -158,6 +189,7 @@ async def resume(root: Path) -> dict[str, Any]:
         "journal": journal is not None,
         "opened": opened,
         "hunks": hunks,
+        "committed": found,
         "told": told,
         "written": written,
         "at the end": on_disk(root),
@@ -192,13 +224,23 @@ def in_child(work: Callable[[Say], object]) -> tuple[list[str], int]:
     return [json.loads(line) for line in said.splitlines()], status
 
 
+def wait_for_orphans() -> None:
+    """Wait for what a killed session had begun, such as a commit of git."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
 def main() -> None:
     """See the module."""
     put_backs.QUIET_S = 600.0
+    ctypes.CDLL(None).prctl(_BECOME_PARENT, 1)
     folder, steps = Path(sys.argv[1]), [int(step) for step in sys.argv[2:]]
     state, root, template = folder / "state", folder / "project", folder / "template"
     os.environ["MIDSTREAM_STATE_DIR"] = str(state)
     make_repo(template, dict.fromkeys(("run.py", "one.py", "two.py", "late.py"), BEFORE))
+    for key in ("name", "email"):
+        git(template, "config", f"user.{key}", "t@example.org")
     for step in [-1, *steps]:
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(state, ignore_errors=True)
@@ -223,6 +265,7 @@ def main() -> None:
             say(json.dumps(asyncio.run(resume(root))))
 
         said, code = in_child(killed)
+        wait_for_orphans()
         found: dict[str, Any] = {"step": step, "code": code, "said": said, "raw": on_disk(root)}
         found["resumed"], found["resume code"] = in_child(resumed)
         print(json.dumps(found), flush=True)

@@ -1,6 +1,7 @@
 """A whole session killed at any system call, and resumed: what was decided stays as it is on disk.
 
-The session asks, accepts, rejects, undoes, redoes, and puts back what others wrote in three files.
+The session asks, accepts, rejects, undoes, redoes, puts back what others wrote in three files, and
+commits what was kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.helpers.killed_sessions import KILLED
 
 pytestmark = pytest.mark.system
 
-LAST_STEP = 1300
+LAST_STEP = 1650
 """More than the session has; behind its end nothing is killed."""
 
 
@@ -55,6 +56,13 @@ def check(found: dict[str, Any], names: list[str], states: list[dict[str, str]])
             assert here is not gone, (where, hunk, opened)
         else:
             assert here is (hunk["state"] == "accepted"), (where, hunk, opened)
+    # A commit, begun before the kill or after it, has what was accepted and nothing else.
+    accepted = {hunk["path"] for hunk in hunks if hunk["state"] == "accepted"}
+    committed = resumed["committed"]
+    for path, text in opened.items():
+        untouched = "" if path == "new.py" else "before"
+        wanted = text.removeprefix("mine ") if path in accepted else untouched
+        assert committed[path] == wanted, (where, path, committed, hunks)
     # A later write changes nothing else; what was marked may be put back at the end.
     assert resumed["written"], where
     end = resumed["at the end"]
