@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -19,10 +20,10 @@ OLD = ["head", "old 1", "old 2", "old 3", "tail line"]
 NEW = ["head", "new 1", "new 2", "tail line"]
 
 
-def example() -> tuple[FileProposal, Hunk]:
+def example(new: Sequence[str] = ("new 1", "new 2")) -> tuple[FileProposal, Hunk]:
     proposal = FileProposal("a", SourceText.from_text(join_lines(OLD)), HunkStore())
     proposal.begin(0, len(OLD))
-    proposal.feed(join_lines(NEW))
+    proposal.feed(join_lines(["head", *new, "tail line"]))
     proposal.finish()
     (hunk,) = proposal.hunks
     return proposal, hunk
@@ -143,6 +144,20 @@ def test_deciding_a_line_range(start: int, stop: int, expected: list[str]) -> No
     proposal.hunks.redo()
     rejected = [h for h in proposal.hunks if h.state is HunkState.REJECTED]
     assert sum(h.added + h.deleted for h in rejected) == stop - start
+
+
+@pytest.mark.parametrize("new_first", [False, True])
+def test_a_new_line_stays_beside_the_old_one_of_its_place(new_first: bool) -> None:
+    """Of two lines that are exchanged, the first is taken: it comes before the old second one."""
+    proposal, _ = example(["new 1", "new 2", "new 3"])
+    store = proposal.hunks
+    wanted = ["new 1", "old 1"] if new_first else ["old 1", "new 1"]
+    while wanted:
+        line = wanted.pop()
+        (part,) = [h for h in store.undecided() if line in (*h.old, *h.new)]
+        at = [*part.old, *part.new].index(line)
+        store.decide_lines(part.id, at, at + 1, HunkState.ACCEPTED)
+    assert list(proposal.composed().lines) == ["head", "new 1", "old 2", "old 3", "tail line"]
 
 
 def test_line_range_must_be_in_the_hunk() -> None:

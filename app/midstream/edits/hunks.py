@@ -424,6 +424,42 @@ class _Step:
         self.parent, self.children = None, ()
 
 
+Cut = tuple[int, int]
+"""How many old and how many new lines of a hunk lie before a place where it is cut."""
+
+
+def cuts_around(hunk: Hunk, start: int, stop: int) -> tuple[tuple[Cut, ...], Cut]:
+    """Where a hunk is cut to decide some of its lines.
+
+    Where there are as many new lines as old ones, each belongs to the old one at the same place:
+    it stays beside that, whatever is decided about the others.
+
+    Args:
+        hunk: The hunk.
+        start: First line of the range, counting the old lines and then the new ones.
+        stop: Line after the range.
+
+    Returns:
+        The cuts, ascending, and the one before the range.
+    """
+    deleted = hunk.deleted
+    if deleted == hunk.added and (stop <= deleted or start >= deleted):
+        i, k = (at - deleted * (start >= deleted) for at in (start, stop))
+        return ((i, i), (k, i), (k, k)), (i, i) if stop <= deleted else (k, i)
+    first = (min(start, deleted), max(0, start - deleted))
+    return (first, (min(stop, deleted), max(0, stop - deleted))), first
+
+
+def part_behind(cut: Cut, parts: Sequence[Hunk]) -> Hunk:
+    """The part of a hunk behind a cut."""
+    at = (0, 0)
+    for part in parts:
+        if at == cut:
+            return part
+        at = (at[0] + part.deleted, at[1] + part.added)
+    raise ValueError(f"no part begins at {cut}")
+
+
 class HunkStore:
     """All hunks of a pairing session, and the single owner of their decisions.
 
@@ -677,19 +713,15 @@ class HunkStore:
             ValueError: The range is empty or out of range.
         """
         hunk = self._splittable(hunk_id)
-        deleted = hunk.deleted
-        if not 0 <= start < stop <= deleted + hunk.added:
+        if not 0 <= start < stop <= hunk.deleted + hunk.added:
             raise ValueError(f"lines {start}-{stop} are not lines of hunk {hunk_id}")
-        first = (min(start, deleted), max(0, start - deleted))
-        last = (min(stop, deleted), max(0, stop - deleted))
+        cuts, first = cuts_around(hunk, start, stop)
         step = self._begin((hunk,))
-        children = self._cut(hunk, (first, last), step)
-        at = [0, 0]
+        children = self._cut(hunk, cuts, step)
+        chosen = part_behind(first, children)
         for child in children:
-            if (at[0], at[1]) == first:
+            if child is chosen:
                 child.set_state(state, note)
-            at[0] += child.deleted
-            at[1] += child.added
         self._end(step)
         self._restructured(hunk.path)
         return children

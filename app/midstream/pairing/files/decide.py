@@ -216,14 +216,13 @@ class Decisions:
         Raises:
             ValueError: The range is empty or not within the hunk.
         """
-        from midstream.edits.hunks import HunkState
+        from midstream.edits.hunks import HunkState, cuts_around, part_behind
 
         await self._guard.caught_up()
         if not accept and (held := self.put_backs.held([hunk_id])):
-            deleted = held[0].deleted
-            cuts = [(min(at, deleted), max(0, at - deleted)) for at in (start, stop)]
-            parts = await self.split(hunk_id, cuts)
-            return bool(parts and self.put_backs.add([parts[start > 0]], note))
+            cuts, first = cuts_around(held[0], start, stop)
+            parts = [self.hunks.get(part) for part in await self.split(hunk_id, cuts)]
+            return bool(parts and self.put_backs.add([part_behind(first, parts).id], note))
         if accept and not self._not_held([hunk_id]):
             return False
         state = HunkState.ACCEPTED if accept else HunkState.REJECTED
