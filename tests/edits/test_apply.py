@@ -65,6 +65,20 @@ def error_of(result: ApplyResult, number: int = 0):
 # V4A
 
 
+@pytest.mark.parametrize("around", ["", "a\n"])
+def test_a_merge_conflict_can_be_searched_for(around: str) -> None:
+    conflict = "<<<<<<< HEAD\none\n||||||| base\n0\n=======\ntwo\n>>>>>>> other\n"
+    reply = search(around + conflict, f"{around}both\n")
+    assert text_of(apply(reply, {"a.py": f"a\n{conflict}z\n"}), "a.py") == "a\nboth\nz\n"
+
+
+def test_a_conflict_without_end_is_no_reason_to_miss_the_next_block() -> None:
+    reply = search("<<<<<<< HEAD\none\n", "both\n") + search("z\n", "y\n")
+    result = apply(reply, {"a.py": "<<<<<<< HEAD\none\n=======\ntwo\n>>>>>>> other\nz\n"})
+    assert not result.ok
+    assert [hunk.status for hunk in result.hunks] == [HunkStatus.FAILED, HunkStatus.DROPPED]
+
+
 def test_v4a_files_added_deleted_moved_updated() -> None:
     result = apply(
         "*** Begin Patch\n*** Add File: n/new.txt\n+one\n+\n+two\n*** Delete File: gone\n"

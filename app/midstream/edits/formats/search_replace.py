@@ -32,6 +32,10 @@ _MAYBE = re.compile(
     r"(?:[<-]{1,2}|[<-]{3,}(?: (?:[A-Z]{0,8}|SEARCH>?(?: +\S*)?))?|=+"
     r"|[>+]{1,2}|[>+]{3,}(?: (?:[A-Z]{0,8}|[a-z]{0,7}|REPLACE>))?)\s*$"
 )
+_SPELLED_OUT = re.compile(r"<{3,} SEARCH>?(?: |$)")
+_CONFLICT = re.compile(r"<{7}(?: (?!SEARCH\b)|$)")
+"""Git's marker of a merge conflict, which is text where blocks begin with ``SEARCH``."""
+_CONFLICT_END = re.compile(r">{7}(?: (?!REPLACE\b)|$)")
 _NAME_LINES: Final = 3
 _USUAL: Final = 7
 """Usual length of a marker; other lengths are accepted where they do not underline a heading."""
@@ -57,6 +61,8 @@ class SearchReplaceParser(LineParser):
         self._unopened = False  # the marker came; lines with a position may follow
         self._hint: int | None = None  # line at which the block is said to be, 0-based
         self._dashes = False  # Cline's spelling
+        self._plain_search = False  # the marker says SEARCH, so a conflict's is another one
+        self._in_conflict = False  # the old lines are within a merge conflict of the file
         self._operated = False  # a file is deleted or moved
         self._column = 0
         self._previous = ""
@@ -120,7 +126,9 @@ class SearchReplaceParser(LineParser):
             self._announce()
             if rule:
                 return
-        if self._is_divider(marker):
+        if self._is_of_conflict(line):
+            self._events.append(OldLine(self.next_hunk - 1, line))
+        elif self._is_divider(marker):
             self._mode = _BlockMode.REPLACE
         elif _REPLACE.match(marker):
             self._problem(f"'{marker}' comes before a '=======' line")
@@ -141,6 +149,18 @@ class SearchReplaceParser(LineParser):
             self._open(line)
         else:
             self._new(line + ("\n" if ended else ""))
+
+    def _is_of_conflict(self, line: str) -> bool:
+        """Whether an old line is one of a merge conflict, whose markers are text as well."""
+        if not self._in_conflict:
+            self._in_conflict = self._plain_search and _CONFLICT.match(line) is not None
+            return self._in_conflict
+        if _CONFLICT_END.match(line):
+            self._in_conflict = False
+            return True
+        # A marker of a block shows that the conflict has no end here.
+        self._in_conflict = _REPLACE.match(line) is None and _SPELLED_OUT.match(line) is None
+        return self._in_conflict
 
     def _is_divider(self, marker: str) -> bool:
         if not _DIVIDER.match(marker):
@@ -167,6 +187,8 @@ class SearchReplaceParser(LineParser):
             self._path = path = name or ""
             self._events.append(FileSectionOpened(FileOp.UPDATE, path))
         self._dashes = line.lstrip().startswith("-")
+        self._plain_search = _SPELLED_OUT.match(line.lstrip()) is not None
+        self._in_conflict = False
         self._column = len(indent_of(line))
         self._begin_hunk()
         self._unopened, self._hint = True, None
