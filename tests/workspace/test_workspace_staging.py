@@ -73,6 +73,17 @@ async def test_staged_edits_of_the_user_stay_in(long_file: Path) -> None:
     assert staged(long_file, "src/long.py") == with_line(user, 1, b"accepted")
 
 
+@pytest.mark.parametrize(("mark", "tag"), [("--skip-worktree", "S"), ("--assume-unchanged", "h")])
+async def test_what_git_was_told_to_pass_over_stays_so(
+    long_file: Path, mark: str, tag: str
+) -> None:
+    git(long_file, "update-index", mark, "src/long.py")
+    after = with_line(BEFORE, 3, b"accepted")
+    stage_changes(long_file, [AcceptedChange("src/long.py", BEFORE, after)])
+    assert staged(long_file, "src/long.py") == after
+    assert git(long_file, "ls-files", "-v", "src/long.py") == f"{tag} src/long.py\n"
+
+
 async def test_a_conflict_stages_nothing(long_file: Path) -> None:
     (long_file / "src/long.py").write_bytes(with_line(BEFORE, 1, b"user"))
     git(long_file, "add", ".")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.pairing.status import Turn, TurnStatus
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
@@ -42,7 +43,7 @@ def headline(number: int, hunk: Hunk) -> str:
     if hunk.postponed is not None:
         state = "will be put back"
     note = f" ({hunk.note})" if hunk.note else ""
-    return f"Hunk {number}, {hunk.path} line {hunk.start + 1}, {size}, {state}{note}"
+    return f"Hunk {number}, {shown(hunk.path)} line {hunk.start + 1}, {size}, {state}{note}"
 
 
 def started(turn: Turn) -> str:
@@ -79,6 +80,7 @@ def patch(proposal: FileProposal, hunks: HunkStore) -> Iterator[str]:
     wanted = [LineEdit(h.start, h.stop, h.new) for h in waiting if not h.external]
     before = proposal.base.replace(sorted([*decided, *without], key=lambda e: (e.start, e.stop)))
     after = proposal.base.replace(sorted([*decided, *wanted], key=lambda e: (e.start, e.stop)))
+    path = shown(proposal.path)
     yield from difflib.unified_diff(
-        before.lines, after.lines, f"a/{proposal.path}", f"b/{proposal.path}", lineterm=""
+        before.lines, after.lines, f"a/{path}", f"b/{path}", lineterm=""
     )

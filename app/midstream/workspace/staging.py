@@ -216,7 +216,7 @@ def _repository(root: Path) -> RepositoryPlace:
     return place
 
 
-def _update_index(root: Path, place: RepositoryPlace, files: Iterable[Staged]) -> None:
+def _update_index(root: Path, place: RepositoryPlace, files: Sequence[Staged]) -> None:
     """Bring files of the index to new states; waits for another program that has the lock."""
     lines = b""
     for file in files:
@@ -228,17 +228,38 @@ def _update_index(root: Path, place: RepositoryPlace, files: Iterable[Staged]) -
             lines += f"{entry.mode} {entry.blob}\t".encode() + path + b"\0"
     if not lines:
         return
+    kept = _marks(place, [_inside(place, root, file.rel) for file in files if file.after])
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
             # Git compares files that were written in the same second, through their filters.
             command = ["update-index", "-z", "--index-info"]
             run_git(place.top, command, stdin=lines, programs=True)
+            for mark, paths in kept.items():
+                run_git(place.top, ["update-index", mark, "--", *paths], programs=True)
             return
         except GitFailedError as error:
             if "index.lock" not in str(error) or time.monotonic() > deadline:
                 raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
         time.sleep(0.05)
+
+
+def _marks(place: RepositoryPlace, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Which files git was told to take as unchanged, by the option that says so.
+
+    Git forgets that where an entry of the index is replaced.
+    """
+    marks: dict[str, list[str]] = {}
+    if not paths:
+        return marks
+    listing = ["--literal-pathspecs", "ls-files", "-v", "-z", "--", *paths]
+    for line in os.fsdecode(_asked(place.top, listing)).split("\0"):
+        tag, path = line[:1], line[2:]
+        if tag.islower():
+            marks.setdefault("--assume-unchanged", []).append(path)
+        if tag in ("S", "s"):
+            marks.setdefault("--skip-worktree", []).append(path)
+    return marks
 
 
 def stage_whole(root: Path, rel: str) -> Staged | None:
