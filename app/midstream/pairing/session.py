@@ -48,6 +48,7 @@ from midstream.pairing.review.gate import EditGate
 from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
 from midstream.pairing.turn.background import BackgroundTasks
 from midstream.pairing.turn.checks import UndefinedNames
+from midstream.pairing.turn.flags import ReviewFlags
 from midstream.pairing.turn.turns import Turns
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class PairingSession:
         review: Has what other programs write reviewed, once it is switched on.
         agent: The coding agent that instructions go to, once one was begun.
         feedback: What the agent is to be told about decisions.
+        flags: What the checks find in changes of others that wait.
         gate: Holds edits of agents with our hooks until they are decided.
         external: What other programs change, and the state of the repository.
         commit: Staging and committing what was accepted.
@@ -190,6 +192,8 @@ class PairingSession:
         )
         self.turns.take_failures(self.check.failure)
         self.status.subscribe(UndefinedNames(files, self.status, writes, spawn).hear)
+        self.flags = ReviewFlags(files, self.status, writes, spawn)
+        self.status.subscribe(self.flags.hear)
         self.introduction = Introduction()
 
     @classmethod
@@ -283,15 +287,20 @@ class PairingSession:
     def reason(self, hunk: Hunk) -> str:
         """Why a hunk should be reviewed by itself, ``""`` for no reason.
 
-        Because of what the guard found in it, or, until it is decided or rewritten by the user,
-        because the model is unsure of it or its answer was cut.
+        Because of what the guard or, in a change of others, the checks found in it; or, until it is
+        decided or rewritten by the user, because the model is unsure of it or its answer was cut.
         """
-        found = self.guard.reason(hunk)
+        found = self.guard.reason(hunk) or self.flags.reason(hunk)
         if found or hunk.decided or hunk.own:
             return found
         if not self.turns.doubts(hunk):
             return ""
         return CUT if self.turns.was_cut(hunk) else UNSURE
+
+    def flagged_on_disk(self) -> list[Hunk]:
+        """Undecided changes of others in which the guard or the checks have found something."""
+        held = self.guard.on_disk()
+        return held + [h for h in self.hunks.waiting() if h not in held and self.flags.reason(h)]
 
     def keep_draft(self, text: str, pasted: list[str]) -> None:
         """Note unsent input; an erased draft is deleted from the disk at once."""

@@ -92,7 +92,7 @@ class HunkCommands:
         if await self._decide_lines(rest, "", accept=True):
             return
         meant = self._meant(rest)
-        flagged = [h for h in meant if self._session.turns.doubts(h)] if rest == "all" else []
+        flagged = [h for h in meant if self._session.reason(h)] if rest == "all" else []
         meant = [hunk for hunk in meant if hunk not in flagged]
         if len(meant) == 1:
             await self._session.decisions.accept(meant[0].id)
@@ -222,7 +222,9 @@ class HunkCommands:
         """List the undecided hunks."""
         waiting = self._session.hunks.waiting()
         for hunk in waiting:
-            self._say(lines.headline(self.number(hunk.id), hunk))
+            why = "" if hunk.note else self._session.reason(hunk)
+            flag = f", flagged: {why}" if why else ""
+            self._say(f"{lines.headline(self.number(hunk.id), hunk)}{flag}")
         if not waiting:
             self._say("No undecided hunks.")
 

@@ -190,15 +190,14 @@ class PlainLoop:
             self._prompt()
 
     def _may_leave(self) -> bool:
-        """Whether nothing that the guard has found stays on disk unsaid; the second time, yes."""
-        held = self._session.guard.on_disk()
+        """Whether no flagged change of others stays on disk unsaid; the second time, yes."""
+        held = self._session.flagged_on_disk()
         if held and not self._asked_to_leave:
             self._asked_to_leave = True
-            what = counted(len(held), "change")
+            what, be = counted(len(held), "change"), "is" if len(held) == 1 else "are"
             self._say(
-                f"The guard has found something in {what} that another program has written, in "
-                f"{held[0].path} ({self._session.guard.reason(held[0])}); hunks lists what waits. "
-                "quit again leaves."
+                f"{what} of other programs {be} flagged and undecided, in {held[0].path} "
+                f"({self._session.reason(held[0])}); hunks lists what waits. quit again leaves."
             )
             return False
         return True

@@ -416,9 +416,9 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self) -> None:
-        """Quit; asked first is whether what the guard has found is to stay on disk."""
+        """Quit; asked first is whether flagged changes of others are to stay on disk."""
         session = self.session
-        held = [] if session is None else session.guard.on_disk()
+        held = [] if session is None else session.flagged_on_disk()
         if session is None or not held or self._asked_to_quit:
             self.exit()
             return
@@ -432,7 +432,7 @@ class MidstreamApp(App[None]):
             notices.clear()
 
         notices.ask(
-            f"{counted(len(held), 'change')} in {where}: {session.guard.reason(held[0])}. That is "
+            f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
             "on disk and undecided. Quit anyway?",
             ("stay", stay),
             ("quit", self.exit),

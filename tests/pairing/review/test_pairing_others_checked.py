@@ -151,3 +151,46 @@ async def test_an_edit_that_waits_is_quarantined_for_what_the_guard_finds(
     answer: Any = await asked
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert "no tokens in code" in answer["hookSpecificOutput"]["permissionDecisionReason"]
+
+
+async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Checked) -> None:
+    """As is what the guard finds: quitting asks about it, and nothing takes it in bulk."""
+    session = checked.session
+    first, second = await checked.write("bill.py", RENAMED + "\n\nrate = unheard\n")
+    await checked.until(lambda: session.flagged_on_disk() == [first, second])
+    assert session.reason(first) == "`tax` is still used in shop.py:1, shop.py:5"
+    assert session.reason(second) == "`unheard` (line 8) is not defined"
+    assert checked.told("Flagged in bill.py")
+    assert [h for h, _ in session.attention.bulk([first, second]).risky] == [first.id, second.id]
+    # What completes it in another file, or a decision, takes the flag away.
+    await checked.write("shop.py", SHOP.replace("tax", "levy"))
+    await checked.until(lambda: session.flagged_on_disk() == [second])
+    assert await session.decisions.reject(second.id)
+    assert not session.flagged_on_disk()
+
+
+async def test_uses_of_a_deleted_file_are_flagged(checked: Checked) -> None:
+    (checked.root / "bill.py").unlink()
+    await checked.session.review.changed({"bill.py"})
+    (hunk,) = checked.session.hunks.undecided()
+    await checked.until(lambda: checked.session.flagged_on_disk() == [hunk])
+    assert "shop.py" in checked.session.reason(hunk)
+    assert await checked.session.decisions.accept(hunk.id)
+    assert not checked.session.flagged_on_disk()
+
+
+async def test_a_text_of_others_that_does_not_parse_is_flagged(checked: Checked) -> None:
+    (hunk,) = await checked.write("bill.py", BILL.replace("amount * 0.2", "(amount"))
+    await checked.until(lambda: checked.session.flagged_on_disk() == [hunk])
+    assert "does not parse" in checked.session.reason(hunk)
+    await checked.write("bill.py", BILL.replace("amount * 0.2", "amount * 2"))
+    await checked.until(lambda: not checked.session.flagged_on_disk())
+
+
+async def test_a_text_that_did_not_parse_before_is_not_flagged_for_that(checked: Checked) -> None:
+    await checked.write("bill.py", BILL.replace("amount * 0.2", "(amount"))
+    assert await checked.session.decisions.accept_rest("bill.py", anyway=True)
+    (hunk,) = await checked.write("bill.py", BILL.replace("amount * 0.2", "(amount") + "x = 1\n")
+    await checked.session.background.finished()
+    await asyncio.sleep(0.3)  # time in which it would be flagged
+    assert not checked.session.reason(hunk)

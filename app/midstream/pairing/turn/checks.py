@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.put_backs import Writers
     from midstream.pairing.status import SessionStatus, Spawn
 
-_MAX_LINES: Final = 5_000
+MAX_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
 _RUFF_S: Final = 10.0
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
@@ -198,7 +198,7 @@ async def newly_broken(proposal: FileProposal) -> str:
         file is not checked.
     """
     lines = proposal.base.lines
-    if len(lines) > _MAX_LINES:
+    if len(lines) > MAX_LINES:
         return ""
     after = proposal.proposed_region(0, len(lines))
     return await breaks(proposal.path, join_lines(lines), after)
