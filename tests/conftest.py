@@ -47,3 +47,18 @@ def related_code(monkeypatch: pytest.MonkeyPatch) -> None:
     from midstream.codebase.related import RelatedCode
 
     monkeypatch.setattr(RelatedCode, "look", lambda *_: None)
+
+
+@pytest.fixture(scope="session")
+def copyist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the suite's own edit model, for ``Settings.model``; see ``helpers.copyist``."""
+    from tests.helpers.copyist import NAME, write_copyist
+
+    return write_copyist(tmp_path_factory.mktemp("models") / NAME)
+
+
+@pytest.fixture
+def built_in(copyist: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, as the built-in model of every program that the test starts."""
+    monkeypatch.setenv("MIDSTREAM_MODEL", str(copyist))
+    return copyist

@@ -24,6 +24,7 @@ import pytest
 import midstream
 from midstream.cli import BENCHES, COMMANDS
 from midstream.commands.doctor import examine
+from midstream.resources import default_model
 from midstream.tui.keymap import key_troubles
 from tests.helpers.processes import started
 from tests.helpers.waiting import PATIENCE_S
@@ -91,7 +92,8 @@ def events(output: str) -> list[dict[str, Any]]:
 def test_version_and_help() -> None:
     first, second = midstream_("--version").stdout.splitlines()
     assert first == f"midstream {midstream.__version__}"
-    assert re.fullmatch(r".*\bbrook-4m\b.*, onnxruntime [\d.]+, Python [\d.]+", second)
+    model = re.escape(default_model().name)
+    assert re.fullmatch(rf".*\b{model}\b.*, onnxruntime [\d.]+, Python [\d.]+", second)
     done = midstream_("--help")
     assert done.returncode == 0
     for command in COMMANDS:

@@ -1,4 +1,4 @@
-"""The whole story with nothing replaced: screen, child server, shipped model, files and git.
+"""The whole story with nothing replaced: screen, child server, engine, files and git.
 
 The model runs so slowly that a key press in the middle of the stream is in the middle. The
 test does not rely on what the model answers, only on what was accepted: the disk must hold exactly
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,8 @@ pytestmark = pytest.mark.system
 FILE = "tally/entries.py"
 NAMES = {" ": "space", "_": "underscore", "`": "grave_accent", "]": "right_square_bracket"}
 TIMEOUT_S = 60.0
+PACE = 20.0
+"""Tokens per second: the function has some hundred."""
 
 
 class Person:
@@ -96,9 +97,9 @@ class Person:
 
 
 @pytest.fixture
-async def person(tmp_path: Path) -> AsyncIterator[Person]:
+async def person(tmp_path: Path, copyist: Path) -> AsyncIterator[Person]:
     demo = make_demo(tmp_path)
-    settings = replace(Settings(), pace=5.0)
+    settings = Settings(pace=PACE, model=copyist)
     app = MidstreamApp(demo.root, settings, open_file=FILE)
     async with app.run_test(size=(120, 40)):
         person = Person(app)

@@ -32,6 +32,7 @@ from midstream.hub.download import download, folder_of, partials
 from midstream.hub.library import HubError
 from midstream.hub.offer import look_up
 from midstream.hub.published import published_model, published_models
+from midstream.resources import default_model
 from tests.helpers.folders import write_folder
 from tests.helpers.model_hub import REVISION, HubRepository, ModelHub, serving_hub
 
@@ -307,7 +308,7 @@ def test_the_catalogue_without_a_network(
 
 
 def test_shipped_models_stay(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("remove", "brook-4m", "--yes") == 2
+    assert run("remove", default_model().name, "--yes") == 2
     assert "part of Midstream" in capsys.readouterr().err
     assert run("remove", "../models", "--yes") == 2
 

@@ -195,6 +195,7 @@ def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Pat
         assert b"\x1b[" not in program.output
 
 
+@pytest.mark.usefixtures("built_in")
 def test_the_model_is_chosen_and_asked_about(folder: Path) -> None:
     desk = '[endpoints.desk]\nurl = "http://127.0.0.1:9/v1"\nmodel = "coder"\n'
     deep = '[endpoints.deep]\nurl = "wss://api.example.com/v1"\nmodel = "large"\n'
@@ -212,7 +213,7 @@ def test_the_model_is_chosen_and_asked_about(folder: Path) -> None:
         check=False,
     ).stdout
     first, last = said.split("answers from the next instruction on.")
-    assert "rill-116m: on this machine, 4,096 tokens, in use" in first
+    assert "copyist: on this machine, 4,096 tokens, in use" in first
     assert "coder: desk\n" in first
     assert "large: deep, DEEP_KEY is not set" in first
     assert "DEEP_KEY is not set, and deep needs its key from there" in first

@@ -7,34 +7,24 @@ moment are compared with those of its pictures.  ``python screenshots/make.py`` 
 from __future__ import annotations
 
 import difflib
-import importlib.util
-import subprocess
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from midstream.demo import make_demo
 from midstream.resources import themes_dir
 from midstream.tui.themes import load_theme
+from tests.helpers import screenshots
+from tests.helpers.screenshots import FOLDER
 
 pytestmark = pytest.mark.system
 
-FOLDER = Path(__file__).resolve().parents[2] / "screenshots"
 MAX_BYTES = 6_000_000
 """Bytes of all pictures together."""
 
 
 @pytest.fixture(scope="module")
 def make() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("screenshots_make", FOLDER / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return screenshots.load()
 
 
 @pytest.mark.parametrize("size", ["wide", "small"])
@@ -51,22 +41,6 @@ async def test_the_pictures_are_not_stale(make: ModuleType, size: str) -> None:
                 changes = difflib.unified_diff(kept, now, f"{name}.svg", "now", lineterm="", n=0)
                 stale.append("\n".join(changes))
     assert not stale, "\n\n".join(["run: python screenshots/make.py", *stale])
-
-
-def test_the_shipped_model_answers_what_the_first_picture_shows(
-    make: ModuleType, tmp_path: Path
-) -> None:
-    """The readme promises it: no answer that the model cannot give."""
-    root = make_demo(tmp_path).root
-    command = [sys.executable, "-m", "midstream", "edit", make.FILE, "-m", make.INSTRUCTION]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    new = [line[1:] for line in lines if line[:1] == "+" and line[:3] != "+++"]
-    old = [line[1:] for line in lines if line[:1] == "-" and line[:3] != "---"]
-    assert len(new) == 4, done.stdout + done.stderr
-    assert new == [make.shipped_answer(line) for line in old]
-    below = (root / make.FILE).read_text().partition("class Invoice")[2]
-    assert sum(make.shipped_answer(line) != line for line in below.splitlines()) == 4
 
 
 def test_every_picture_belongs_to_a_moment_and_has_its_colours(make: ModuleType) -> None:

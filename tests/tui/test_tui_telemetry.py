@@ -58,6 +58,7 @@ from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import filtered
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.wafer.imitations import imitation
+from tests.helpers.folders import write_folder
 from tests.helpers.stage import CODE, Stage, on_stage
 
 SIMULATED = ("figures", "step", "machines")
@@ -260,8 +261,9 @@ async def test_models_contexts_and_map_views_change_by_key(project: Path) -> Non
             assert f"v map: {view}" in stage.hints
 
 
-async def test_a_small_model_is_enlarged_and_says_so(project: Path) -> None:
-    async with replayed(project, model=Path("brook-4m")) as stage:
+async def test_a_small_model_is_enlarged_and_says_so(project: Path, tmp_path: Path) -> None:
+    write_folder(tmp_path / "small", prompt="chat")
+    async with replayed(project, model=tmp_path / "small") as stage:
         await opened(stage)
         name = Path(stage.view.model).name
         assert "enlarged: " in stage.map.text()
@@ -546,7 +548,7 @@ def test_a_real_wafer_stands_beside_the_simulated_one() -> None:
 
 
 @pytest.mark.parametrize(("name", "preset"), [
-    ("gpt-oss-120b", "gpt-oss-120b"), ("llama-3.3-70b", "llama3.3-70b"), ("brook-4m", None),
+    ("gpt-oss-120b", "gpt-oss-120b"), ("llama-3.3-70b", "llama3.3-70b"), ("my-own-4m", None),
     ("openai/gpt-oss-120b", "gpt-oss-120b"), ("qwen-3-coder-480b", "qwen3-coder-480b"),
 ])  # fmt: skip
 def test_a_hosted_model_is_found_among_the_presets(name: str, preset: str | None) -> None:

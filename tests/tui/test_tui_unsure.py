@@ -1,39 +1,23 @@
-"""The shipped model on screen: an answer that it is unsure of, one that it is sure of, and the key
+"""The built-in model on screen: an answer that it is unsure of, one that it is sure of, and the key
 of the way out.
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from midstream.resources import model_folders, models_dir
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from tests.helpers.copyist import write_copyist
 from tests.helpers.stage import CODE, Stage
 from tests.helpers.stepped import SteppedModel
 
-BROOK = models_dir() / "brook-4m"
-
-pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
-
-
-def judged(folder: Path, threshold: float) -> Path:
-    """A copy of the shipped model with another threshold; how sure it is stays its own."""
-    shutil.copytree(BROOK, folder)
-    facts = folder / "midstream.toml"
-    head, _, tail = facts.read_text("utf-8").partition("[card]")
-    head = head.partition("[confidence]")[0]
-    table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
-    facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
-    return folder
-
 
 @pytest.mark.parametrize("unsure", [True, False])
-async def test_an_answer_of_the_shipped_model(project: Path, tmp_path: Path, unsure: bool) -> None:
-    folder = judged(tmp_path / "judged", 1.1 if unsure else 0.0)
+async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, unsure: bool) -> None:
+    folder = write_copyist(tmp_path / "judged", threshold=1.1 if unsure else 0.0)
     app = MidstreamApp(project, Settings(journal=False, attention=False, model=folder))
     async with app.run_test(size=(120, 36)) as pilot:
         stage = Stage(app, pilot, SteppedModel())

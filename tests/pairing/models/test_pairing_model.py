@@ -1,4 +1,4 @@
-"""The whole way with the shipped model; how good its answers are is not asked here."""
+"""The whole way with the engine in a child process; how good answers are is not asked here."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from midstream.edits.hunks import HunkState
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import HunkSettled
-from midstream.resources import model_folders
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness
-
-pytestmark = pytest.mark.skipif(not model_folders(), reason="no model is shipped")
 
 FUNCTION = """\
 def collect(entries, limit):
@@ -35,6 +32,11 @@ def collect(entries, limit):
 def untouched():
     return 1
 """
+
+
+@pytest.fixture
+def settings(copyist: Path) -> Settings:
+    return Settings(model=copyist)
 
 
 async def test_suggestions_of_the_demo(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +20,11 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Confidence, NoticeLevel
 from midstream.pairing.turn.finished import seen_in, unsure_of, way_out
-from midstream.resources import model_folders, models_dir
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
+from tests.helpers.copyist import write_copyist
 from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedGeneration, SteppedModel, served
-
-BROOK = models_dir() / "brook-4m"
 
 BODY = '''\
 def load(path, limit=None):
@@ -408,18 +405,12 @@ def test_signs_in_words() -> None:
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
 
 
-@pytest.mark.skipif(not model_folders(), reason="no model is shipped")
 @pytest.mark.parametrize("threshold", [0.0, 1.1])
 def test_without_a_screen(
     tmp_path: Path, root: Path, threshold: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The shipped model from its logits to the last line, on both sides of the threshold."""
-    folder = Path(shutil.copytree(BROOK, tmp_path / "judged"))
-    facts = folder / "midstream.toml"
-    head, _, tail = facts.read_text("utf-8").partition("[card]")
-    head = head.partition("[confidence]")[0]
-    table = f"[confidence]\nthreshold = {threshold}\nbias = 1.0\nweights = {{ doubt = -1.0 }}\n\n"
-    facts.write_text(f"{head}{table}[card]{tail}", "utf-8")
+    """A model from its logits to the last line, on both sides of the threshold."""
+    folder = write_copyist(tmp_path / "judged", threshold=threshold)
     sink = JsonSink()
     job = Job(root, Question("rename `data` to `text`", "files.py", None, (0, 6)))
     outcome = asyncio.run(run_job(job, sink, settings=Settings(model=folder)))
@@ -431,48 +422,3 @@ def test_without_a_screen(
         assert " is unsure about this one: it " in last["unsure"]
     else:
         assert last["unsure"] is None
-
-
-SHIPPED = pytest.mark.skipif(
-    not model_folders() or "[confidence]" not in (BROOK / "midstream.toml").read_text(),
-    reason="the shipped model is not calibrated",
-)
-
-
-@SHIPPED
-async def test_the_shipped_model_on_what_it_can_do_and_what_it_cannot(
-    root: Path, settings: Settings
-) -> None:
-    async with await PairingSession.open(root, settings=settings, watch=False) as session:
-        witness = Witness(session)
-        await session.turns.instruct(
-            Question("rename `data` to `text`", path="files.py", selection=(0, 6))
-        )
-        await session.turns.finished()
-        assert session.turns.last is not None
-        assert session.turns.last.unsure == ""
-        assert session.hunks.undecided("files.py")
-        await session.decisions.reject_rest("files.py")
-        flagged = left = wrong = 0
-        for words in OUTSIDE:
-            turn = await session.turns.instruct(Question(words, path="files.py", selection=(0, 6)))
-            await session.turns.finished()
-            waiting = session.hunks.undecided("files.py")
-            left += not waiting
-            flagged += bool(turn.unsure)
-            wrong += bool(waiting) and not turn.unsure
-            await session.decisions.reject_rest("files.py")
-        assert witness.notice
-        assert flagged + left >= 2 * wrong, (flagged, left, wrong)
-
-
-OUTSIDE = (
-    "split load in two",
-    "add type hints to load",
-    "use a context manager from the standard library",
-    "retry three times when it fails",
-    "cache what was read",
-    "count how many lines there are",
-    "make it work with str as well",
-    "read the file in chunks",
-)
