@@ -51,6 +51,10 @@ GRACE_S: Final = 1.0
 READ_BYTES: Final = 1 << 16
 BUSY_S: Final = 0.002
 """After so much work on what the agent writes, the event loop has as much time for others."""
+MAX_BURST_BYTES: Final = 1 << 20
+"""So much is taken at once of what the agent writes,"""
+BYTES_A_SECOND: Final = 4 << 20
+"""and so much each second: an agent that writes faster waits, not the screen."""
 
 _AUTH_REQUIRED: Final = -32000
 _METHOD_NOT_FOUND: Final = -32601
@@ -372,12 +376,17 @@ class AgentProcess:
         """Handle what the agent writes, line by line, until it ends."""
         assert self._process.stdout is not None
         buffer = LineBuffer(MAX_LINE_BYTES)
+        room, before = float(MAX_BURST_BYTES), time.monotonic()
         while data := await self._process.stdout.read(READ_BYTES):
             began = time.monotonic()
+            room = min(room + (began - before) * BYTES_A_SECOND, MAX_BURST_BYTES) - len(data)
+            before = began
+            if room < 0:
+                await asyncio.sleep(-room / BYTES_A_SECOND)
+                began = time.monotonic()
             for line in buffer.feed(data):
                 self._take(line)
                 if (worked := time.monotonic() - began) > BUSY_S:
-                    # An agent that writes faster than that waits, not the screen.
                     await asyncio.sleep(worked)
                     began = time.monotonic()
         await self._gone()

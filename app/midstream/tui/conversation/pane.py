@@ -2,7 +2,8 @@
 
 It shows what a ``ShownConversation`` has and decides nothing.  Entries only grow at their end, so a
 look at them costs what is new.  Only the newest have widgets, as an answer may need hundreds; older
-ones get theirs when the user scrolls up to them.
+ones get theirs when the user scrolls up to them.  While more comes than anyone can read, its end is
+shown as plain text.
 """
 
 from __future__ import annotations
@@ -22,10 +23,19 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.counting import counted
-from midstream.pairing.chat.entries import Entry, QuestionState, Speech, ToolUse
+from midstream.pairing.chat.entries import Entry, QuestionState, ToolUse
 from midstream.pairing.review.agent_edits import changed_lines, files_of
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import FilePicked, ToolPicked
+from midstream.tui.conversation.pieces import (
+    MAX_PIECE,
+    PIECE_LENGTH,
+    Piece,
+    Pieces,
+    SpeechPiece,
+    is_heavy,
+    tail,
+)
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -37,15 +47,27 @@ if TYPE_CHECKING:
 
 MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
-MAX_LINES: Final = 800
-"""Lines of the newest entries that have widgets, unless the user has scrolled up."""
-MAX_WIDGETS: Final = 200
-"""The same, in entries: a widget takes a few milliseconds."""
-MAX_AT_ONCE: Final = 40
-"""Entries shown when more arrive at once: the newest."""
+MAX_LINES: Final = 200
+"""Lines of the newest pieces that have widgets, unless the user has scrolled up."""
+MAX_WIDGETS: Final = 100
+"""The same, in pieces: a widget takes a few milliseconds."""
+MAX_AT_ONCE: Final = 60
+"""Lines that get their widgets at once."""
+MAX_NEW: Final = 6_000
+"""Characters since the last look from which on what comes is a flood."""
+PIECE_COST: Final = 150
+"""A new piece counts as so many characters more."""
+FLOOD_LINES: Final = 60
+"""Lines that are shown of a flood."""
+MAX_QUIET: Final = 2
+"""Looks without a flood after which it has ended."""
+MAX_STEPS: Final = 40
+"""Steps of a plan that are shown."""
 MAX_TITLE_LENGTH: Final = 400
-MAX_LINE: Final = 4_000
-"""Characters of a line that are shown; Markdown of a longer one may take seconds."""
+MAX_LINE: Final = MAX_PIECE * PIECE_LENGTH
+"""Characters of a line that are shown."""
+ROW: Final = 80
+"""So many characters count as a line."""
 MAX_OUTPUT_LINES: Final = 200
 """Lines of a tool's output that are shown when it is unfolded."""
 _STATUS_MARKS: Final = {
@@ -183,10 +205,14 @@ class ConversationPane(Widget, can_focus=True):
         height: auto; max-height: 2; padding: 0 1; color: $ms-muted;
     }
     ConversationPane:focus ToolLine.-cursor { background: $ms-cursor; }
-    ConversationPane Markdown {
+    ConversationPane Markdown, ConversationPane .plain {
         height: auto; margin: 1 0 0 0; padding: 0 1;
         color: $ms-foreground; background: $ms-background;
     }
+    ConversationPane .continued { margin: 0; }
+    ConversationPane #flood { height: 1fr; padding: 0 1; display: none; }
+    ConversationPane.-flooded #flood { display: block; }
+    ConversationPane.-flooded #said { display: none; }
     """
 
     def __init__(self, palette: Palette, glyphs: Glyphs, root: Path) -> None:
@@ -197,15 +223,21 @@ class ConversationPane(Widget, can_focus=True):
         self._about = Static(id="about")
         self._earlier = Static(id="earlier")
         self._said = VerticalScroll(id="said", can_focus=False)
+        self._flood = Static(id="flood", markup=False)
         self._plan = Static(id="plan")
         self._shown: ShownConversation | None = None
         self._title = ""
+        self._pieces = Pieces()
         self._first = 0
-        """The first entry that has a widget; all after it have one."""
+        """The first piece that has a widget; all after it have one, but for a flood."""
         self._widgets: list[Static | Markdown] = []
         self._cursor: ToolLine | None = None
         self._lengths: list[int] = []
         self._stream: MarkdownStream | None = None
+        self._seen = (0, 0)
+        """How many pieces there were at the last look, and how long the last one was."""
+        self._quiet = MAX_QUIET
+        """Looks since the last flood."""
 
     def on_mount(self) -> None:
         self.watch(self._said, "virtual_size", self._keep_end)
@@ -221,6 +253,7 @@ class ConversationPane(Widget, can_focus=True):
         yield self._about
         yield self._earlier
         yield self._said
+        yield self._flood
         yield self._plan
 
     def set_palette(self, palette: Palette) -> None:
@@ -256,18 +289,50 @@ class ConversationPane(Widget, can_focus=True):
         if conversation is None:
             self._plan.display = False
             return False
-        entries = list(conversation.entries)
-        shown = self._first + len(self._widgets)
-        flooded = len(entries) - shown > MAX_WIDGETS
-        if flooded:
-            await self._forget()  # what has passed by since gets its widgets when it is looked for
-            shown = 0
-        for number in range(self._first, min(shown, len(entries))):
-            await self._update(number, entries[number])
-        if new := entries[shown:]:
-            await self._add(new, MAX_AT_ONCE if flooded else MAX_WIDGETS)
+        if not self._pieces.follow(conversation.entries):
+            await self._forget()
+            self._pieces.follow(conversation.entries)
         self._show_plan(conversation)
-        return flooded
+        if self._is_flooded():
+            self._show_flood()
+            return True
+        if self.has_class("-flooded"):
+            self.remove_class("-flooded")
+            self._flood.update("")
+        pieces = self._pieces.all
+        shown = self._first + len(self._widgets)
+        if len(pieces) - shown > MAX_WIDGETS:
+            await self._drop_all()  # what has passed by gets its widgets when it is looked for
+            shown = 0
+        for number in range(self._first, shown):
+            await self._update(number, pieces[number])
+        if new := pieces[shown:]:
+            await self._add(new)
+        return False
+
+    def _is_flooded(self) -> bool:
+        """Whether more has come lately than can be read."""
+        pieces = self._pieces.all
+        count, length = self._seen
+        new = PIECE_COST * (len(pieces) - count)
+        for piece in pieces[max(count - 1, 0) :]:
+            new += piece.length if isinstance(piece, SpeechPiece) else 0
+            if new > MAX_NEW + length:
+                break
+        last = pieces[-1] if pieces else None
+        self._seen = len(pieces), last.length if isinstance(last, SpeechPiece) else 0
+        # What was there before the first look, as of a session that is resumed, is no flood.
+        self._quiet = 0 if count and new - length > MAX_NEW else self._quiet + 1
+        return self._quiet < MAX_QUIET
+
+    def _show_flood(self) -> None:
+        """Show the end of it as plain text, unless the user reads what came before."""
+        if self._said.display and self._widgets and not self._said.is_vertical_scroll_end:
+            return
+        lines = tail(self._pieces.all, FLOOD_LINES, 4 * self.size.width)
+        rows = max(self._flood.size.height, 1)
+        self._flood.update(Text("\n".join(map(visible, lines[-rows:])), no_wrap=True))
+        self.add_class("-flooded")
 
     def scroll(self, rows: int) -> None:
         """Scroll by a number of rows; at the beginning, show earlier messages."""
@@ -322,6 +387,11 @@ class ConversationPane(Widget, can_focus=True):
         self._said.scroll_to_widget(line, animate=False)
 
     async def _forget(self) -> None:
+        await self._drop_all()
+        self._pieces = Pieces()
+        self._seen, self._quiet = (0, 0), MAX_QUIET
+
+    async def _drop_all(self) -> None:
         self._cursor = None
         await self._end_stream()
         await self._said.remove_children()
@@ -330,22 +400,35 @@ class ConversationPane(Widget, can_focus=True):
         self._lengths.clear()
         self._tell_earlier()
 
-    async def _update(self, number: int, entry: Entry) -> None:
-        """Bring what is shown of an entry up to date."""
+    async def _update(self, number: int, piece: Piece) -> None:
+        """Bring what is shown of a piece up to date."""
         at = number - self._first
         if at < 0:  # it has lost its widget meanwhile
             return
         widget = self._widgets[at]
         if isinstance(widget, ToolLine):
             self._update_tool(widget)
-        elif isinstance(entry, Speech) and len(entry.text) > (length := self._lengths[at]):
-            self._lengths[at] = len(entry.text)
-            if not isinstance(widget, Markdown):
-                widget.update(_words(entry))
-            elif self._stream is not None and at == len(self._widgets) - 1:
-                await self._stream.write(_inert(entry.text[length:]))
+        elif isinstance(piece, SpeechPiece) and piece.length != (length := self._lengths[at]):
+            self._lengths[at] = piece.length
+            text = piece.text
+            longer = piece.length > length
+            if isinstance(widget, Static):
+                widget.update(_words(piece))
+            elif is_heavy(text):
+                await self._make_plain(at, piece)
+            elif longer and self._stream is not None and at == len(self._widgets) - 1:
+                await self._stream.write(_inert(text[length:]))
             else:
-                await widget.update(_inert(entry.text))
+                await widget.update(_inert(text))
+
+    async def _make_plain(self, at: int, piece: SpeechPiece) -> None:
+        """Show a piece as plain text from now on."""
+        if at == len(self._widgets) - 1:
+            await self._end_stream()
+        former, widget = self._widgets[at], self._widget(piece)
+        self._widgets[at] = widget
+        await self._said.mount(widget, after=former)
+        await former.remove()
 
     def _update_tool(self, line: ToolLine) -> None:
         if line.changed():
@@ -353,18 +436,18 @@ class ConversationPane(Widget, can_focus=True):
             line.set_class(line.use.question is QuestionState.OPEN, "-asked")
             line.set_class(line.unfolded, "-unfolded")
 
-    async def _add(self, entries: Sequence[Entry], most: int) -> None:
-        """Append entries in one mount, since each mount lays out the whole conversation.
+    async def _add(self, pieces: Sequence[Piece]) -> None:
+        """Append pieces in one mount, since each mount lays out the whole conversation.
 
-        If nothing is shown yet, at most ``most`` of the newest entries are.
+        If nothing is shown yet, only the newest are appended.
         """
         await self._end_stream()
         at_end = self._said.is_vertical_scroll_end
         if not self._widgets:
-            self._first = len(entries) - _newest(entries, most)
-            entries = entries[self._first :]
+            self._first = len(pieces) - _newest(pieces, MAX_AT_ONCE)
+            pieces = pieces[self._first :]
         first = self._first + len(self._widgets)
-        *former, newest = entries
+        *former, newest = pieces
         last = self._widget(newest, streamed=True)
         added = [*map(self._widget, former), last]
         self._widgets += added
@@ -372,18 +455,16 @@ class ConversationPane(Widget, can_focus=True):
         await self._said.mount_all(added)
         if isinstance(last, Markdown):
             self._stream = Markdown.get_stream(last)
-        for number, entry in enumerate(entries, first):
-            await self._update(number, entry)
+        for number, piece in enumerate(pieces, first):
+            await self._update(number, piece)
         if at_end:
             await self._drop_earlier()
         self._tell_earlier()
 
     async def _drop_earlier(self) -> None:
-        """Take the widgets of the oldest entries away, as long as there are too many lines."""
-        if self._shown is None:
-            return
-        shown = self._shown.entries[self._first : self._first + len(self._widgets)]
-        if gone := len(shown) - _newest(shown):
+        """Take the widgets of the oldest pieces away, as long as there are too many lines."""
+        shown = self._pieces.all[self._first : self._first + len(self._widgets)]
+        if gone := len(shown) - _newest(shown, MAX_LINES):
             dropped, self._widgets = self._widgets[:gone], self._widgets[gone:]
             del self._lengths[:gone]
             self._first += gone
@@ -392,15 +473,15 @@ class ConversationPane(Widget, can_focus=True):
             await self._said.remove_children(dropped)
 
     async def _show_earlier(self) -> None:
-        """Give the entries before the first that is shown their widgets, as many as fit at once."""
-        if self._shown is None or not self._first or not self._widgets:
+        """Give the pieces before the first that is shown their widgets, as many as fit at once."""
+        if not self._first or not self._widgets:
             return
-        earlier = self._shown.entries[: self._first]
-        entries = earlier[len(earlier) - _newest(earlier) :]
-        former, added = self._widgets[0], [self._widget(entry) for entry in entries]
+        earlier = self._pieces.all[: self._first]
+        pieces = earlier[len(earlier) - _newest(earlier, MAX_AT_ONCE) :]
+        former, added = self._widgets[0], [self._widget(piece) for piece in pieces]
         self._first -= len(added)
         self._widgets[:0] = added
-        self._lengths[:0] = map(_length, entries)
+        self._lengths[:0] = map(_length, pieces)
         await self._said.mount_all(added, before=former)
         for widget in added:
             if isinstance(widget, ToolLine):
@@ -410,21 +491,27 @@ class ConversationPane(Widget, can_focus=True):
 
     def _tell_earlier(self) -> None:
         self._earlier.display = self._first > 0
-        told = f"{counted(self._first, 'earlier message')}: scroll up"
+        number = self._pieces.owners[self._first] if self._first else 0
+        told = f"{counted(max(number, 1), 'earlier message')}: scroll up"
         self._earlier.update(told if self._first else "")
 
-    def _widget(self, entry: Entry, *, streamed: bool = False) -> Static | Markdown:
-        """What an entry is shown by; of a streamed message, the text is still to be written."""
-        if isinstance(entry, ToolUse):
-            return ToolLine(entry)
-        if entry.role == "agent":
-            # One for each widget: it is asked for with each piece, and parses in a thread.
-            make = cache(partial(parser, self._is_file))
-            # A stream begins with no text: Textual 8.2 appends to the last line of what a widget
-            # was made with, not to its last block, and the earlier items of a list would go.
-            text = "" if streamed else _inert(entry.text)
-            return Markdown(text, open_links=False, parser_factory=make)
-        return Static(_words(entry), classes=entry.role, markup=False)
+    def _widget(self, piece: Piece, *, streamed: bool = False) -> Static | Markdown:
+        """What a piece is shown by; of a streamed one, the text is still to be written."""
+        if isinstance(piece, ToolUse):
+            return ToolLine(piece)
+        continued = " continued" if piece.start else ""
+        if piece.role != "agent":
+            return Static(_words(piece), classes=piece.role, markup=False)
+        text = piece.text
+        if is_heavy(text):
+            return Static(_words(piece), classes=f"plain{continued}", markup=False)
+        # One for each widget: it is asked for with each piece, and parses in a thread.
+        make = cache(partial(parser, self._is_file))
+        # A stream begins with no text: Textual 8.2 appends to the last line of what a widget
+        # was made with, not to its last block, and the earlier items of a list would go.
+        shown = Markdown("" if streamed else _inert(text), open_links=False, parser_factory=make)
+        shown.set_class(bool(continued), "continued")
+        return shown
 
     def _is_file(self, path: str) -> bool:
         return (self._root / path).is_file()
@@ -485,12 +572,12 @@ class ConversationPane(Widget, can_focus=True):
         if self.has_class("-below"):  # there is room for one
             steps = tuple(s for s in steps if s.status != "completed")[:1]
         self._plan.display = bool(steps)
-        for number, step in enumerate(steps):
+        for number, step in enumerate(steps[:MAX_STEPS]):
             mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))
             text.append("\n" if number else "")
             text.append(f"{self._mark(mark)} ", self._palette.style(role))
             done = "muted" if step.status == "completed" else "foreground"
-            text.append(visible(step.text), self._palette.style(done))
+            text.append(visible(step.text[:MAX_TITLE_LENGTH]), self._palette.style(done))
         self._plan.update(text)
 
     def _mark(self, mark: str) -> str:
@@ -535,23 +622,26 @@ class ConversationPane(Widget, can_focus=True):
         return text
 
 
-def _newest(entries: Sequence[Entry], most: int = MAX_WIDGETS) -> int:
-    """How many of the newest entries have widgets: as many as fit, and one at least."""
+def _newest(pieces: Sequence[Piece], most_lines: int) -> int:
+    """How many of the newest pieces have widgets: as many as fit, and one at least."""
     lines = 0
-    for count, entry in enumerate(reversed(entries)):
-        lines += entry.text.count("\n") + 1 if isinstance(entry, Speech) else 1
-        if lines > MAX_LINES or count == most:
+    for count, piece in enumerate(reversed(pieces)):
+        lines += 1
+        if isinstance(piece, SpeechPiece):
+            lines += max(piece.text.count("\n"), piece.length // ROW)
+        if lines > most_lines or count == MAX_WIDGETS:
             return max(count, 1)
-    return len(entries)
+    return len(pieces)
 
 
-def _length(entry: Entry) -> int:
-    return len(entry.text) if isinstance(entry, Speech) else 0
+def _length(piece: Piece) -> int:
+    return piece.length if isinstance(piece, SpeechPiece) else 0
 
 
-def _words(speech: Speech) -> str:
-    """What the user said, or the agent thought."""
-    return ("› " if speech.role == "user" else "") + _inert(speech.text)
+def _words(piece: SpeechPiece) -> str:
+    """What is shown as plain text; what the user said, or the agent thought, always is."""
+    text = piece.text if piece.role != "thought" else piece.text[:MAX_TITLE_LENGTH]
+    return ("› " if piece.role == "user" else "") + _inert(text)
 
 
 def _inert(text: str) -> str:

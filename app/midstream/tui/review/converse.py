@@ -37,6 +37,8 @@ _NOTHING_SAID: Final = (
 PAUSES: Final = 4
 """How many times as long as a look at a conversation takes the next one waits."""
 MAX_PAUSE_S: Final = 1.0
+FLOOD_PAUSE_S: Final = 0.25
+"""How often the end of a flood is shown."""
 MAX_BLOCKS: Final = 9
 """Blocks of code to choose from, by one digit."""
 MAX_TITLE_LENGTH: Final = 60
@@ -325,7 +327,9 @@ class Converse(Controller):
         flooded = await self._show_now()
         # Keys come first where much is said: each look at it, and the layout after it, takes time.
         cost = PAUSES * (time.thread_time() - began)
-        await asyncio.sleep(MAX_PAUSE_S if flooded else min(cost, MAX_PAUSE_S))
+        await asyncio.sleep(FLOOD_PAUSE_S if flooded else min(cost, MAX_PAUSE_S))
+        if flooded:
+            self.refresh()  # its end is to be seen, too
 
     async def _show_now(self) -> bool:
         """Show what there is; whether more has come than can be followed."""
