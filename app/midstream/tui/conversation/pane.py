@@ -35,6 +35,7 @@ from midstream.tui.conversation.pieces import (
     SpeechPiece,
     is_heavy,
     tail,
+    weight,
 )
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
@@ -53,14 +54,20 @@ MAX_WIDGETS: Final = 100
 """The same, in pieces: a widget takes a few milliseconds."""
 MAX_AT_ONCE: Final = 60
 """Lines that get their widgets at once."""
+MAX_WEIGHT: Final = 300
+"""About how many widgets the newest pieces have within Markdown."""
+WEIGHT_AT_ONCE: Final = 80
+"""How many of them are made at once."""
 MAX_NEW: Final = 6_000
-"""Characters since the last look from which on what comes is a flood."""
-PIECE_COST: Final = 150
-"""A new piece counts as so many characters more."""
+"""Characters since the last look from which on what comes is a flood,"""
+MAX_NEW_WEIGHT: Final = 60
+"""and widgets for them."""
 FLOOD_LINES: Final = 60
 """Lines that are shown of a flood."""
-MAX_QUIET: Final = 2
-"""Looks without a flood after which it has ended."""
+FADES: Final = 0.6
+"""What is left of what came, from look to look."""
+MAX_LOAD: Final = 2.0
+"""However much comes, it counts as twice a flood."""
 MAX_STEPS: Final = 40
 """Steps of a plan that are shown."""
 MAX_TITLE_LENGTH: Final = 400
@@ -236,8 +243,8 @@ class ConversationPane(Widget, can_focus=True):
         self._stream: MarkdownStream | None = None
         self._seen = (0, 0)
         """How many pieces there were at the last look, and how long the last one was."""
-        self._quiet = MAX_QUIET
-        """Looks since the last flood."""
+        self._load = 0.0
+        """How much has come lately, as a part of what is a flood."""
 
     def on_mount(self) -> None:
         self.watch(self._said, "virtual_size", self._keep_end)
@@ -314,16 +321,20 @@ class ConversationPane(Widget, can_focus=True):
         """Whether more has come lately than can be read."""
         pieces = self._pieces.all
         count, length = self._seen
-        new = PIECE_COST * (len(pieces) - count)
+        chars, widgets, load = -length, -weight(""), 0.0
         for piece in pieces[max(count - 1, 0) :]:
-            new += piece.length if isinstance(piece, SpeechPiece) else 0
-            if new > MAX_NEW + length:
+            widgets += 1
+            if isinstance(piece, SpeechPiece):
+                widgets += weight(piece.text[max(-chars, 0) :])
+                chars += piece.length
+            load = max(chars / MAX_NEW, widgets / MAX_NEW_WEIGHT)
+            if load > MAX_LOAD:
                 break
         last = pieces[-1] if pieces else None
         self._seen = len(pieces), last.length if isinstance(last, SpeechPiece) else 0
-        # What was there before the first look, as of a session that is resumed, is no flood.
-        self._quiet = 0 if count and new - length > MAX_NEW else self._quiet + 1
-        return self._quiet < MAX_QUIET
+        if count:  # what was there before the first look, as of a session resumed, is no flood
+            self._load = min(FADES * self._load + load, MAX_LOAD)
+        return self._load > 1
 
     def _show_flood(self) -> None:
         """Show the end of it as plain text, unless the user reads what came before."""
@@ -389,7 +400,7 @@ class ConversationPane(Widget, can_focus=True):
     async def _forget(self) -> None:
         await self._drop_all()
         self._pieces = Pieces()
-        self._seen, self._quiet = (0, 0), MAX_QUIET
+        self._seen, self._load = (0, 0), 0.0
 
     async def _drop_all(self) -> None:
         self._cursor = None
@@ -444,7 +455,7 @@ class ConversationPane(Widget, can_focus=True):
         await self._end_stream()
         at_end = self._said.is_vertical_scroll_end
         if not self._widgets:
-            self._first = len(pieces) - _newest(pieces, MAX_AT_ONCE)
+            self._first = len(pieces) - _newest(pieces, MAX_AT_ONCE, WEIGHT_AT_ONCE)
             pieces = pieces[self._first :]
         first = self._first + len(self._widgets)
         *former, newest = pieces
@@ -464,7 +475,7 @@ class ConversationPane(Widget, can_focus=True):
     async def _drop_earlier(self) -> None:
         """Take the widgets of the oldest pieces away, as long as there are too many lines."""
         shown = self._pieces.all[self._first : self._first + len(self._widgets)]
-        if gone := len(shown) - _newest(shown, MAX_LINES):
+        if gone := len(shown) - _newest(shown, MAX_LINES, MAX_WEIGHT):
             dropped, self._widgets = self._widgets[:gone], self._widgets[gone:]
             del self._lengths[:gone]
             self._first += gone
@@ -477,7 +488,7 @@ class ConversationPane(Widget, can_focus=True):
         if not self._first or not self._widgets:
             return
         earlier = self._pieces.all[: self._first]
-        pieces = earlier[len(earlier) - _newest(earlier, MAX_AT_ONCE) :]
+        pieces = earlier[len(earlier) - _newest(earlier, MAX_AT_ONCE, WEIGHT_AT_ONCE) :]
         former, added = self._widgets[0], [self._widget(piece) for piece in pieces]
         self._first -= len(added)
         self._widgets[:0] = added
@@ -622,14 +633,15 @@ class ConversationPane(Widget, can_focus=True):
         return text
 
 
-def _newest(pieces: Sequence[Piece], most_lines: int) -> int:
+def _newest(pieces: Sequence[Piece], most_lines: int, most_weight: int) -> int:
     """How many of the newest pieces have widgets: as many as fit, and one at least."""
-    lines = 0
+    lines = widgets = 0
     for count, piece in enumerate(reversed(pieces)):
-        lines += 1
+        lines, widgets = lines + 1, widgets + 1
         if isinstance(piece, SpeechPiece):
             lines += max(piece.text.count("\n"), piece.length // ROW)
-        if lines > most_lines or count == MAX_WIDGETS:
+            widgets += weight(piece.text)
+        if lines > most_lines or widgets > most_weight or count == MAX_WIDGETS:
             return max(count, 1)
     return len(pieces)
 

@@ -22,8 +22,10 @@ MAX_PIECE: Final = 2
 """How many times as long it may get where no blank line comes."""
 MAX_FENCE: Final = 100
 """Characters of a line that opens a block of code, where it is repeated."""
-MAX_MARKS: Final = 120
-"""Marks of lists, quotes and cells in a piece that is still shown as Markdown."""
+MAX_WEIGHT: Final = 120
+"""Weight of a piece that is still shown as Markdown."""
+ITEM: Final = 4
+"""Widgets of a list's item."""
 MAX_SIGNS: Final = 800
 """Characters in such a piece that may begin something."""
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -136,24 +138,33 @@ def _end(piece: SpeechPiece) -> tuple[int, str] | None:
     return (at if at > begun else most), fence
 
 
+def weight(text: str) -> int:
+    """About how many widgets Markdown of a text has."""
+    return _weighed(text)[0]
+
+
 def is_heavy(text: str) -> bool:
     """Whether a piece is to be shown as plain text, as Markdown of it would take too long."""
-    marks = signs = 0
-    fenced = ""
+    widgets, signs = _weighed(text)
+    return widgets > MAX_WEIGHT or signs > MAX_SIGNS
+
+
+def _weighed(text: str) -> tuple[int, int]:
+    """Widgets, and characters that may begin something, outside of blocks of code."""
+    widgets, signs, fenced = 1, 0, ""
     for line in text.split("\n"):
         if (fence := _FENCE.match(line)) is not None and (not fenced or fence[1] >= fenced):
             fenced = "" if fenced else fence[1]
+            widgets += 1
         if fenced:
             continue
         at = 0
-        while (mark := _MARKS.match(line, at)) is not None and mark.end() > at:
+        while (mark := _MARKS.match(line, at)) is not None:
             at = mark.end()
-            marks += 1
-        marks += line.count("|")
+            widgets += ITEM
+        widgets += line.count("|") + (not line or line.startswith("#"))
         signs += len(_SIGNS.findall(line))
-        if marks > MAX_MARKS or signs > MAX_SIGNS:
-            return True
-    return False
+    return widgets, signs
 
 
 def tail(pieces: Sequence[Piece], lines: int, width: int) -> list[str]:
