@@ -474,7 +474,7 @@ async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
         await type_text(stage, "go")
         await stage.until(lambda: "use29" in shown(stage), "the end")
         await stage.until(lambda: "say00" not in shown(stage), "the beginning dropped")
-        assert "earlier messages: scroll up" in shown(stage)
+        await stage.until(lambda: "earlier messages: scroll up" in shown(stage), "that it is told")
         await stage.until(lambda: scrolled_up(stage) and "say00" in shown(stage), "the beginning")
         text = shown(stage)
         places = [text.index(words) for n in range(30) for words in (f"say{n:02}", f"use{n:02}")]

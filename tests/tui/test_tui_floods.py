@@ -1,0 +1,92 @@
+"""A conversation in pieces: all of it is there once, and no piece takes long, whatever is in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.agents.messages import AgentToolCall
+from midstream.pairing.chat.entries import Entry, Speech, ToolUse
+from midstream.tui.conversation.pieces import (
+    MAX_FENCE,
+    MAX_PIECE,
+    MAX_WEIGHT,
+    PIECE_LENGTH,
+    PIECE_LINES,
+    Pieces,
+    SpeechPiece,
+    is_heavy,
+    tail,
+    weight,
+)
+
+LINES = ["", "word " * 20, "- item", "```", "```python", "~~~", "> quoted", "x" * 7_000, "  - deep"]
+
+
+def spoken(pieces: Pieces) -> list[SpeechPiece]:
+    return [piece for piece in pieces.all if isinstance(piece, SpeechPiece)]
+
+
+def whole(pieces: Pieces) -> str:
+    """The text of all pieces, without the fences that are repeated."""
+    return "".join(piece.text[len(piece.fence) :] for piece in spoken(pieces))
+
+
+@given(st.lists(st.lists(st.sampled_from(LINES), max_size=40), max_size=12))
+def test_pieces_are_the_text_and_short_however_it_comes(chunks: list[list[str]]) -> None:
+    speech = Speech("agent", "")
+    entries: list[Entry] = [ToolUse(AgentToolCall("t", "Look")), speech]
+    pieces = Pieces()
+    for chunk in chunks:
+        before = [piece.text for piece in pieces.all if isinstance(piece, SpeechPiece)][:-1]
+        speech.text += "\n".join(chunk)
+        assert pieces.follow(entries)
+        assert whole(pieces) == speech.text
+        assert [piece.text for piece in spoken(pieces)][: len(before)] == before
+    for piece in spoken(pieces):
+        assert piece.length <= MAX_PIECE * PIECE_LENGTH + MAX_FENCE + 1
+        assert piece.text.count("\n") <= MAX_PIECE * PIECE_LINES + 1
+        assert piece.length == len(piece.text)
+
+
+def test_a_cut_is_made_at_a_blank_line_and_code_stays_code() -> None:
+    paragraph = "word " * 100 + "\n\n"
+    code = "```py\n" + "x = 1\n" * 200 + "```\n"
+    pieces = Pieces()
+    assert pieces.follow([Speech("agent", paragraph * 20 + code)])
+    first, *_, last = spoken(pieces)
+    assert first.text.endswith("\n\n")
+    assert last.text.startswith("```py\n")
+    assert {piece.fence for piece in spoken(pieces)} == {"", "```py\n"}
+
+
+def test_another_conversation_is_noticed() -> None:
+    pieces = Pieces()
+    assert pieces.follow([Speech("agent", "a"), Speech("user", "b")])
+    assert not pieces.follow([Speech("agent", "a")])
+    assert not pieces.follow([Speech("agent", "a"), Speech("user", "c"), Speech("agent", "d")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 6_000, "> " * 500 + "x", "|a" * 500, "- " * 300 + "x", "*_" * 3_000, "<a " * 2_000],
+)
+def test_what_takes_markdown_long_is_shown_as_it_is(text: str) -> None:
+    assert is_heavy(text)
+    assert not is_heavy(f"```\n{text}\n```")
+
+
+def test_an_ordinary_answer_is_markdown() -> None:
+    answer = "# Title\n\nSome `code` and **words**, see [a](b.py).\n\n" + "- an item\n" * 20
+    assert weight(answer) < MAX_WEIGHT
+    assert not is_heavy(answer)
+
+
+def test_the_end_of_a_flood() -> None:
+    entries: list[Entry] = [Speech("agent", f"line {n}\n") for n in range(100)]
+    entries.append(ToolUse(AgentToolCall("t", "Look")))
+    pieces = Pieces()
+    assert pieces.follow(entries)
+    assert tail(pieces.all, 3, 20) == ["line 98", "line 99", "› Look"]
+    assert tail(pieces.all[:1], 3, 20) == ["line 0"]
