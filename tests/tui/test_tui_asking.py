@@ -151,7 +151,7 @@ async def test_cuts_are_counted_in_the_title_and_listed_on_the_page(
         await stage.open("run.py")
         await stage.press("i")
         await stage.type("sort it")
-        await stage.until(lambda: "(1 cut, f3)" in stage.title, "cut")
+        await stage.until(lambda: "(1 cut; f3 shows it)" in stage.title, "cut")
         await stage.press("f3")
         assert "AGENTS.md    1,99" in read(stage)
         assert "tokens, cut to lines 1-218 of 900" in read(stage)

@@ -10,6 +10,7 @@ from textual.widgets import Input, Static
 from midstream.demo import DemoInfo
 from midstream.settings import load_settings
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.widgets.row_list import RowList
 from tests.helpers.pages import git
 from tests.helpers.stage import Stage, on_stage
@@ -52,6 +53,40 @@ async def test_letters_filter_actions_until_the_list_has_been_entered(stage: Sta
     await stage.press("down", "backspace")
     assert field.value == "g"
     await stage.press("escape")
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("vim", "setting keys"),
+        ("guard", "setting guard"),
+        ("api key", "models"),
+        ("dark", "theme"),
+        ("revert", "decision.undo"),
+        ("diff", "layout"),
+        ("agent", "review.external"),
+        ("chat", "conversation"),
+        ("cancel", "model.stop"),
+        ("clipboard", "copy"),
+    ],
+)
+async def test_the_palette_finds_what_people_call_it(stage: Stage, typed: str, found: str) -> None:
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    rows = stage.app.screen.query_one(RowList)
+    await stage.type(typed)
+    assert found in [row.value for row in rows.rows[:8]]
+    await stage.press("escape")
+
+
+async def test_a_setting_opens_from_the_palette(stage: Stage) -> None:
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    await stage.type("emacs")
+    await stage.press("enter")
+    await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "settings")
+    rows = stage.app.screen.query_one(RowList)
+    await stage.until(lambda: rows.value == "keys", f"the setting under the cursor, {rows.value}")
 
 
 async def test_a_chosen_theme_is_kept(stage: Stage, project: Path, state: Path) -> None:

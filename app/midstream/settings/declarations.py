@@ -75,6 +75,7 @@ class Setting:
         in_projects: Whether a folder's own file may set it.
         table_key: Where ``key`` can also be a table of other settings: this setting's key in it.
         in_environment: Whether an environment variable can set it.
+        also: Other words by which people look for it.
     """
 
     type: ValueType
@@ -89,6 +90,7 @@ class Setting:
     in_projects: bool = False
     table_key: str = ""
     in_environment: bool = True
+    also: str = ""
 
     @property
     def variable(self) -> str:
@@ -159,20 +161,24 @@ class Settings:
         "Colours. Put your own themes into the folder `themes` beside the configuration file.",
         none="midnight, or the terminal's own colours if it has only 16", example="paper",
         at_once=True, in_projects=True,
+        also="dark light colour color appearance",
     )
     layout: str = setting(
         "auto", one_of(LAYOUTS), Section.LOOKS,
         "How a diff is drawn: in one column, old and new side by side, or whichever fits.",
         at_once=True, in_projects=True,
+        also="side-by-side columns diff view",
     )
     ascii: bool = setting(
         False, BOOLEAN, Section.LOOKS,
         "Draw with ASCII characters only, for terminals and fonts that lack the others.",
+        also="unicode font glyphs",
     )
     keys: str = setting(
         "default", one_of(KEY_PRESETS), Section.KEYS,
         "The key preset to start from; your own keys override it.",
         "keys.preset", at_once=True,
+        also="vim vi emacs shortcuts keybindings hotkeys",
     )
     key_binds: tuple[tuple[str, str], ...] = setting(
         (), BINDS, Section.KEYS,
@@ -180,26 +186,31 @@ class Settings:
         "palette.",
         "keys.bind", example='[keys.bind] "hunk.accept" = "a,y"', at_once=True,
         in_environment=False,
+        also="shortcuts keybindings hotkeys remap",
     )
     model: Path | None = setting(
         None, FOLDER, Section.MODEL,
         "Model of the built-in server: a folder, or the name of an installed model.",
         "model.folder", none="the shipped model", example="~/models/mine",
+        also="llm weights local",
     )
     threads: int | None = setting(
         None, COUNT, Section.MODEL,
         "Threads of the built-in server.",
         "model.threads", none="chosen by the server", example=4,
+        also="cpu cores",
     )
     provider: str = setting(
         "cpu", TEXT, Section.MODEL,
         "Execution provider of the built-in server, such as cpu or cuda; `midstream doctor` shows "
         "what works here.", "model.provider",
+        also="gpu cuda accelerator",
     )
     pace: float | None = setting(
         None, RATE, Section.MODEL,
         "Limit on the tokens per second that the built-in server writes; 40 is reading speed.",
         "model.pace", none="as fast as it can", example=40,
+        also="slow speed",
     )
     pacing: str = setting(
         "off", PACING, Section.MODEL,
@@ -207,12 +218,14 @@ class Settings:
         "70-billion-parameter model, or the model named after a colon (gpu:llama3.1-8b). replay "
         "writes finished answers at a wafer's speed; off does neither.",
         "model.pacing", example="gpu",
+        also="slow speed simulate cerebras",
     )
     kept_mb: int = setting(
         512, MEGABYTES, Section.MODEL,
         "Megabytes of disk for the saved KV caches of the built-in server's chat models, so that "
         "the next session need not process the same text again; 0 saves nothing.",
         "model.kept_mb",
+        also="disk cache",
     )
     endpoints: tuple[Profile, ...] = ()
     broken_endpoints: tuple[tuple[str, str], ...] = ()
@@ -221,11 +234,13 @@ class Settings:
         None, NAME, Section.ENDPOINT,
         "The endpoint to use in place of the built-in server.",
         none="the built-in server",
+        also="api key provider openai anthropic ollama server login",
     )
     endpoint_url: str | None = setting(
         None, URL, Section.ENDPOINT,
         "Address of an endpoint, in place of a name: wss://, ws://, https:// or http://.",
         "endpoint.url", example="wss://api.openai.com/v1",
+        also="api server host address",
     )
     endpoint_model: str = setting(
         "", TEXT, Section.ENDPOINT,
@@ -243,6 +258,7 @@ class Settings:
         None, TEXT, Section.ENDPOINT,
         "The environment variable with the key for endpoint.url; keys are never kept in a file.",
         "endpoint.token_env",
+        also="api key secret password login",
     )
     effort: str = setting(
         "auto", one_of(SESSION_EFFORTS), Section.ANSWERS,
@@ -250,6 +266,7 @@ class Settings:
         "several ranked candidates (high, xhigh). A hosted model receives the effort as a "
         "parameter instead; none, minimal and max apply only there.",
         at_once=True,
+        also="reasoning thinking quality",
     )
     check_command: str | None = setting(
         None, TEXT, Section.ANSWERS,
@@ -257,25 +274,30 @@ class Settings:
         "in a temporary copy of the folder.",
         none="what the folder suggests, once confirmed",
         example="pytest -q",
+        also="tests pytest lint",
     )
     check_after_accepts: bool = setting(
         False, BOOLEAN, Section.ANSWERS,
         "Run the test command whenever all hunks are decided.",
+        also="tests automatic",
     )
     project_instructions: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Send the folder's AGENTS.md, CLAUDE.md and .cursorrules to chat models.",
+        also="rules context",
     )
     related_code: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Send related code to chat models: definitions that the target uses, and places that use "
         "it.",
+        also="context",
     )
     tools: str = setting(
         "always", one_of(("off", "questions", "always")), Section.ANSWERS,
         "Whether a hosted model may read files, search, look up definitions and use git before "
         "it answers, once you have allowed it in the session: never, for questions only, or "
         "always.",
+        also="agent function calls permission",
     )
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
@@ -284,46 +306,55 @@ class Settings:
     continuous: bool = setting(
         False, BOOLEAN, Section.ANSWERS,
         "Propose follow-on edits in the background whenever you save a change.",
+        also="autocomplete next edit",
     )
     guard: bool = setting(
         True, BOOLEAN, Section.CARE,
         "Watch what the model writes and stop it at dangerous lines.",
         at_once=True, in_projects=True, table_key="on",
+        also="security watchdog secrets",
     )
     guard_levels: tuple[tuple[str, str], ...] = setting(
         (), LEVELS, Section.CARE,
         "Levels of guard rules: halt stops the model, warn marks the hunk, off is silent.",
         "guard", none="as shipped", example='[guard] S608 = "warn"', in_projects=True,
+        also="security rules ignore",
     )
     attention: bool = setting(
         True, BOOLEAN, Section.CARE,
         "Record which hunks were on screen long enough to be read. The record stays on this "
         "machine.", at_once=True,
+        also="privacy tracking telemetry unread",
     )
     commit_trailer: bool = setting(
         False, BOOLEAN, Section.CARE,
         "End commit messages with the number of hunks that were accepted unread.",
         at_once=True,
+        also="git message unread",
     )
     hold_edits: bool = setting(
         True, BOOLEAN, Section.CARE,
         "During a review, agents with Midstream's hooks write only what was accepted.",
         "agents.hold_edits",
+        also="claude codex hooks",
     )
     hold_s: float = setting(
         570.0, number(1, 570, "1 to 570 seconds"), Section.CARE,
         "Seconds to wait for your decision before an agent is told to try again later.",
         "agents.hold_s",
+        also="timeout claude codex hooks",
     )
     feedback: str = setting(
         "ask", one_of(("off", "ask", "automatic")), Section.CARE,
         "Whether agents are told which of their changes were put back, and why: never, when you "
         "ask for it, or at the next opportunity.",
         "agents.feedback",
+        also="claude codex",
     )
     journal: bool = setting(
         True, BOOLEAN, Section.CARE,
         "Keep a journal of each session, so that `midstream --resume` can continue it.",
+        also="history resume privacy",
     )
     # fmt: on
 

@@ -249,7 +249,7 @@ def test_limits() -> None:
 def test_summary() -> None:
     parts = tuple(Part(n, "file", "x" * 3600) for n in ("app.py", "AGENTS.md", "diff"))
     assert Context(parts).summary == "3.0k tokens: app.py, AGENTS.md, diff"
-    assert Context().summary == "no context"
+    assert Context().summary == "only the code to change"
 
 
 def test_tags_cannot_be_closed_by_what_they_hold() -> None:
@@ -403,7 +403,7 @@ def test_instructions_by_other_names(root: Path, workspace: Workspace) -> None:
 def test_the_budget_line_names_what_is_missing() -> None:
     left_out = tuple(LeftOut(name, "why") for name in ("a.py", "b.py", "b.py", "c.py", "d.py"))
     context = Context((Part("app.py", "file", "x" * 360, cut="lines 1-2"),), left_out=left_out)
-    assert context.budget == "100 tokens: app.py (cut); without a.py, b.py, c.py and 1 more"
+    assert context.budget == "100 tokens: app.py (cut); left out: a.py, b.py, c.py and 1 more"
     assert context.missing == "1 cut, 5 left out"
     assert Context().missing == ""
 
@@ -436,7 +436,7 @@ async def test_a_request_carries_the_check_that_failed(
     session = await PairingSession.open(root, settings=settings, watch=False)
     async with session:
         before = await session.turns.preview(Question("fix @error", path="app.py"))
-        assert before.budget.endswith("; without error")
+        assert before.budget.endswith("; left out: error")
         await session.check.start()
         await session.check.finished()
         context = await session.turns.preview(Question("fix @error", path="app.py"))

@@ -345,7 +345,7 @@ class RequestBuilder:
                     better = await self._not_renamed(renamed, proposal, proposal.path)
                 raise (better or unclear) from None
             wanted = "search-replace" if wanted == "auto" else wanted
-            target = Target(0, len(base.lines), "", "the model finds the place")
+            target = Target(0, len(base.lines), "", "the model chooses where")
         if target.undefined and not self._finds_places(model):
             await self._check_undefined(target, proposal, renamed)
         return Scope(proposal, base, model, target, wanted in ("region", "auto"), said, mentioned)

@@ -108,15 +108,17 @@ class Context:
     def summary(self) -> str:
         """One line, such as ``3.1k tokens: app.py, AGENTS.md, diff``."""
         names = ", ".join(part.name + (" (cut)" if part.cut else "") for part in self.parts)
-        return f"{shown_tokens(self.tokens)} tokens: {names}" if names else "no context"
+        return (
+            f"{shown_tokens(self.tokens)} tokens: {names}" if names else "only the code to change"
+        )
 
     @property
     def budget(self) -> str:
-        """The summary, and the names of what is left out: ``3.1k tokens: app.py; without diff``."""
+        """The summary, and what is left out: ``3.1k tokens: app.py; left out: diff``."""
         names = list(dict.fromkeys(each.name for each in self.left_out))
         shown = ", ".join(names[:MAX_NAMED])
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        return f"{self.summary}; without {shown}{more}" if names else self.summary
+        return f"{self.summary}; left out: {shown}{more}" if names else self.summary
 
     @property
     def missing(self) -> str:

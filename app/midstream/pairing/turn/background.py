@@ -301,7 +301,7 @@ class BackgroundTasks:
                 self._status.warn(str(error))
         if asked:
             self._status.inform(
-                f"Your change of {path} is wanted in other places; the hunks will wait for you."
+                f"Your change of {path} fits other places too; hunks for them are on their way."
             )
             self._begin()
 

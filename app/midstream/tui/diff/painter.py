@@ -135,7 +135,8 @@ class Marks:
         scope: The next instruction would get it.
         changed: Ranges that an intra-line comparison found.
         found: Ranges that match the search.
-        note: What the guard says of its hunk.
+        note: What is said of its hunk.
+        fact: Whether the note states a mere fact, which needs no sign.
         brief: Whether the note's sign stands for it where the code needs the room.
     """
 
@@ -145,6 +146,7 @@ class Marks:
     changed: tuple[Range, ...] = ()
     found: tuple[Range, ...] = ()
     note: str = ""
+    fact: bool = False
     brief: bool = False
 
 
@@ -385,6 +387,8 @@ class RowPainter:
         if state is HunkState.REJECTED:
             sign = self.glyphs.states[HunkState.REJECTED]
             return [Segment(f"  {sign} {visible(marks.note)}", inks.role("error"))]
+        if marks.fact:
+            return [Segment(f"  {visible(marks.note)}", inks.role("muted"))]
         sign = self.glyphs.states[HunkState.QUARANTINED]
         role = "error" if state is HunkState.QUARANTINED else "warning"
         return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]

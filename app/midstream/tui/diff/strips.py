@@ -116,7 +116,7 @@ class RowStrips:
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
-        note = self._note(hunk) if hunk is not None and row.first else ""
+        note, fact = self._note(hunk) if hunk is not None and row.first else ("", False)
         standing = None
         if hunk is not None:
             standing = (hunk.id, hunk.state, row.offset, row.first, self._halves(hunk))
@@ -135,7 +135,7 @@ class RowStrips:
             if marked is not None or changed:
                 # In words beside the cursor, elsewhere as far as there is room.
                 brief = note in (CUT, UNSURE) and not cursor
-                marks = Marks(cursor, selected, scoped, changed, found, note, brief)
+                marks = Marks(cursor, selected, scoped, changed, found, note, fact, brief)
             strips = self._paint(painter, row, syntax, marks)
             ready = syntax.is_ready(row)
             if len(self._kept) > KEPT_ROWS:
@@ -149,17 +149,19 @@ class RowStrips:
         move = self.move_of(hunk)
         return None if move is None else (move.gone.id, move.made.id)
 
-    def _note(self, hunk: Hunk) -> str:
+    def _note(self, hunk: Hunk) -> tuple[str, bool]:
+        """What is said of a hunk, and whether that is a fact rather than a doubt."""
         if hunk.state is HunkState.QUARANTINED:
-            return f"quarantined: {hunk.note}"
+            return f"quarantined: {hunk.note}", False
         if hunk.state is HunkState.REJECTED:
-            return f"{hunk.outcome}: {hunk.note}" if hunk.note else ""
+            return f"{hunk.outcome}: {hunk.note}" if hunk.note else "", False
         if hunk.postponed is not None:
-            return f"will be put back: {hunk.postponed}" if hunk.postponed else "will be put back"
+            why = f": {hunk.postponed}" if hunk.postponed else ""
+            return f"will be put back{why}", True
         if note := self.note_of(hunk):
-            return note
+            return note, False
         if hunk.state is not HunkState.SETTLED:
-            return ""
+            return "", False
         words: list[str] = []
         if hunk.external:
             author = self.author_of(hunk)
@@ -168,7 +170,7 @@ class RowStrips:
             words.append("not written yet")
         if (move := self.move_of(hunk)) is not None:
             words.append(move.said_of(hunk))
-        return " · ".join(words)
+        return " · ".join(words), True
 
     def _paint(
         self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks

@@ -26,13 +26,13 @@ _FRAME: Final = 5
 """Rows of the sheet that are no keys: border, topics, gap, and one for a sentence that wraps."""
 
 BASICS: Final = (
-    ("", "Type an instruction below the code; the change streams in as a diff."),
-    ("", "Decide each hunk as soon as it is settled: only accepted ones are written to disk."),
-    ("", ""),
-    ("click", "Move the cursor; on a key in the bottom row, press it"),
-    ("drag", "Mark lines"),
-    ("wheel", "Scroll"),
-    ("shift+drag", "Select text in the terminal (Option on a Mac)"),
+    ("", "Type an instruction below the code; the change streams in as a diff.", ""),
+    ("", "Decide each hunk as soon as it is settled: only accepted ones are written to disk.", ""),
+    ("", "", ""),
+    ("click", "Move the cursor; on a key in the bottom row, press it", ""),
+    ("drag", "Mark lines", ""),
+    ("wheel", "Scroll", ""),
+    ("shift+drag", "Select text in the terminal (Option on a Mac)", ""),
 )
 """What is said beside the keys of actions."""
 
@@ -43,11 +43,11 @@ class Topic:
 
     Attributes:
         title: A word or two, for the row of topics.
-        rows: Keys and sentence of each action.
+        rows: Keys and sentence of each action, and other words to find it by.
     """
 
     title: str
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, str, str], ...]
 
 
 def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, ...]:
@@ -79,7 +79,8 @@ def page_topics(title: str, page: Place, keys: Mapping[str, str]) -> tuple[Topic
 
 
 def _topic(title: str, keys: Mapping[str, str], actions: Sequence[Action]) -> Topic:
-    return Topic(title, tuple((all_keys(keys, action.id), action.help) for action in actions))
+    rows = ((all_keys(keys, action.id), action.help, action.also) for action in actions)
+    return Topic(title, tuple(rows))
 
 
 class HelpScreen(SheetScreen):
@@ -164,7 +165,7 @@ class HelpScreen(SheetScreen):
         for topic in topics:
             if self._searching:
                 table.add_row("", Text(topic.title, palette.style("accent", bold=True)))
-            for keys, sentence in topic.rows:
+            for keys, sentence, _ in topic.rows:
                 table.add_row(
                     Text(keys, palette.style("foreground", bold=True)),
                     Text(sentence, palette.style("foreground")),

@@ -27,6 +27,8 @@ from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MAX_SHOWN = 500
+SYNONYM = 60
+"""Score of a row that is found by another word: behind exact parts of a text, before letters."""
 ROOMY = 32
 """Rows from which on a sample has room below the list."""
 
@@ -143,18 +145,27 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             scored = [
                 (score, index)
                 for index, text in enumerate(self._texts)
-                if (score := fuzzy_score(wanted, text)) is not None
+                if (score := self._score(wanted, text, rows[index].also)) is not None
             ]
             scored.sort(key=lambda pair: (-pair[0], pair[1]))
             rows = [_marked(self._rows[index], wanted) for _, index in scored[:MAX_SHOWN]]
             own = None if self._typed is None else self._typed(event.value.strip())
             rows = rows if own is None else [own, *rows]
         rows = rows[:MAX_SHOWN]
-        self.list.show(rows, select=rows[0].value if rows and wanted else self._select)
+        first = bool(wanted) or self._select is None
+        self.list.show(rows, select=rows[0].value if rows and first else self._select)
         self.query_one(".none", Static).update(
             f"Nothing here matches {event.value}; delete a letter."
         )
         self.set_class(not rows, "-empty")
+
+    @staticmethod
+    def _score(wanted: str, text: str, also: str) -> float | None:
+        """How well a row fits; its other words count where they begin with what is typed."""
+        score = fuzzy_score(wanted, text)
+        if f" {also}".find(f" {wanted}") >= 0:
+            score = max(score or 0, SYNONYM)
+        return score
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

@@ -61,8 +61,10 @@ class SettingsScreen(PageScreen):
     CHOOSE = "settings.change"
     BINDINGS: ClassVar = page_bindings(Place.SETTINGS)
 
-    def __init__(self, services: AppServices) -> None:
+    def __init__(self, services: AppServices, select: str | None = None) -> None:
+        """Open the page with the cursor on the setting called ``select``."""
         super().__init__(services)
+        self._select = select
         self.resolved: dict[str, ResolvedSetting] = {}
         self.endpoints: dict[str, Profile] = {}
         self.trouble = ""
@@ -109,7 +111,7 @@ class SettingsScreen(PageScreen):
         )
         groups: dict[str, list[ListRow]] = {}
         for setting in SETTINGS:
-            if self._matches(setting.key, setting.help, setting.section):
+            if self._matches(setting.key, setting.help, setting.section, setting.also):
                 row = self._setting_row(self.resolved[setting.name])
                 groups.setdefault(setting.section, []).append(row)
         endpoints = [
@@ -117,7 +119,7 @@ class SettingsScreen(PageScreen):
             for profile in self.endpoints.values()
             if self._matches(f"endpoints.{profile.name}", profile.model, profile.kind)
         ]
-        if endpoints or self._matches("endpoints", "new endpoint"):
+        if endpoints or self._matches("endpoints", "new endpoint", "api key provider login"):
             new = ListRow(NEW_ENDPOINT, (("  new endpoint", "muted"),))
             groups["Endpoints"] = [*endpoints, new]
         # Blank lines between the groups where there is room.
@@ -127,7 +129,8 @@ class SettingsScreen(PageScreen):
             if rows and airy:
                 rows.append(ListRow(None, ()))
             rows += [ListRow(None, ((f" {heading}", "muted!"),)), *found]
-        self.list.show(rows)
+        self.list.show(rows, select=self._select)
+        self._select = None
         if not rows and self.wanted:
             self.notice.show("info", f'No setting contains "{self.wanted}"; Esc shows all.')
         self.show_detail()

@@ -10,6 +10,7 @@ from textual.timer import Timer
 from midstream.errors import UserError
 from midstream.pairing.request.question import Question
 from midstream.tui.review.controller import Controller, Shared
+from midstream.tui.widgets.composer import HINT, REDIRECT_HINT
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -174,9 +175,12 @@ class Aim(Controller):
         state, pane, view = self._state, self._pane, self._state.view
         title, active = self._composer.title, self._panes.composing
         session = state.session
+        # A background turn gives way to an instruction; it is not redirected.
+        redirecting = state.running and not (session is not None and session.turns.in_background)
+        self._composer.field.placeholder = REDIRECT_HINT if redirecting else HINT
         if session is not None and session.agent.on:
             pane.strips.scope = None
-            title.show(f"To {session.agent.title}", "", "it finds the place", active=active)
+            title.show(f"To {session.agent.title}", "", "the agent chooses where", active=active)
             pane.repaint()
             return
         if active and self.asks:
@@ -192,12 +196,11 @@ class Aim(Controller):
             title.show(verb, model, how, active=True)
             pane.repaint()
             return
-        # A background turn gives way to an instruction; it is not redirected.
-        if state.running and not (session is not None and session.turns.in_background):
+        if redirecting:
             turn, path = state.turn, state.written_path
             target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
             pane.strips.scope = None
-            title.show("Redirect", target, "settled hunks stay", active=active)
+            title.show("Redirect", target, "what is complete stays", active=active)
             pane.repaint()
             return
         if view is None:
@@ -208,7 +211,7 @@ class Aim(Controller):
         if isinstance(target, str):
             pane.strips.scope = None
             if self._finds_places:
-                target = "the model finds the place"
+                target = "the model chooses where"
             title.show("Instruct", state.path, target, active=active)
         else:
             scope = pane.strips.scope = view.to_base(target.start), view.to_base(target.stop)
@@ -319,8 +322,8 @@ class Aim(Controller):
             missing = context.missing
             key = self._services.key_for("context")
             title.show_along(
-                context.budget.replace(" (cut)", ""),
-                f"{missing}, {key}" if missing else key,
+                context.summary.replace(" (cut)", ""),
+                f"{missing}; {key} shows it" if missing else f"{key} shows it",
             )
 
 

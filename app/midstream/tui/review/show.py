@@ -18,7 +18,7 @@ from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
 from midstream.resources import config_path, tilde
-from midstream.settings import change_file, resolve_settings
+from midstream.settings import SETTINGS, change_file, resolve_settings
 from midstream.tui.diff.view import FOLDS, Look
 from midstream.tui.pages.help import HelpScreen, review_topics
 from midstream.tui.pages.picker import PickerScreen
@@ -193,10 +193,18 @@ class Show(Controller):
                 continue
             keys = services.all_keys_for(action.id)
             words = action.help.split(";")[0]
-            rows.append(ListRow(action.id, ((words, "foreground"),), ((f"  {keys}", "muted"),)))
+            right = ((f"  {keys}", "muted"),)
+            rows.append(ListRow(action.id, ((words, "foreground"),), right, also=action.also))
+        for one in SETTINGS:
+            name = (f"Setting {one.label}", "foreground")
+            value = f"setting {one.name}"
+            rows.append(ListRow(value, (name,), (("  settings", "muted"),), also=one.also))
 
         async def chosen(action_id: str | None) -> None:
             if action_id is None:
+                return
+            if action_id.startswith("setting "):
+                self.settings(action_id.removeprefix("setting "))
                 return
             if BY_ID[action_id].place is Place.REVIEW and self._state.view is not None:
                 self._panes.focus(self._pane)
@@ -223,10 +231,11 @@ class Show(Controller):
         if self._session_is_open:
             self._services.open_screen(SessionsScreen(self._services))
 
-    def settings(self) -> None:
+    def settings(self, select: str | None = None) -> None:
+        """Open the settings, on one of them."""
         from midstream.tui.pages.settings import SettingsScreen
 
-        self._services.open_screen(SettingsScreen(self._services))
+        self._services.open_screen(SettingsScreen(self._services, select))
 
     def models(self) -> None:
         from midstream.tui.pages.models import ModelsScreen

@@ -238,11 +238,12 @@ class Status(Controller):
         pane, written, path = self._panes.pane, state.written_path, state.path
         # One unsorted pass: a long answer has hundreds of hunks.  Accepted hunks that a later
         # answer replaced still count as accepted.
-        states = [
-            hunk.state
+        here = [
+            hunk
             for hunk in session.hunks
             if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
         ]
+        states = [hunk.state for hunk in here]
         elsewhere = [
             hunk for hunk in session.hunks if hunk.waits and hunk.path != path and hunk.live
         ]
@@ -256,6 +257,7 @@ class Status(Controller):
                 rejected=states.count(HunkState.REJECTED),
                 conflicts=states.count(HunkState.CONFLICT),
                 quarantined=states.count(HunkState.QUARANTINED),
+                reviewing=bool(here) and all(hunk.external for hunk in here),
                 writing_in=path if written and state.heading else written,
                 elsewhere=len(session.files.moves.shown(elsewhere)),
                 following=pane.following or state.heading,

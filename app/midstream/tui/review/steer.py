@@ -468,7 +468,8 @@ class Steer(Controller):
             if files := await session.background.elsewhere(hunk_id, progress=progress):
                 where = counted(files, "file")
                 self._notices.say(
-                    "info", f"Asking for the same change in {where}; the hunks will wait."
+                    "info",
+                    f"Asking the model for the same change in {where}.",
                 )
 
         # Not serial: a search takes seconds, and keys must not wait for it.

@@ -462,7 +462,7 @@ class TelemetryScreen(EagerScreen):
         self.services.repaint()
 
     def action_help(self) -> None:
-        keys = tuple((_shown(key), key.help) for key in KEYS)
+        keys = tuple((_shown(key), key.help, "") for key in KEYS)
         topics = (Topic("Rates and wafer", keys),)
         self.services.open_screen(HelpScreen(self._palette, self._make.glyphs, topics))
 

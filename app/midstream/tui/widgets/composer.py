@@ -136,6 +136,9 @@ def _width(row: ListRow) -> int:
 MAX_HEIGHT = 8
 """Rows the text may take."""
 HINT = "what should change?  @ names a file or a function"
+"""Shown in the empty field."""
+REDIRECT_HINT = "what should it do instead?"
+"""Shown in the empty field while the model writes."""
 PROMPT = 3
 """Cells before the text."""
 

@@ -21,6 +21,7 @@ class FileFacts:
     Attributes:
         elsewhere: Undecided hunks in other files.
         writing_in: The file the model is writing in, or ``""``.
+        reviewing: Other programs wrote the hunks, so they are kept or put back.
         new_rows: Rows that came since following ended.
         position: Words about the hunk under the cursor or the search.
     """
@@ -33,6 +34,7 @@ class FileFacts:
     rejected: int = 0
     conflicts: int = 0
     quarantined: int = 0
+    reviewing: bool = False
     elsewhere: int = 0
     writing_in: str = ""
     following: bool = False
@@ -94,11 +96,12 @@ class FileBar(TextLine):
         facts, palette = self.facts, self._palette
         states = self._glyphs.separator
         pieces: list[Text] = []
+        accepted, rejected = ("kept", "put back") if facts.reviewing else ("accepted", "rejected")
         counts = (
             (facts.conflicts, "in conflict", palette.style("warning")),
             (facts.quarantined, "held back", palette.style("warning")),
-            (facts.rejected, "rejected", palette.style("error")),
-            (facts.accepted, "accepted", palette.style("success")),
+            (facts.rejected, rejected, palette.style("error")),
+            (facts.accepted, accepted, palette.style("success")),
             (
                 facts.undecided,
                 "to decide",

@@ -32,11 +32,13 @@ class ListRow:
         left: Pieces from the left.
         right: Pieces from the right; they give way when there is no room, unless the list keeps
             them.
+        also: Words that a search finds the row by, besides those of ``left``.
     """
 
     value: str | None
     left: tuple[Piece, ...]
     right: tuple[Piece, ...] = field(default=())
+    also: str = ""
 
 
 class RowList(ScrollView, can_focus=True):
