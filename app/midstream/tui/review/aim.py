@@ -323,7 +323,7 @@ class Aim(Controller):
             key = self._services.key_for("context")
             title.show_along(
                 context.summary.replace(" (cut)", ""),
-                f"{missing}; {key} shows it" if missing else f"{key} shows it",
+                f"{missing}; {key} shows it" if missing else key,
             )
 
 

@@ -210,7 +210,7 @@ class ComposerTitle(Painted):
             words = words.partition(":")[0]
         if words and cell_len(words) + cell_len(note) <= room:
             line.append(words, palette.style("foreground" if self.active else "muted"))
-            line.append(note, palette.style("warning" if "," in note else "muted"))
+            line.append(note, palette.style("warning" if ";" in note else "muted"))
         return line
 
 
