@@ -11,7 +11,7 @@ import pytest
 
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
-from midstream.engine.loop import ModelGeneration, Runtime
+from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
 from midstream.engine.plan import EncodedRequest
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
@@ -165,6 +165,22 @@ def test_a_cached_prefix_gives_the_same_text(tmp_path: Path) -> None:
         warm, usage = bench.generate(prompt, [0], drafting=Drafting(), fresh=False)
         assert usage.cached_tokens >= length
         assert warm == cold
+
+
+def test_a_long_prompt_says_how_much_of_it_is_read(tmp_path: Path) -> None:
+    bits, shape, _ = GRAPHS[1]
+    bench = Bench(tmp_path, shape, bits, seed=2)
+    rng = np.random.default_rng(3)
+    prompt = [int(i) for i in rng.integers(0, shape.vocab, 2 * PREFILL_CHUNK + 40)]
+    generation = bench.start(prompt, [], drafting=None, limit=4)
+    read: list[int] = []
+    for piece in generation:
+        if piece.tokens:
+            break
+        assert piece.text == ""
+        read.append(generation.usage.read_tokens)
+    assert read == [PREFILL_CHUNK, 2 * PREFILL_CHUNK]
+    generation.stop()
 
 
 def test_a_draft_ends_at_a_stop_token(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from midstream.serving.app import create_app
 from midstream.serving.running import serve
 
 TIMEOUT_S = 60.0
+PROMPT_TOKENS = 3000
+"""Tokens of every prompt, as the model counts."""
 
 
 class SteppedModel:
@@ -30,10 +32,10 @@ class SteppedModel:
         self.ahead: list[GenerateRequest] = []
         self.stopped = 0
         self._condition = threading.Condition()
-        self._texts: list[str | None] = []
+        self._texts: list[str | int | None] = []
 
-    def give(self, text: str | None) -> None:
-        """Let the running (or next) generation write ``text``, or end."""
+    def give(self, text: str | int | None) -> None:
+        """Let the running (or next) generation write ``text``, or end, or read so many tokens."""
         with self._condition:
             self._texts.append(text)
             self._condition.notify_all()
@@ -70,7 +72,7 @@ class SteppedModel:
     def close(self) -> None:
         """Nothing is held."""
 
-    def take(self, generation: SteppedGeneration) -> str | None:
+    def take(self, generation: SteppedGeneration) -> str | int | None:
         with self._condition:
             self._condition.wait_for(lambda: generation.stopping or bool(self._texts), TIMEOUT_S)
             if generation.stopping or not self._texts:
@@ -92,7 +94,7 @@ class SteppedGeneration:
     """One generation of a ``SteppedModel``."""
 
     def __init__(self, model: SteppedModel, request: GenerateRequest) -> None:
-        self.usage = Usage(input_tokens=10)
+        self.usage = Usage(input_tokens=PROMPT_TOKENS)
         self.finish_reason: FinishReason | None = None
         self.stopping = False
         self._model = model
@@ -100,6 +102,10 @@ class SteppedGeneration:
 
     def __iter__(self) -> Iterator[Piece]:
         while not self._reads and (text := self._model.take(self)) is not None:
+            if isinstance(text, int):
+                self.usage.read_tokens += text
+                yield Piece("", 0)
+                continue
             self.usage.output_tokens += 1
             yield Piece(text, 1)
         self.finish_reason = FinishReason.STOPPED if self.stopping else FinishReason.STOP

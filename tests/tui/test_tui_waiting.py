@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from midstream.pairing.turn import responses
+from midstream.serving import turn
 from midstream.tui.app import MidstreamApp
+from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.slow_server import SlowServer
 from tests.helpers.stage import Stage
 from tests.helpers.stepped import SteppedModel
@@ -33,3 +35,25 @@ async def test_waiting_is_told_and_passes_with_the_text(
             server.go.set()
             await stage.until(lambda: stage.session.status.state == "ready", "the answer")
             await stage.until(lambda: "waiting" not in stage.notice, "it passes")
+
+
+async def test_how_much_of_a_prompt_is_read_is_shown_until_the_text_comes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "_READING_SECONDS", 0.0)
+    row = stage.screen.query_one(StatusRow)
+    await stage.open("pkg/things.py")
+    stage.pane.go_to(5)
+    await stage.instruct("rename total to found")
+    stage.model.give(640)
+    await stage.until(lambda: "reading" in row.render().plain, "reading")
+    assert "640 of 3.0k tokens" in row.render().plain
+    stage.model.give(1200)
+    await stage.until(lambda: "1.8k of 3.0k tokens, " in row.render().plain, "more")
+    assert "s left" in row.render().plain
+    assert "tok/s" not in row.render().plain
+    stage.model.give("def count(items):\n")
+    await stage.until(lambda: "streaming" in row.render().plain, "text")
+    assert "of 3.0k" not in row.render().plain
+    stage.model.end()
+    await stage.until(lambda: stage.session.status.state == "ready", "the end")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.files.unified import UnifiedDiff
     from midstream.pairing.headless import Job, Outcome
-    from midstream.pairing.status import Turn
+    from midstream.pairing.status import PromptReading, Turn
 
 _LINES = re.compile(r"^(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
 
@@ -128,6 +128,12 @@ class DiffSink:
         """Say so on standard error."""
         print(printable(sentence), file=sys.stderr, flush=True)
 
+    def reading(self, progress: PromptReading | None) -> None:
+        """Show it in one line of the terminal, which the text replaces."""
+        if sys.stderr.isatty():
+            words = "" if progress is None else f"reading {progress}"
+            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+
     def disclosed(self, sentence: str) -> None:
         """Say so on standard error."""
         print(printable(sentence), file=sys.stderr, flush=True)
@@ -212,6 +218,11 @@ class JsonSink:
     def waiting(self, sentence: str) -> None:
         """Nothing has come for a while."""
         print_json({"event": "waiting", "text": sentence})
+
+    def reading(self, progress: PromptReading | None) -> None:
+        """How much of a long prompt the server has read."""
+        if progress is not None:
+            print_json({"event": "reading", "tokens": progress.tokens, "of": progress.total})
 
     def disclosed(self, sentence: str) -> None:
         """What the endpoint will be sent."""

@@ -173,13 +173,14 @@ class ModelGeneration:
             Whether the first piece is ready; False if the generation was stopped.
         """
         self._made = self._produce()
-        self._first = next(self._made, None)
+        self._first = next((piece for piece in self._made if piece.tokens), None)
         return self._first is not None and not self._stop.is_set()
 
     def __iter__(self) -> Iterator[Piece]:
         """Prefill the prompt, then yield a piece for every forward pass.
 
-        However it ends, text that was held back and is certain comes last, as a piece of no tokens.
+        Pieces without text or tokens tell that a part of the prompt was read. However it ends, text
+        that was held back and is certain comes last, as a piece of no tokens.
         """
         with self._turn:
             try:
@@ -198,7 +199,7 @@ class ModelGeneration:
     def _produce(self) -> Iterator[Piece]:
         started = time.perf_counter()
         try:
-            self._prefill()
+            yield from self._prefill()
             read = time.perf_counter()
             self.usage.prefill_s = read - started
             if self._speed is not None and not self._stop.is_set():
@@ -215,12 +216,16 @@ class ModelGeneration:
         except RunTerminatedError:
             return
 
-    def _prefill(self) -> None:
-        """Compute the rows of all prompt tokens but the last ones, which the first run decodes."""
+    def _prefill(self) -> Iterator[Piece]:
+        """Compute the rows of all prompt tokens but the last ones, which the first run decodes.
+
+        Yields:
+            An empty piece after each chunk but the last.
+        """
         prompt = self._plan.prompt_ids
         with self._step:
             past = self._open(prompt[: -self._last])
-        self.usage.cached_tokens = past
+        self.usage.cached_tokens = self.usage.read_tokens = past
         while past < len(prompt) - SHORT_TAIL and not self._stop.is_set():
             end = past + self._decoder.chunk(PREFILL_CHUNK, past)
             chunk = prompt[past : min(end, len(prompt) - self._last)]
@@ -228,6 +233,9 @@ class ModelGeneration:
                 self._take_back()
                 self._fill(chunk, past)
             past += len(chunk)
+            self.usage.read_tokens = past
+            if past < len(prompt) - SHORT_TAIL:
+                yield Piece("", 0)
 
     def _decode(self) -> Iterator[Piece]:
         judge = self._plan.judge

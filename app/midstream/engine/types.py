@@ -75,6 +75,7 @@ class Usage:
     Attributes:
         input_tokens: Tokens of the prompt.
         cached_tokens: Those of them that were in the cache already.
+        read_tokens: Those of them that are in the cache by now.
         output_tokens: Generated tokens, the stop token included.
         forwards: Forward passes that produced output tokens (prefill not counted).
         drafted_tokens: Tokens proposed from the source text.
@@ -99,6 +100,7 @@ class Usage:
 
     input_tokens: int = 0
     cached_tokens: int = 0
+    read_tokens: int = 0
     output_tokens: int = 0
     forwards: int = 0
     drafted_tokens: int = 0
@@ -125,6 +127,7 @@ class Usage:
 _TAKEN = (
     "input_tokens",
     "cached_tokens",
+    "read_tokens",
     "output_tokens",
     "forwards",
     "drafted_tokens",

@@ -17,7 +17,7 @@ from midstream.codebase.syntax_check import breaks
 from midstream.edits.documents import join_lines
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.session import PairingSession, SessionState
-from midstream.pairing.status import NoticePosted, SessionEvent, Turn, TurnStatus
+from midstream.pairing.status import NoticePosted, PromptReading, SessionEvent, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TICK_S = 0.02
 """Seconds between two polls of a running session."""
+READING_TICK_S = 0.2
+"""The same for how much of a prompt has been read."""
 
 
 class EditFailedError(UserError):
@@ -106,6 +108,10 @@ class Sink(Protocol):
         """Nothing has come for a while (may be told before ``started``)."""
         ...
 
+    def reading(self, progress: PromptReading | None) -> None:
+        """The server has read a part of a long prompt, or all of it (``None``)."""
+        ...
+
     def disclosed(self, sentence: str) -> None:
         """The sentence about what the endpoint receives, shown the first time that it is used."""
         ...
@@ -163,7 +169,11 @@ async def run_job(
         turn = await session.turns.instruct(job.question)
         proposal = session.files[turn.path]
         sink.started(turn, proposal.base, session.server.model_name)
-        await _follow(session, turn, sink, streams=not job.everywhere)
+        told = asyncio.create_task(_tell_reading(session, sink))
+        try:
+            await _follow(session, turn, sink, streams=not job.everywhere)
+        finally:
+            told.cancel()
         turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
             # What has come of an answer before the server was lost is a cut answer.
@@ -202,6 +212,16 @@ async def run_job(
             left=left,
             answered_by=turn.answered_by,
         )
+
+
+async def _tell_reading(session: PairingSession, sink: Sink) -> None:
+    """Report how much of a prompt has been read until cancelled."""
+    told: PromptReading | None = None
+    while True:
+        await asyncio.sleep(READING_TICK_S)
+        if (reading := session.status.meter.reading) != told:
+            told = reading
+            sink.reading(reading)
 
 
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:

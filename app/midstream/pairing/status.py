@@ -434,6 +434,33 @@ class SessionStatus:
 # Rates and costs
 
 
+def shown_tokens(tokens: int) -> str:
+    """A count for display: ``840``, ``3.1k``, ``24k``."""
+    if tokens < 1000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if tokens < 10_000 else f"{tokens / 1000:.0f}k"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptReading:
+    """How far the server is with reading a prompt.
+
+    Attributes:
+        tokens: Tokens that it has read.
+        total: Tokens of the prompt.
+        left_s: Seconds until it is read, ``None`` while that cannot be told.
+    """
+
+    tokens: int
+    total: int
+    left_s: float | None = None
+
+    def __str__(self) -> str:
+        """Such as ``1.9k of 3.0k tokens, 6 s left``."""
+        left = "" if self.left_s is None else f", {max(1, round(self.left_s))} s left"
+        return f"{shown_tokens(self.tokens)} of {shown_tokens(self.total)} tokens{left}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Counts and times of one answer or a sum of answers, as reported by the server.
@@ -544,6 +571,7 @@ class Meter:
         output_tokens: Generated tokens of all turns.
         cached_tokens: Prompt tokens that the server found in its cache.
         request_s: Seconds until the server had taken the last request, or ``None`` before it.
+        reading: How far the server is with the prompt, ``None`` before and after that.
         cost: What the server counted for the last answer that has ended.
         total: The same for all answers together.
     """
@@ -563,6 +591,8 @@ class Meter:
         self.output_tokens = 0
         self.cached_tokens = 0
         self.request_s: float | None = None
+        self.reading: PromptReading | None = None
+        self._read_first: tuple[float, int] | None = None
         self.cost = Cost()
         self.total = Cost()
 
@@ -574,6 +604,7 @@ class Meter:
         self._first_at = self._last_at = None
         self._bucket_start, self._bucket = None, 0
         self.ttft_s = self.request_s = None
+        self.reading = self._read_first = None
         self.cost = Cost()
 
     def taken(self) -> None:
@@ -581,9 +612,19 @@ class Meter:
         if self._sent_at is not None and self.request_s is None:
             self.request_s = time.monotonic() - self._sent_at
 
+    def note_reading(self, tokens: int, total: int) -> None:
+        """The server has read so many tokens of its prompt."""
+        now = time.monotonic()
+        if self._read_first is None:
+            self._read_first = now, tokens
+        since, before = self._read_first
+        left = (total - tokens) * (now - since) / (tokens - before) if tokens > before else None
+        self.reading = PromptReading(tokens, total, left)
+
     def add(self, tokens: int) -> None:
         """``tokens`` have just arrived."""
         now = time.monotonic()
+        self.reading = None
         if self._first_at is None:
             self._first_at = self._bucket_start = now
             self._first_tokens = tokens

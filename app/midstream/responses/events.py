@@ -8,6 +8,7 @@ the fields the client uses, unknown types and fields ignored); ``Started``, ``Pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +18,8 @@ import msgspec
 
 from midstream.responses.conversation import Entry, ToolCall
 from midstream.responses.liberal import Liberal
+
+_COUNT: Final = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,26 @@ class Progress:
         answered_by: Name of the model whose text follows, where several stand behind one name.
         waits_for: Name of a model that is still being loaded and has to answer, or "".
         trouble: Why a model that was to answer cannot, where another one answers.
+        read_tokens: Tokens of the prompt that have been read.
+        prompt_tokens: Tokens of the prompt; 0 where nothing is said of reading.
     """
 
     answered_by: str = ""
     waits_for: str = ""
     trouble: str = ""
+    read_tokens: int = 0
+    prompt_tokens: int = 0
 
     @classmethod
     def read(cls, metadata: Mapping[str, str]) -> Progress:
         """Read the metadata of a response; what cannot be shown counts as not said."""
         keys = ("answered_by", "waits_for", "trouble")
         said = (metadata.get(f"midstream.{key}", "") for key in keys)
-        return cls(*(text if text.isprintable() else "" for text in said))
+        counts = (metadata.get(f"midstream.{key}", "") for key in ("read_tokens", "prompt_tokens"))
+        return cls(
+            *(text if text.isprintable() else "" for text in said),
+            *(int(count) if _COUNT.fullmatch(count) else 0 for count in counts),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,9 @@ _FACT_LENGTH = 512
 _QUEUE_SECONDS = 1.0
 """How often a changed position in the queue is reported."""
 
+_READING_SECONDS = 0.4
+"""How often it is reported how much of a prompt has been read, for the first time as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSteer:
@@ -156,6 +159,7 @@ class ServedResponse:
             instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
         self._told: dict[str, str] = {}
+        self._reading_due = 0.0
         self._job = GenerationJob(
             GenerateRequest(
                 messages=messages,
@@ -267,14 +271,18 @@ class ServedResponse:
     async def _stream(self) -> None:
         loop = asyncio.get_running_loop()
         job, held = self._job, 0
+        self._reading_due = loop.time() + _READING_SECONDS
         while not self._interrupt:
             finished = job.finished
             text, tokens = job.take()
             # Tokens that made no text certain count with the next that does.
             held += tokens
-            if (told := self._progress()) != self._told:
+            told, reading = self._progress(), self._reading(loop.time())
+            if told != self._told or reading:
                 self._told = told
-                await self.emit({"type": "response.in_progress", "response": self.wire()})
+                response = self.wire()
+                response["metadata"] |= reading
+                await self.emit({"type": "response.in_progress", "response": response})
             if text:
                 await self._write(text, held)
                 held = 0
@@ -433,6 +441,15 @@ class ServedResponse:
             "trouble": usage.trouble,
         }
         return {METADATA_PREFIX + key: text[:_FACT_LENGTH] for key, text in said.items() if text}
+
+    def _reading(self, now: float) -> dict[str, str]:
+        """How much of a long prompt has been read, each time that it is to be told."""
+        usage = self._job.usage
+        if usage.output_tokens or not usage.read_tokens or now < self._reading_due:
+            return {}
+        self._reading_due = now + _READING_SECONDS
+        counts = {"read_tokens": usage.read_tokens, "prompt_tokens": usage.input_tokens}
+        return {METADATA_PREFIX + key: str(count) for key, count in counts.items()}
 
     def telemetry(self) -> dict[str, Any]:
         """What the turn costs so far; ``midstream.serving.http`` says what is in it."""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from midstream.pairing.status import shown_tokens
+
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
 
@@ -168,13 +170,6 @@ def fit(
         room -= fitted.tokens
         quick = max(0, quick - fitted.tokens)
     return Context(tuple(kept), limit, tuple(missing))
-
-
-def shown_tokens(tokens: int) -> str:
-    """A count for display: ``840``, ``3.1k``, ``24k``."""
-    if tokens < 1000:
-        return str(tokens)
-    return f"{tokens / 1000:.1f}k" if tokens < 10_000 else f"{tokens / 1000:.0f}k"
 
 
 def _cut(part: Part, allowed: int) -> Part | None:

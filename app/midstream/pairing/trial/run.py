@@ -18,7 +18,7 @@ from midstream.pairing.request.question import Question
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.status import Turn
+    from midstream.pairing.status import PromptReading, Turn
     from midstream.pairing.trial.requests import TrialRequest
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -59,6 +59,8 @@ class _Watch:
     def started(self, turn: Turn, base: SourceText, model: str) -> None: ...
 
     def waiting(self, sentence: str) -> None: ...
+
+    def reading(self, progress: PromptReading | None) -> None: ...
 
     def disclosed(self, sentence: str) -> None: ...
 

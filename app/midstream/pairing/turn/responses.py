@@ -150,7 +150,9 @@ class ResponseReader:
             return
         stream = answer.stream
         reason = "it may be loading the model or reading the prompt"
-        if stream is not None and stream.reasons:
+        if (reading := self._log.status.meter.reading) is not None:
+            reason = f"it has read {reading}"
+        elif stream is not None and stream.reasons:
             reason = "it is reasoning"
         elif stream is not None and (ahead := stream.queue_ahead):
             reason = f"{counted(ahead, 'request')} before it"

@@ -511,6 +511,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,
+        reading=str(meter.reading or ""),
         pacing=pacing_words(session.server.model_info.pacing, meter.cost),
         effort="" if session.turns.effort == "auto" else session.turns.effort,
         trying=session.turns.trying,

@@ -51,6 +51,7 @@ class StatusFacts:
         rate: Tokens per second of the running turn, or the mean of the last one.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
+        reading: How far the model is with reading the prompt, ``""`` while it is not at that.
         pacing: The simulated machine whose rate is imitated, or ``""``.
         effort: Empty unless the user chose one.
         trying: The candidate being written, and of how many.
@@ -68,6 +69,7 @@ class StatusFacts:
     history: tuple[float, ...] = ()
     ttft_s: float | None = None
     tokens: int = 0
+    reading: str = ""
     pacing: str = ""
     effort: str = ""
     trying: tuple[int, int] | None = None
@@ -143,7 +145,7 @@ class StatusRow(TextLine):
         facts, palette, glyphs = self.facts, self._palette, self._glyphs
         muted = palette.style("muted")
         light = palette.style(_LIGHTS[facts.state])
-        doing = facts.state.value
+        doing = "reading" if facts.reading else facts.state.value
         if facts.trying is not None:  # in place of waiting, so that no width leaves it out
             doing = "candidate {} of {}".format(*facts.trying)
         doing = doing.ljust(_CANDIDATE_CELLS if facts.effort else _STATE_CELLS)
@@ -157,6 +159,9 @@ class StatusRow(TextLine):
         if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
         rate = "" if facts.rate is None else f"{facts.rate:>6,.0f} tok/s"
+        if facts.reading:
+            pieces.append(Text(f"   {facts.reading}", palette.style("accent")))
+            return [_Piece(text) for text in pieces]
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
             pieces.append(Text(f"   {visible(facts.pacing)}", palette.style("warning")))
         else:
