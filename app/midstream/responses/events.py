@@ -66,12 +66,21 @@ class Progress:
     @classmethod
     def read(cls, metadata: Mapping[str, str]) -> Progress:
         """Read the metadata of a response; what cannot be shown counts as not said."""
-        keys = ("answered_by", "waits_for", "trouble")
-        said = (metadata.get(f"midstream.{key}", "") for key in keys)
-        counts = (metadata.get(f"midstream.{key}", "") for key in ("read_tokens", "prompt_tokens"))
+
+        def text(key: str) -> str:
+            said = metadata.get(f"midstream.{key}", "")
+            return said if said.isprintable() else ""
+
+        def count(key: str) -> int:
+            said = metadata.get(f"midstream.{key}", "")
+            return int(said) if _COUNT.fullmatch(said) else 0
+
         return cls(
-            *(text if text.isprintable() else "" for text in said),
-            *(int(count) if _COUNT.fullmatch(count) else 0 for count in counts),
+            text("answered_by"),
+            text("waits_for"),
+            text("trouble"),
+            count("read_tokens"),
+            count("prompt_tokens"),
         )
 
 
