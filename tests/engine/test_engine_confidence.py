@@ -25,7 +25,7 @@ from midstream.engine.decoder import Array, Decoder
 from midstream.engine.folder import Calibration, Drafting, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.resources import model_folders, models_dir
+from midstream.resources import models_dir
 from tests.helpers.folders import SAMPLE, write_folder
 
 BROOK = models_dir() / "brook-4m"
@@ -37,7 +37,6 @@ bias = 2
 weights = { doubt = -1.5, broken = -2.0 }
 """
 TABLE = Calibration(0.6, 2.0, {"doubt": -1.5, "broken": -2.0})
-shipped = pytest.mark.skipif(not model_folders(), reason="no model has been exported yet")
 
 
 def asked(instruction: str, region: str = SAMPLE) -> GenerateRequest:
@@ -138,18 +137,22 @@ class Witness(EditJudge):
         super().take(logits, tokens, text)
 
 
-@shipped
-def test_the_loop_shows_the_row_that_each_token_came_from() -> None:
-    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
+@pytest.fixture
+def judged(copyist: Path) -> OnnxModel:
+    return OnnxModel(replace(read_folder(copyist), confidence=TABLE), threads=1)
+
+
+def test_the_loop_shows_the_row_that_each_token_came_from(judged: OnnxModel) -> None:
+    model = judged
     for drafting in (None, Drafting()):
         model.drafting = drafting
-        generation = model.start(asked("rename `result` to `price`"))
+        generation = model.start(asked("rename `result` to `amount`"))
         judge = getattr(generation, "judge", None)
         assert isinstance(judge, EditJudge)
         judge.__class__ = Witness
         assert isinstance(judge, Witness)
         judge.rows, judge.chosen = [], []
-        assert "price" in "".join(piece.text for piece in generation)
+        assert "amount" in "".join(piece.text for piece in generation)
         assert len(judge.chosen) == generation.usage.output_tokens
         rows = np.array(judge.rows, np.float64)
         exact = rows - rows.max(axis=1, keepdims=True)
@@ -158,9 +161,8 @@ def test_the_loop_shows_the_row_that_each_token_came_from() -> None:
         assert judge.features()["doubt"] == pytest.approx(math.log(1e-3 + doubt), abs=2e-3)
 
 
-@shipped
-def test_drafts_do_not_change_how_sure_a_model_is() -> None:
-    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
+def test_drafts_do_not_change_how_sure_a_model_is(judged: OnnxModel) -> None:
+    model = judged
     seen: set[float] = set()
     for request in edit_requests():
         found: set[float | None] = set()
@@ -178,19 +180,17 @@ def test_drafts_do_not_change_how_sure_a_model_is() -> None:
     assert all(0 < value < 1 for value in seen)
 
 
-@shipped
-def test_an_answer_that_is_cut_is_not_judged() -> None:
-    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
-    generation = model.start(replace(asked("rename `result` to `price`"), max_output_tokens=3))
+def test_an_answer_that_is_cut_is_not_judged(judged: OnnxModel) -> None:
+    generation = judged.start(replace(asked("rename `result` to `amount`"), max_output_tokens=3))
     list(generation)
     assert generation.finish_reason is FinishReason.LENGTH
     assert generation.usage.confidence is None
 
 
-@shipped
+@pytest.mark.skipif(not BROOK.is_dir(), reason="no other model gives up")
 def test_giving_up_is_told() -> None:
     model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
-    for words, gave_up in (("what does this do?", True), ("rename `result` to `price`", False)):
+    for words, gave_up in (("what does this do?", True), ("rename `result` to `amount`", False)):
         generation = model.start(asked(words))
         text = "".join(piece.text for piece in generation)
         assert generation.usage.gave_up is gave_up

@@ -21,7 +21,7 @@ from tests.helpers.folders import CHAT_SPECIAL, make_tokenizer, write_folder
 def test_info_counts_external_data(tmp_path: Path) -> None:
     write_folder(tmp_path, card='edit_format = "region"\n')
     info = describe(tmp_path)
-    assert (info.name, info.layout, info.prompt) == ("tiny", "genai", "edit-codec")
+    assert (info.name, info.layout, info.prompt) == ("tiny", "genai", "edit-rewrite")
     assert info.facts["edit_format"] == "region"
     assert info.bytes == (tmp_path / "model.onnx").stat().st_size
     (tmp_path / "model.onnx.data").write_bytes(bytes(1000))

@@ -99,8 +99,7 @@ def test_a_tokenizer_without_marks_is_refused() -> None:
 
 
 def test_a_folder_may_ask_for_it(tmp_path: Path) -> None:
-    write_folder(tmp_path, prompt="edit-rewrite")
-    make_tokenizer([BEGIN, END]).save(str(tmp_path / "tokenizer.json"))
+    write_folder(tmp_path)
     folder = read_folder(tmp_path)
     assert folder.is_edit_model
     encoded = prompt_style(folder)

@@ -10,7 +10,7 @@ import onnx
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from midstream.engine.folder import ModelFolder
-from midstream.engine.vocabulary import CodecLimits, special_tokens
+from midstream.engine.rewrite_codec import BEGIN, END
 from models.training.graphs import DecoderShape
 from tests.helpers.tiny import build, make_shape, random_weights
 
@@ -49,7 +49,7 @@ def make_tokenizer(special: list[str]) -> Tokenizer:
 def write_folder(
     path: Path,
     *,
-    prompt: str = "edit-codec",
+    prompt: str = "edit-rewrite",
     bits: int = 32,
     dialect: str = "mask",
     seed: int = 0,
@@ -58,12 +58,12 @@ def write_folder(
 ) -> DecoderShape:
     """Write a loadable GenAI-layout folder and return the graph's shape."""
     path.mkdir(parents=True, exist_ok=True)
-    codec = prompt == "edit-codec"
-    tokenizer = make_tokenizer(special_tokens(CodecLimits()) if codec else CHAT_SPECIAL)
+    chat = prompt == "chat"
+    tokenizer = make_tokenizer(CHAT_SPECIAL if chat else [BEGIN, END])
     tokenizer.save(str(path / "tokenizer.json"))
     size = make_shape(vocab=tokenizer.get_vocab_size(), **shape)
     onnx.save(build(size, random_weights(size, seed), bits, dialect), str(path / "model.onnx"))
-    eos = tokenizer.token_to_id("<end>" if codec else "<eos>")
+    eos = tokenizer.token_to_id("<eos>" if chat else END)
     genai = {
         "model": {
             "context_length": size.context,
@@ -80,7 +80,7 @@ def write_folder(
         "search": {"past_present_share_buffer": True},
     }
     (path / "genai_config.json").write_text(json.dumps(genai))
-    if not codec:
+    if chat:
         config = {"chat_template": CHAT_TEMPLATE, "eos_token": "<eos>"}
         (path / "tokenizer_config.json").write_text(json.dumps(config))
     (path / "midstream.toml").write_text(f'name = "tiny"\nprompt = "{prompt}"\n{card}')

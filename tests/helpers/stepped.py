@@ -27,7 +27,7 @@ class SteppedModel:
     name = "stepped"
 
     def __init__(self, facts: dict[str, str] | None = None) -> None:
-        self.facts = {"prompt": "edit-codec", "languages": "python", **(facts or {})}
+        self.facts = {"prompt": "edit-rewrite", "languages": "python", **(facts or {})}
         self.requests: list[GenerateRequest] = []
         self.ahead: list[GenerateRequest] = []
         self.stopped = 0

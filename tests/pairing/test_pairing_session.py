@@ -349,7 +349,7 @@ async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
     assert (root / "run.py").read_text() == asked
 
 
-@pytest.mark.parametrize("prompt", ["chat", "edit-codec"])
+@pytest.mark.parametrize("prompt", ["chat", "edit-rewrite"])
 async def test_a_chat_model_is_told_once_what_was_rejected_and_why(root: Path, prompt: str) -> None:
     model = SteppedModel({"prompt": prompt})
     async with (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from midstream.responses.model_info import ModelInfo, Pacing
 
 SAID = {
-    "prompt": "edit-codec",
+    "prompt": "edit-rewrite",
     "edit_format": "region",
     "max_region_lines": "120",
     "languages": "python, rust",
@@ -19,7 +19,7 @@ SAID = {
 
 def test_the_strings_of_a_server_become_typed() -> None:
     assert ModelInfo().updated(SAID) == ModelInfo(
-        prompt="edit-codec",
+        prompt="edit-rewrite",
         declared_format="region",
         max_region_lines=120,
         languages=("python", "rust"),
@@ -43,7 +43,7 @@ def test_what_is_missing_or_garbled_stays_as_it_was() -> None:
 def test_a_response_says_the_same_with_a_prefix() -> None:
     metadata = {f"midstream.{name}": value for name, value in SAID.items()}
     assert ModelInfo().learned(metadata) == ModelInfo().updated(SAID)
-    assert ModelInfo().learned({"prompt": "edit-codec", "user": "x"}) == ModelInfo()
+    assert ModelInfo().learned({"prompt": "edit-rewrite", "user": "x"}) == ModelInfo()
 
 
 def test_an_unknown_model_is_a_chat_model_that_finds_places() -> None:

@@ -37,7 +37,7 @@ def in_words(request: GenerateRequest) -> str:
 
 
 def edit_model() -> ReplayModel:
-    facts = {"prompt": "edit-script", "edit_format": "region", "languages": "python"}
+    facts = {"prompt": "edit-rewrite", "edit_format": "region", "languages": "python"}
     return ReplayModel(in_words, facts={**facts, "max_region_lines": "200"})
 
 

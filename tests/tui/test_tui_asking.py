@@ -428,7 +428,7 @@ async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) 
 
 
 async def test_what_an_edit_model_reads_is_on_the_first_screen(project: Path) -> None:
-    facts = {"prompt": "edit-codec", "context_length": "2048", "max_region_lines": "60"}
+    facts = {"prompt": "edit-rewrite", "context_length": "2048", "max_region_lines": "60"}
     model = SteppedModel(facts)
     async with served(model) as endpoint:
         app = MidstreamApp(project, Settings(journal=False, attention=False), endpoint=endpoint)

@@ -259,7 +259,7 @@ async def test_an_edit_model_is_not_told_files(root: Path, asked: str, told: str
         told_it.append(parsed.instruction)
         return parsed.region
 
-    model = ReplayModel(answer, facts={"prompt": "edit-codec", "languages": "python"})
+    model = ReplayModel(answer, facts={"prompt": "edit-rewrite", "languages": "python"})
     async with (
         served(model) as endpoint,
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
@@ -269,7 +269,7 @@ async def test_an_edit_model_is_not_told_files(root: Path, asked: str, told: str
     assert told_it == [told]
 
 
-EDITS = ModelInfo(prompt="edit-codec")
+EDITS = ModelInfo(prompt="edit-rewrite")
 
 
 @pytest.mark.parametrize(

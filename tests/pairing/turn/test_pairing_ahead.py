@@ -79,7 +79,7 @@ async def test_what_cannot_be_asked_is_not_read_and_not_told(
 
 
 async def test_a_region_that_stands_first_is_read_before_there_is_a_word(root: Path) -> None:
-    model = SteppedModel({"prompt": "edit-script", "region_first": "1", "max_region_lines": "99"})
+    model = SteppedModel({"prompt": "edit-rewrite", "region_first": "1", "max_region_lines": "99"})
     async with (
         served(model) as endpoint,
         await PairingSession.open(

@@ -52,7 +52,7 @@ def renamed(request: GenerateRequest) -> str:
 @pytest.fixture
 async def session(tmp_path: Path, state: Path) -> AsyncIterator[PairingSession]:
     root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": USER})
-    model = ReplayModel(renamed, facts={"prompt": "edit-codec", "languages": "python"})
+    model = ReplayModel(renamed, facts={"prompt": "edit-rewrite", "languages": "python"})
     async with (
         served(model) as endpoint,
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
@@ -224,7 +224,7 @@ async def test_an_import_line_needs_no_model(tmp_path: Path, state: Path) -> Non
         assert asked is not None
         return asked.region if "import" in asked.region else renamed(request)
 
-    model = ReplayModel(timid, facts={"prompt": "edit-codec", "languages": "python"})
+    model = ReplayModel(timid, facts={"prompt": "edit-rewrite", "languages": "python"})
     async with (
         served(model) as endpoint,
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
@@ -324,7 +324,7 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
     # With a second `cost` in the project the model is asked which one is meant.
     user = f"{USER}\n\nclass Bill:\n    cost = 1\n"
     root = make_repo(tmp_path / "p", {"tally.py": TALLY, "user.py": user})
-    model = ReplayModel(idle, facts={"prompt": "edit-codec", "languages": "python"})
+    model = ReplayModel(idle, facts={"prompt": "edit-rewrite", "languages": "python"})
     async with (
         served(model) as endpoint,
         await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
