@@ -505,6 +505,7 @@ def test_doctor_leaves_a_wrong_endpoint_out_and_asks_the_other(
     assert "127.0.0.1 cannot be reached" in endpoint.detail
 
 
+@pytest.mark.usefixtures("built_in")
 def test_doctor_tells_what_was_tried(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[keys.bind]\n"hunk.reject" = "u"\n')
     done = midstream_("doctor", "--json", cwd=folder)

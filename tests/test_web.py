@@ -54,9 +54,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def address(folder: Path) -> Iterator[str]:
+def address(folder: Path, built_in: Path) -> Iterator[str]:
     """The printed address of a running server."""
-    command = [sys.executable, "-m", "midstream", "web", "--port", "0", "bill.py", "--pace", "3"]
+    command = [sys.executable, "-m", "midstream", "web", "--port", "0", "bill.py", "--pace", "6"]
     environment = {**os.environ, "TERM": "xterm-256color"}
     server = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True

@@ -24,7 +24,6 @@ import httpx
 import pytest
 
 from midstream.engine.types import GenerateRequest
-from midstream.resources import default_model
 from midstream.responses.client import Client
 from midstream.responses.conversation import ToolCall, ToolOutput
 from midstream.responses.dialect import DIALECTS, EndpointKind
@@ -118,10 +117,10 @@ def talk(request: GenerateRequest) -> str:
 
 
 @asynccontextmanager
-async def midstream() -> AsyncGenerator[str]:
-    """The address of a server with the built-in model and a scripted chat model."""
+async def midstream(folder: Path) -> AsyncGenerator[str]:
+    """The address of a server with an edit model and a scripted chat model."""
     chat = ReplayModel(talk, name="chat", facts={"prompt": "chat"})
-    async with running({default_model().name: ModelSource().load(), "chat": chat}) as port:
+    async with running({folder.name: ModelSource(folder).load(), "chat": chat}) as port:
         yield f"http://127.0.0.1:{port}/v1"
 
 
@@ -133,20 +132,20 @@ async def midstream() -> AsyncGenerator[str]:
         ("litellm_sdk.py", "litellm", "chat"),
     ],
 )
-async def test_a_python_client(script: str, package: str, model: str) -> None:
+async def test_a_python_client(copyist: Path, script: str, package: str, model: str) -> None:
     python = await python_with(package)
-    async with midstream() as url:
-        await output(str(python), str(SCRIPTS / script), url, TOKEN, model or default_model().name)
+    async with midstream(copyist) as url:
+        await output(str(python), str(SCRIPTS / script), url, TOKEN, model or copyist.name)
 
 
 @pytest.mark.parametrize(
     ("script", "package"), [("openai_node.mjs", "openai"), ("vercel_ai.mjs", "@ai-sdk/openai")]
 )
-async def test_a_node_client(script: str, package: str) -> None:
+async def test_a_node_client(copyist: Path, script: str, package: str) -> None:
     folder, node = installed(), shutil.which("node")
     if node is None or not (folder / "node_modules" / package).exists():
         pytest.skip(f"node or the npm package {package} is not in {folder}; see install.sh")
-    async with midstream() as url:
+    async with midstream(copyist) as url:
         await output(node, str(SCRIPTS / script), str(folder), url, TOKEN, "chat")
 
 
@@ -202,8 +201,10 @@ def codex_binary() -> Path:
     [(False, "sums.py"), (True, "./sums.py"), (False, "@sums.py"), (True, "{project}/sums.py")],
 )
 @pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-5.5", "unknown-to-codex"])
-async def test_codex(tmp_path: Path, model: str, websockets: bool, named: str) -> None:
-    """Its tools differ by the model's name; with each, the built-in model reads and patches."""
+async def test_codex(
+    tmp_path: Path, copyist: Path, model: str, websockets: bool, named: str
+) -> None:
+    """Its tools differ by the model's name; with each, an edit model reads and patches."""
     codex, home, project = codex_binary(), tmp_path / "home", tmp_path / "project"
     home.mkdir()
     project.mkdir()
@@ -213,7 +214,7 @@ async def test_codex(tmp_path: Path, model: str, websockets: bool, named: str) -
         "    return result\n"
     )
     file.write_text(source)
-    async with running({model: ModelSource().load()}) as port:
+    async with running({model: ModelSource(copyist).load()}) as port:
         fields = {
             "name": "midstream", "base_url": f"http://127.0.0.1:{port}/v1",
             "wire_api": "responses", "experimental_bearer_token": TOKEN,
@@ -231,7 +232,7 @@ async def test_codex(tmp_path: Path, model: str, websockets: bool, named: str) -
             return await output(*command, environ=environ)
 
         name = named.format(project=project)
-        said = await run(f"Rename the variable result to amount in {name}.")
+        said = await run(f"Rename the variable `result` to `amount` in {name}.")
         assert "The tool answered: Success." in said
         assert "Name the file to change" in await run("What is a monad?")
     assert file.read_text() == source.replace("result", "amount")
@@ -315,9 +316,9 @@ async def litellm_proxy(python: Path, options: str, folder: Path) -> AsyncGenera
         yield server.url
 
 
-async def test_litellm_proxy_in_front_of_our_server(tmp_path: Path) -> None:
+async def test_litellm_proxy_in_front_of_our_server(tmp_path: Path, copyist: Path) -> None:
     python = await python_with("litellm")
-    async with midstream() as ours:
+    async with midstream(copyist) as ours:
         options = f"{{model: openai/chat, api_base: '{ours}', api_key: {TOKEN}}}"
         async with litellm_proxy(python, options, tmp_path) as url:
             # Their SDK through their proxy: every event passes their types on the way.

@@ -37,7 +37,7 @@ SURE: Final = 12.0
 """Logit of the next token; the others' is 0."""
 NAMES: Final = (
     "total found data text result chosen count number entry item items things amount "
-    "values settings name wanted merged out attempt turn rows records"
+    "values settings name wanted merged out attempt turn rows records res whole rate"
 )
 CARD: Final = f"""\
 schema = 1

@@ -8,7 +8,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
 
 URL, KEY, MODEL = sys.argv[1:4]
 REGION = """<instruction>
-rename total to amount
+rename `total` to `amount`
 </instruction>
 <region path="sums.py" language="python">
 def f(values):
@@ -43,11 +43,11 @@ with client.responses.stream(model=MODEL, input=REGION) as stream:
 assert text == RENAMED
 
 code = RENAMED.replace("amount", "total")
-natural = f"Rename total to amount.\n\n```python\n{code}```"
+natural = f"Rename `total` to `amount`.\n\n```python\n{code}```"
 assert client.responses.create(model=MODEL, input=natural).output_text == RENAMED
 
 then = client.responses.create(
-    model=MODEL, input="rename amount to rate", previous_response_id=made.id
+    model=MODEL, input="rename `amount` to `rate`", previous_response_id=made.id
 )
 assert then.output_text == RENAMED.replace("amount", "rate"), then.output_text
 
