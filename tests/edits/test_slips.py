@@ -66,7 +66,7 @@ def test_a_slip_is_said(asked: str, old: str, new: str, said: str) -> None:
         ("add a parameter `used` of 2", "line, name)", "line, name, used=2)"),
         ("add type hints", "(role,", "(role: str | None,"),
         ("add type hints", "(role, line", '(role: "Role", line: list[int]'),
-        ("use a helper instead of print", "    print(role)\n", "    show(role)\n"),
+        ("use a helper instead of print", "    print(role)\n", "    repr(role)\n"),
         ("use str instead of role", "return role\n", "return str(role)\n"),
         ("remove the print of the role", "    print(role)\n", ""),
         ("return None for no line", "    total", "    if not line:\n        return ''\n    total"),

@@ -18,6 +18,13 @@ from typing import Final, cast
 
 from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
+from midstream.edits.loose_names import (
+    bound,
+    only_a_word,
+    only_words,
+    renamed_unasked,
+    undefined,
+)
 from midstream.edits.signs import MAX_LINES
 
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -83,6 +90,7 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         found.append(
             f"put a line behind a `{min(dead_after - dead_before)}`, where it is not reached"
         )
+    found += _of_names(instruction, *trees, known)
     for was, now in _pairs(*trees):
         if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
@@ -90,6 +98,17 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
             found.append(f"wrote `{odd[0]}` for a type")
         if _bare_return(was, now):
             found.append(f"returns nothing from `{now.name}`, which returns a value")
+    return found
+
+
+def _of_names(instruction: str, old: ast.Module, new: ast.Module, known: str) -> list[str]:
+    found: list[str] = []
+    if loose := undefined(old, new, known):
+        found.append(f"uses `{loose[0]}`, which this file neither defines nor imports")
+    if name := renamed_unasked(instruction, old, new):
+        found.append(f"renamed `{name}`, which nobody asked for")
+    if words := only_words(instruction, old, new, known):
+        found.append(f"took the word `{words[0]}` for an attribute")
     return found
 
 
@@ -142,11 +161,11 @@ def nonsense(instruction: str, before: str, after: str, known: str) -> str:
     if trees is None:
         return ""
     names = frozenset((*_NAME.findall(known), *_NAME.findall(before), *_KNOWN))
-    bound = _bound(trees[1])
+    defined = bound(trees[1])
     for node in ast.walk(trees[1]):
-        if not isinstance(node, ast.Name) or node.id in names or node.id in bound:
+        if not isinstance(node, ast.Name) or node.id in names or node.id in defined:
             continue
-        if _only_a_word(node.id, instruction):
+        if only_a_word(node.id, instruction):
             return f"took the word `{node.id}` for a name"
     return ""
 
@@ -362,49 +381,3 @@ def _unnamed(lines: list[str], named: set[str]) -> list[str]:
         else:
             found.append(line)
     return found
-
-
-def _bound(tree: ast.Module) -> set[str]:
-    """The names that code binds in any way."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, (*_FUNCTION, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            found.add(node.name)
-    return found
-
-
-_NAMED_BEFORE: Final = re.compile(
-    r"(?:\b(?:to|into|as|called|named|names?|parameter|param|argument|arg|variable|attribute"
-    r"|constant|with|use|raise|return|returns|log|import|method|function|class|field|flag|keyword"
-    r"|catch|except|default|decorator|type|instead of|than|and|or|not|is|by|via|from|call)"
-    r"|[=<>+\-*/@.(,\[:`])\s*$",
-    re.IGNORECASE,
-)
-
-
-def _only_a_word(name: str, instruction: str) -> bool:
-    """Whether a name is in a request only as a word of a sentence or a part of a literal."""
-    if not (name.isalpha() and name.islower()):
-        return False
-    places = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", instruction))
-    if not places:
-        return False
-    for place in places:
-        start, stop = place.span()
-        literal = re.search(r"['\"]$", instruction[:start]) is not None
-        whole = instruction[stop : stop + 1] in ("'", '"')
-        if literal and not whole:  # `utf` of "utf-8"
-            continue
-        if literal or _NAMED_BEFORE.search(instruction[:start]):
-            return False
-        if instruction[stop : stop + 1] in tuple("=.([:`"):
-            return False
-    return True

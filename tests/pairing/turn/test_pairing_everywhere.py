@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from midstream.codebase.references import Use, find_uses, uses_left, with_name
-from midstream.pairing.headless import Job, run_job
+from midstream.pairing.headless import Job, Outcome, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
@@ -231,10 +231,16 @@ async def test_edit_everywhere(
 async def test_edit_tells_of_a_name_that_nothing_defines(
     root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
 ) -> None:
-    model.give("@functools.cache\ndef helper(x):\n    return x + 1\n")
-    model.end()
-    job = Job(root, Question("add @functools.cache to helper", "util.py"), apply=True)
-    outcome = await run_job(job, Report(), settings=settings, endpoint=endpoint)
+    outcomes: list[Outcome] = []
+    for unsure in (False, True):
+        model.give("@functools.cache\ndef helper(x):\n    return x + 1\n")
+        model.end()
+        asked = Question("add @functools.cache to helper", "util.py")
+        job = Job(root, asked, apply=True, unsure=unsure)
+        outcomes.append(await run_job(job, Report(), settings=settings, endpoint=endpoint))
+    flagged, outcome = outcomes
+    assert not flagged.written
+    assert "uses `functools`, which this file neither defines nor imports" in flagged.unsure
     assert outcome.written
     assert outcome.left == "Nothing defines `functools` (util.py, line 4)."
 

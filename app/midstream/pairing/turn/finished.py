@@ -201,7 +201,7 @@ def tell_doubt(
         status: Where the notice is posted.
         aloud: Whether a notice is posted; the turn is marked either way.
     """
-    from midstream.edits.signs import overwritten, read_signs, strangers, vanished
+    from midstream.edits.signs import Signs, overwritten, read_signs, strangers, vanished
 
     confidence, turn = answer.confidence.get(answer.text), answer.turn
     region = answer.region
@@ -212,10 +212,14 @@ def tell_doubt(
         turn.doubted = tuple(answer.hunk_ids)
         status.warn(turn.unsure)
         return
-    wrong = _slips(answer, region)
+    before = "".join(f"{line}\n" for line in region.old_lines)
+    python = is_python(turn.path)
+    signs = read_signs(turn.instruction, before, new_text, python=python)
+    # The kept lines and the lines after them answer two different instructions.
+    torn = () if turn.redirected_from is None else signs.unbound
+    grave = Signs(unbound=() if torn else signs.unbound)
+    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region)]
     if confidence is None:
-        before = "".join(f"{line}\n" for line in region.old_lines)
-        python = is_python(turn.path)
         if python and (gone := vanished(turn.instruction, before, new_text)):
             wrong.append(f"no longer defines {_quoted(gone)}")
         if wrong:
@@ -226,24 +230,21 @@ def tell_doubt(
             if aloud:
                 status.warn(turn.unsure, LARGER_MODEL)
         return
+    wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
     turn.confidence = round(confidence.probability, 3)
     turn.answered_by = confidence.model or turn.answered_by  # Of several candidates this one won.
     wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
-    before = "".join(f"{line}\n" for line in region.old_lines)
-    python = is_python(turn.path)
     gone = vanished(turn.instruction, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
-    signs = read_signs(turn.instruction, before, new_text, python=python)
-    # The kept lines and the lines after them answer two different instructions.
-    torn = () if turn.redirected_from is None else signs.unbound
     if not (confidence.unsure or ignored or gone or twice or torn or wrong):
         return
     odd = ()
     if python and not signs.broken:
         file = "\n".join(region.proposal.base.lines)
         odd = strangers(turn.instruction, file, new_text)
-    seen = [*wrong, *seen_in(signs, gone, odd)]
+    rest = replace(signs, broken=False, unbound=torn)
+    seen = [*wrong, *seen_in(rest, gone, odd)]
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
     out = way_out(server.others, implied=turn.implied)
@@ -282,8 +283,6 @@ def _slips(answer: Answer, region: RegionMode) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
     from midstream.edits.slips import neighbours_again, slips
 
-    if answer.given is not None:
-        return []
     found: list[str] = []
     lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
     if neighbours_again(lines, segment.start, segment.stop, new_text):
