@@ -39,20 +39,15 @@ from midstream.errors import UserError
 from models.training import human
 from models.training.confidence_requests import OUTSIDE, REWORDED
 from models.training.evaluate import load, percent, request_of, tree
+from models.training.regression import area, fitted, trusted_from, with_section
 
 Array = np.ndarray[Any, Any]
 
 FALSE_ALARMS: Final = 0.1
 """Most right answers that may be flagged, of `known` and of `new`."""
-RIGHT_UNFLAGGED: Final = 0.85
-"""Least share of right answers among the unflagged ones to free words: `reworded` and `outside`,
-weighed as if as many were wrong as right, which is near what people meet (45 % of the changes that
-are asked for by hand are right). People are to find 80 %; the rest is for words unlike these."""
 FREE: Final = ("reworded", "outside")
 FOLDS: Final = 5
-RIDGE: Final = 1.0
 LISTED: Final = re.compile(r"^\s+(\S.*)$", re.MULTILINE)
-SECTION: Final = re.compile(r"^\[confidence\]\n(?:[^\[\n][^\n]*\n|\n)*", re.MULTILINE)
 _SIGNATURE: Final = re.compile(r"def (\w+)\(([^()]*)\)")
 
 
@@ -143,63 +138,6 @@ def outside(snippets: Sequence[dict[str, Any]], each: int) -> list[tuple[str, st
             words = form.format(fn=f"{quote}{found[1]}{quote}", name=f"{quote}{name}{quote}")
             made.append((row["package"], words, row["text"]))
     return made
-
-
-def fitted(inputs: Array, right: Array) -> Array:
-    """Fit a logistic regression with a ridge by Newton's method.
-
-    Args:
-        inputs: [n, features], standardised.
-        right: [n], 1 for a right answer, else 0.
-
-    Returns:
-        [1 + features]: the bias (which the ridge leaves alone) and the weights.
-    """
-    rows = np.c_[np.ones(len(inputs)), inputs]
-    ridge = np.eye(rows.shape[1]) * RIDGE
-    ridge[0, 0] = 0.0
-    weights = np.zeros(rows.shape[1])
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
-        slope = rows.T @ (chance - right) + ridge @ weights
-        curve = (rows * (chance * (1 - chance))[:, None]).T @ rows + ridge
-        step = np.linalg.solve(curve + 1e-9 * np.eye(len(curve)), slope)
-        weights -= step
-        if np.abs(step).max() < 1e-8:
-            break
-    return weights
-
-
-def area(chances: Array, right: Array) -> float:
-    """Return the area under the ROC curve: how often a right answer stands above a wrong one.
-
-    There must be some of both.
-    """
-    good, bad = chances[right > 0], np.sort(chances[right == 0])
-    below = np.searchsorted(bad, good, "left") + np.searchsorted(bad, good, "right")
-    return float(below.mean() / 2 / len(bad))
-
-
-def trusted_from(chances: Array, right: Array) -> float:
-    """Return the lowest threshold above which the share of right answers is `RIGHT_UNFLAGGED`.
-
-    Args:
-        chances: [n], of answers to free words.
-        right: [n], 1 for a right answer, else 0; right and wrong ones weigh the same together.
-
-    Returns:
-        0 where there are not answers of both kinds.
-    """
-    if not 0 < right.sum() < len(right):
-        return 0.0
-    order = np.argsort(chances)
-    # Share of the right and of the wrong answers at or above each chance.
-    good = right[order][::-1].cumsum()[::-1] / right.sum()
-    bad = (1 - right[order])[::-1].cumsum()[::-1] / (1 - right).sum()
-    enough = good / (good + bad) >= RIGHT_UNFLAGGED
-    # From there on it holds at every higher one, too, as far as there are answers to tell.
-    fails = np.flatnonzero(~enough & (good >= 0.5))
-    return float(chances[order][min(fails[-1] + 1 if len(fails) else 0, len(order) - 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,24 +263,6 @@ def by_hand(prober: Prober, table: Calibration) -> dict[str, Any]:
         "left_alone": percent(len(cases) - len(changed), len(cases)),
         **row(changed, chances, table.threshold),
     }
-
-
-def section(report: Mapping[str, Any]) -> str:
-    """Return the `[confidence]` table of `midstream.toml`, a blank line behind it."""
-    weights = ", ".join(f"{name} = {value}" for name, value in report["weights"].items())
-    return (
-        f"[confidence]\nthreshold = {report['threshold']}\nbias = {report['bias']}\n"
-        f"weights = {{ {weights} }}\n\n"
-    )
-
-
-def with_section(text: str, report: Mapping[str, Any]) -> str:
-    """Return the text of a `midstream.toml` with this `[confidence]` table."""
-    text = SECTION.sub("", text)
-    at = text.find("[card]\n")
-    if at < 0:
-        return f"{text.rstrip()}\n\n{section(report).rstrip()}\n"
-    return text[:at] + section(report) + text[at:]
 
 
 def told(report: Mapping[str, Any]) -> str:

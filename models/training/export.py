@@ -19,9 +19,9 @@ import torch
 
 from midstream.engine.vocabulary import CodecLimits
 from models.training.calibration import calibrated
-from models.training.confidence import section
 from models.training.graphs import DecoderShape, build_decoder, genai_config
 from models.training.model import Decoder, ModelConfig
+from models.training.regression import section
 
 MAX_OUTPUT_TOKENS = 768
 SEQUENCES = 200

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("onnx")
 
+from midstream.edits.request import RegionRequest, render_request
+from midstream.engine.confidence import EditJudge
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.folder import read_folder
+from midstream.engine.model import OnnxModel
 from midstream.engine.plan import EncodedRequest
 from midstream.engine.prompts import load_tokenizer, prompt_style
-from midstream.engine.rewrite_codec import BEGIN, END, FENCE, RewriteCodec
+from midstream.engine.rewrite_codec import BEGIN, END, FENCE, RewriteCodec, RewriteReading
+from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 from tests.helpers.folders import make_tokenizer, write_folder
 
@@ -104,3 +110,35 @@ def test_a_folder_may_ask_for_it(tmp_path: Path) -> None:
     assert folder.is_edit_model
     encoded = prompt_style(folder)
     assert encoded.vocab_size == load_tokenizer(folder).get_vocab_size()
+
+
+def test_what_changes_is_told_apart_from_what_is_copied() -> None:
+    draft, tokens = [1, 2, 3, 4, 5], [1, 2, 9, 8, 4, 5]
+    chances = np.log(np.array([1.0, 0.9, 0.5, 0.8, 1.0, 1.0]))
+    found = RewriteReading().features(chances, tokens, draft)
+    assert found == {
+        "mean": pytest.approx(math.log(0.9 * 0.5 * 0.8) / 6),
+        "doubt": pytest.approx(math.log(1e-3 - math.log(0.9 * 0.5 * 0.8))),
+        "changes": pytest.approx(math.log(1e-3 - math.log(0.5 * 0.8))),
+        "size": pytest.approx(math.log(3)),
+    }
+
+
+def test_an_answer_that_only_copies_changes_nothing() -> None:
+    found = RewriteReading().features(np.log(np.array([0.9, 0.8])), [1, 2], [1, 2])
+    assert found["size"] == 0.0
+    assert found["changes"] == pytest.approx(math.log(1e-3))
+
+
+def test_a_folder_with_a_calibration_says_how_sure_it_is(tmp_path: Path) -> None:
+    card = "[confidence]\nthreshold = 0.6\nbias = 1.0\nweights = { doubt = -0.5, size = -0.1 }\n"
+    write_folder(tmp_path, prompt="edit-rewrite", card=card)
+    make_tokenizer([BEGIN, END]).save(str(tmp_path / "tokenizer.json"))
+    model = OnnxModel(read_folder(tmp_path), threads=1)
+    text = render_request(RegionRequest("sum it", REGION, language="python"))
+    generation = model.answer(GenerateRequest((Message("user", text),)))
+    list(generation)
+    judge = generation.judge
+    assert isinstance(judge, EditJudge)
+    assert {"mean", "doubt", "changes", "size", "broken"} <= set(judge.features())
+    assert 0 < judge.confidence() < 1

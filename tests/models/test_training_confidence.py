@@ -12,15 +12,17 @@ from midstream.engine.confidence import weighed
 from models.training.confidence import (
     FALSE_ALARMS,
     FREE,
-    RIGHT_UNFLAGGED,
     Case,
-    area,
     calibrate,
-    fitted,
     measured,
     outside,
     reworded,
     told,
+)
+from models.training.regression import (
+    RIGHT_UNFLAGGED,
+    area,
+    fitted,
     trusted_from,
     with_section,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from rapidfuzz.distance import LCSseq
@@ -60,7 +60,7 @@ def line_edits(old: Sequence[str], new: Sequence[str]) -> list[LineEdit]:
     return edits
 
 
-def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
+def equal_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int, int]]:
     """An exact longest common subsequence as blocks ``(old start, new start, size)``.
 
     Memory grows with ``len(old) * len(new)`` bits.

@@ -87,6 +87,15 @@ class TokenTrace:
         self._used = 0
 
 
+def doubt(chances: Array) -> float:
+    """Logarithm of minus the log-probability of some tokens together.
+
+    Args:
+        chances: Their log-probabilities, float32 [tokens].
+    """
+    return math.log(_MIN_DOUBT - float(chances.sum()))
+
+
 def features(
     chances: Array, decisions: Sequence[bool], signs: Mapping[str, int]
 ) -> dict[str, float]:
@@ -102,11 +111,9 @@ def features(
         same of the tokens that say what changes; ``opening``: the log-probability of the first
         token; and the signs.
     """
-    total = -float(chances.sum())
-    change = -float(chances[np.asarray(decisions, bool)].sum())
     return {
-        "doubt": math.log(_MIN_DOUBT + total),
-        "changes": math.log(_MIN_DOUBT + change),
+        "doubt": doubt(chances),
+        "changes": doubt(chances[np.asarray(decisions, bool)]),
         "opening": float(chances[0]),
         **capped(signs),
     }
@@ -132,12 +139,15 @@ class AnswerFacts(Protocol):
         """Return whether the answer says that the request is beyond the model."""
         ...
 
-    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+    def features(
+        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
+    ) -> dict[str, float]:
         """Return what is weighed beside the signs in the text.
 
         Args:
             chances: Log-probabilities of the answer's tokens, float32 [tokens], at least one.
             tokens: The answer.
+            draft: What it would have been without a change.
         """
         ...
 
@@ -151,17 +161,34 @@ class AnchorReading:
     def gave_up(self, tokens: Sequence[int]) -> bool:
         return self._vocab.end_id in tokens
 
-    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+    def features(
+        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
+    ) -> dict[str, float]:
         return features(chances, list(map(self._vocab.decides, tokens)), {})
 
 
 class EditJudge:
     """Judges one answer while it is written; a ``plan.Judge``."""
 
-    def __init__(self, request: EditRequest, reading: AnswerFacts, table: Calibration) -> None:
+    def __init__(
+        self,
+        request: EditRequest,
+        reading: AnswerFacts,
+        table: Calibration,
+        draft: Sequence[int] = (),
+    ) -> None:
+        """Judge the answer to a request.
+
+        Args:
+            request: The request.
+            reading: Reads its tokens.
+            table: How what is found is weighed.
+            draft: The tokens of an answer that changes nothing.
+        """
         self._request = request
         self._reading = reading
         self._table = table
+        self._draft = draft
         self._trace = TokenTrace()
         self._tokens: list[int] = []
         self._text = [request.kept]
@@ -180,10 +207,10 @@ class EditJudge:
         return self._trace.opening
 
     def features(self) -> dict[str, float]:
-        """Features of the complete answer; see ``features``."""
+        """Features of the complete answer, of whose tokens there is at least one."""
         request = self._request
         signs = read_signs(request.asked, request.region, "".join(self._text)).counts
-        found = self._reading.features(self._trace.read(), self._tokens)
+        found = self._reading.features(self._trace.read(), self._tokens, self._draft)
         return found | capped(signs)
 
     def confidence(self) -> float:

@@ -122,7 +122,8 @@ class EditPrompt:
         encoded = self._codec.encode(edit)
         if self._confidence is None:
             return encoded
-        return replace(encoded, judge=EditJudge(edit, self._codec.reading, self._confidence))
+        reading, draft = self._codec.reading, encoded.draft_ids
+        return replace(encoded, judge=EditJudge(edit, reading, self._confidence, draft))
 
 
 def read_edit(

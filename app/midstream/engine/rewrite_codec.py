@@ -10,6 +10,7 @@ lines that stay cost little.
 from __future__ import annotations
 
 import codecs
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from midstream.edits.lcs import equal_blocks
 from midstream.engine.byte_tokens import token_bytes
+from midstream.engine.confidence import doubt
 from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.engine.layout import align, common_margin, split_lines
 from midstream.engine.plan import EncodedRequest
@@ -35,7 +38,6 @@ MAX_LINES: Final = 1_000
 """Lines of a region to which a correction may add one; the folder's limits are lower."""
 SPARE_TOKENS: Final = 256
 """Tokens that an answer may have beyond twice those of its region."""
-_MIN_DOUBT: Final = 1e-3
 
 
 class RewriteCodec:
@@ -165,21 +167,31 @@ class RewriteDecoder:
 
 
 class RewriteReading:
-    """What is read off an answer's tokens to judge it; a ``confidence.AnswerReading``."""
+    """Features of an answer's tokens by which it is judged; a ``confidence.AnswerFacts``."""
 
     def gave_up(self, tokens: Sequence[int]) -> bool:
         """Return False: this model has no word for that."""
         return False
 
-    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+    def features(
+        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
+    ) -> dict[str, float]:
         """Return features of the tokens' log-probabilities, which are at least one.
 
-        ``opening``: of the first token; ``mean`` of all; ``least``: the lowest; ``doubt``: the
-        logarithm of minus the log-probability of the whole answer.
+        Most tokens are copies of the region's, which are nearly certain, so those that change
+        something are told apart.
+
+        Returns:
+            ``mean``: of all log-probabilities. ``doubt`` and ``changes``: the ``doubt`` of the
+            whole answer, and of the tokens that change something. ``size``: the logarithm of how
+            many these are.
         """
+        new = np.ones(len(tokens), bool)
+        for _, start, size in equal_blocks(draft, tokens):
+            new[start : start + size] = False
         return {
-            "opening": float(chances[0]),
             "mean": float(chances.mean()),
-            "least": float(chances.min()),
-            "doubt": float(np.log(_MIN_DOUBT - float(chances.sum()))),
+            "doubt": doubt(chances),
+            "changes": doubt(chances[new]),
+            "size": math.log1p(int(new.sum())),
         }

@@ -380,7 +380,7 @@ def _likely_row(rows: Sequence[str], asked: str) -> int | None:
 
 
 class ScriptReading:
-    """What is read off the tokens of a script to judge it; a ``confidence.AnswerReading``."""
+    """What is read off the tokens of a script to judge it; a ``confidence.AnswerFacts``."""
 
     def __init__(self, vocab: ScriptVocabulary) -> None:
         self._vocab = vocab
@@ -388,7 +388,9 @@ class ScriptReading:
     def gave_up(self, tokens: Sequence[int]) -> bool:
         return bool(tokens) and tokens[0] == self._vocab.marks["?"]
 
-    def features(self, chances: Array, tokens: Sequence[int]) -> dict[str, float]:
+    def features(
+        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
+    ) -> dict[str, float]:
         """Return features of the tokens' log-probabilities, which are at least one.
 
         ``opening``: of the first token; ``mean`` of all; ``least``: the lowest; ``places``: the sum

@@ -174,7 +174,7 @@ def write_folder(
     """
     import onnx
 
-    from models.training import confidence
+    from models.training import regression
     from models.training.edit_script import takeover
 
     out.mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ def write_folder(
     (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n", "utf-8")
     card = out / "midstream.toml"
     old = card.read_text("utf-8") if card.exists() else ""
-    found = [part.SECTION.search(old) for part in (confidence, takeover)]
+    found = [part.SECTION.search(old) for part in (regression, takeover)]
     measured = "".join(table[0] for table in found if table)
     tables = [value for key, value in weights.items() if key not in ("cos", "sin")]
     card.write_text(midstream_toml(name, shape, sum(w.size for w in tables), measured), "utf-8")

@@ -49,6 +49,7 @@ class Item:
         left: whether nothing is to change.
         setup: what the check needs.
         check: code that passes for right answers of any form; "" where only texts count.
+        language: of the region; "" where the set does not say.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Item:
     left: bool
     setup: str = ""
     check: str = ""
+    language: str = ""
 
 
 def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], str]) -> list[Item]:
@@ -112,8 +114,9 @@ def items_of(path: Path, per_kind: int, most: int, apply: Callable[[str, str], s
                     row.get("package", ""),
                     row["region"],
                     row["instruction"],
-                    (target,),
+                    (target, *row.get("accept", ())),
                     row["target"] is None,
+                    language=row.get("language", ""),
                 )
             )
     return found[:most] if commits else _spread(found, most)

@@ -32,9 +32,10 @@ from midstream.engine.folder import Calibration, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
-from models.training.confidence import FOLDS, area, fitted, trusted_from, with_section
+from models.training.confidence import FOLDS
 from models.training.edit_script.items import Item, items_of, same_programs
 from models.training.edit_script.script_format import apply
+from models.training.regression import area, fitted, trusted_from, with_section
 
 Array = np.ndarray[Any, Any]
 

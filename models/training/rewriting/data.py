@@ -252,6 +252,12 @@ def digest_of(region: str) -> str:
     return hashlib.sha256(region.encode()).hexdigest()[:16]
 
 
+def corpus_of(snippets: Path) -> dict[str, str]:
+    """Return snippets without their margin, by the start of their SHA-256."""
+    texts = [fmt.strip(row["text"], fmt.margin_of(row["text"])) for row in read(snippets)]
+    return {digest_of(text): text for text in texts}
+
+
 def by_program(folder: Path, name: str, rng: random.Random) -> Iterator[Row]:
     """Yield functions of a language with small edits that a program can make."""
     files = files_of(folder, name)
@@ -333,10 +339,7 @@ def main() -> None:
     rng = random.Random(5)
     commits = [row for row in read(options.commits) if row["repo"] not in HELD_OUT]
     scored = [row for row in commits if row["score"] >= SCORE]
-    corpus: dict[str, str] = {}
-    for row in read(options.snippets):
-        text = fmt.strip(row["text"], fmt.margin_of(row["text"]))
-        corpus[digest_of(text)] = text
+    corpus = corpus_of(options.snippets)
     if options.sources:
         corpus |= by_digest(options.sources)
     wished = [

@@ -4,8 +4,9 @@
         --sets hand=models/training/human/edits.toml goals=models/training/human/goals.toml \
         known=eval_known.jsonl commits=commits.jsonl go=go.jsonl
 
-A set that is named after a language is asked in that language, all others in Python. Right is what
-is the same program, or passes the request's check; of other languages, the same text.
+A set that is named after a language is asked in that language, all others in Python unless their
+rows say another one. Right is what is the same program, or passes the request's check; of other
+languages, the same text. The report also has what confidence is fitted on (``confidence``).
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.model import load_model
-from midstream.engine.types import GenerateRequest, Message
+from midstream.engine.confidence import EditJudge
+from midstream.engine.folder import Calibration, read_folder
+from midstream.engine.model import OnnxModel
+from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from models.training.edit_script.items import Item, items_of, same_programs
 from models.training.edit_script.languages import LANGUAGES
@@ -28,19 +33,10 @@ from models.training.edit_script.script_format import apply
 
 def answers(folder: Path, items: list[Item], language: str, threads: int) -> list[dict[str, Any]]:
     """Return a folder's answers; the region as it was where it declines."""
-    model = load_model(folder, threads=threads)
-    rows: list[dict[str, Any]] = []
-    for item in items:
-        text = render_request(RegionRequest(item.instruction, item.before, language=language))
-        began = time.perf_counter()
-        try:
-            generation = model.start(GenerateRequest((Message("user", text),)))
-            made = "".join(piece.text for piece in generation)
-            tokens, runs = generation.usage.output_tokens, generation.usage.forwards
-        except UserError:
-            made, tokens, runs = item.before, 0, 0
-        seconds = round(time.perf_counter() - began, 3)
-        rows.append({"text": made, "tokens": tokens, "forwards": runs, "seconds": seconds})
+    known = read_folder(folder)
+    table = known.confidence or Calibration(0.0, 0.0, {})
+    model = OnnxModel(replace(known, confidence=table), threads=threads)
+    rows = [answer(model, item, item.language or language) for item in items]
     model.close()
     for row, item, right in zip(
         rows,
@@ -50,6 +46,7 @@ def answers(folder: Path, items: list[Item], language: str, threads: int) -> lis
     ):
         plain = item.before if item.left else None
         row |= {
+            "package": item.package,
             "kind": item.kind,
             "instruction": item.instruction,
             "before": item.before,
@@ -58,6 +55,29 @@ def answers(folder: Path, items: list[Item], language: str, threads: int) -> lis
             "changed": row["text"] != item.before,
         }
     return rows
+
+
+def answer(model: OnnxModel, item: Item, language: str) -> dict[str, Any]:
+    """Return one answer, its cost, and what its judge finds; one that is cut is none."""
+    text = render_request(RegionRequest(item.instruction, item.before, language=language))
+    made, tokens, runs, confidence = item.before, 0, 0, None
+    found: dict[str, float] = {}
+    began = time.perf_counter()
+    with suppress(UserError):
+        generation = model.answer(GenerateRequest((Message("user", text),)))
+        whole = "".join(piece.text for piece in generation)
+        usage, judge = generation.usage, generation.judge
+        tokens, runs = usage.output_tokens, usage.forwards
+        if generation.finish_reason is FinishReason.STOP and isinstance(judge, EditJudge):
+            made, found, confidence = whole, judge.features(), usage.confidence
+    return {
+        "text": made,
+        "tokens": tokens,
+        "forwards": runs,
+        "seconds": round(time.perf_counter() - began, 3),
+        "features": {name: round(value, 4) for name, value in found.items()},
+        "confidence": confidence,
+    }
 
 
 def figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
