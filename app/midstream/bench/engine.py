@@ -37,7 +37,7 @@ from midstream.engine.model import OnnxModel
 from midstream.processes import resident_bytes
 from midstream.resources import default_model, find_model
 
-PARTS = ("edits", "formats", "steps", "first", "contexts", "turns", "stops")
+PARTS = ("edits", "formats", "steps", "first", "changes", "contexts", "turns", "stops")
 """What can be measured."""
 
 
@@ -212,6 +212,7 @@ def measure(
             report.first_token_ms, report.redirect_share = timing.first_tokens(
                 model, repeat, progress
             )
+        if "changes" in only:
             progress.part(f"{folder.name}: edits of 24 lines")
             requests = screenful_requests() * repeat
             report.change_ms = timing.changes(model, requests, model.cache.clear, progress)
