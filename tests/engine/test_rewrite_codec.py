@@ -93,9 +93,26 @@ def test_a_fence_within_the_region_does_not_end_the_answer() -> None:
     assert written(encoded, [*ids, encoded.draft_ids[-1]]) == region
 
 
-def test_a_line_that_was_cut_off_is_not_shown() -> None:
-    encoded = codec().encode(EditRequest("do it", "one\ntwo\n"))
+def test_a_line_is_shown_as_it_is_written() -> None:
+    encoded = codec().encode(EditRequest("do it", "    one\n    two\n"))
     ids = make_tokenizer([BEGIN, END]).encode("one\ntw", add_special_tokens=False).ids
+    assert written(encoded, ids) == "    one\n    tw"
+
+
+@given(regions)
+def test_pieces_are_the_text_however_it_is_cut(region: str) -> None:
+    encoded = codec().encode(EditRequest("do it", region))
+    text = ""
+    for token in encoded.draft_ids:
+        text += encoded.decoder.feed(token)
+        if FENCE not in region:
+            assert region.startswith(text)
+
+
+@pytest.mark.parametrize("end", ["`", "``", FENCE, "  "])
+def test_what_may_be_the_closing_fence_is_held_back(end: str) -> None:
+    encoded = codec().encode(EditRequest("do it", "one\n"))
+    ids = make_tokenizer([BEGIN, END]).encode(f"one\n{end}", add_special_tokens=False).ids
     assert written(encoded, ids) == "one\n"
 
 

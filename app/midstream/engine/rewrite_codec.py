@@ -109,8 +109,9 @@ def _without(margin: str, line: str) -> str:
 
 
 class RewriteDecoder:
-    """Turns the tokens of an answer into whole lines with the region's margin; a
-    ``plan.TextDecoder``.
+    """Turns the tokens of an answer into text with the region's margin; a ``plan.TextDecoder``.
+
+    A line is shown as it is written, from where it cannot be the closing fence any more.
     """
 
     def __init__(
@@ -134,10 +135,11 @@ class RewriteDecoder:
         self._tail = tail
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._open = ""
+        self._shown = 0
         self._ended = False
 
     def feed(self, token_id: int) -> str:
-        """Take one token; return the lines that it completes."""
+        """Take one token; return the text that it makes certain."""
         if self._ended:
             return ""
         text = ""
@@ -151,10 +153,10 @@ class RewriteDecoder:
             if line == FENCE:
                 return self._end(text)
             text += self._placed(line)
-        return text
+        return text + self._begun()
 
     def finish(self) -> str:
-        """End the answer. Adds nothing: the open line of one that was cut is not certain."""
+        """End the answer. Adds nothing: what of the open line is held back is not certain."""
         self._ended = True
         return ""
 
@@ -162,8 +164,18 @@ class RewriteDecoder:
         self._ended = True
         return text + self._tail
 
+    def _begun(self) -> str:
+        """Return what more of the open line can be shown."""
+        line = self._open
+        if not line.strip(" \t") or FENCE.startswith(line):
+            return ""
+        shown, self._shown = self._shown, len(self._margin) + len(line)
+        return (self._margin + line)[shown:]
+
     def _placed(self, line: str) -> str:
-        return f"{self._margin}{line}\n" if line.strip(" \t") else f"{line}\n"
+        """Return the rest of a line that is complete."""
+        shown, self._shown = self._shown, 0
+        return (f"{self._margin}{line}\n" if line.strip(" \t") else f"{line}\n")[shown:]
 
 
 class RewriteReading:
