@@ -1,5 +1,6 @@
 """``python -m midstream``, and the start of the ``midstream`` command."""
 
+import gc
 import os
 import sys
 
@@ -12,7 +13,11 @@ def main() -> int:
         return answer_hook()
     from midstream.cli import main as run_command
 
-    return run_command()
+    try:
+        return run_command()
+    finally:
+        # Else Python looks through every object once more before it ends: a fifth of a short run.
+        gc.freeze()
 
 
 if __name__ == "__main__":

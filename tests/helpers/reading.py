@@ -105,7 +105,14 @@ def pieces(text: str, size: int = 7) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def answer(api: str, text: str, word: str | None = None, *, closes: bool = True) -> list[bytes]:
+def answer(
+    api: str,
+    text: str,
+    word: str | None = None,
+    *,
+    closes: bool = True,
+    parts: Iterable[str] | None = None,
+) -> list[bytes]:
     """A text as an API streams it.
 
     Args:
@@ -113,10 +120,12 @@ def answer(api: str, text: str, word: str | None = None, *, closes: bool = True)
         text: The text.
         word: How the server says that it ends; ``None`` for its usual word, ``""`` for none.
         closes: Whether the event comes that closes the stream.
+        parts: What its pieces hold.
     """
+    parts = pieces(text) if parts is None else parts
     if api == "chat":
         said = "stop" if word is None else word
-        events = [sse(chat_chunk("", role="assistant")), *map(sse, map(chat_chunk, pieces(text)))]
+        events = [sse(chat_chunk("", role="assistant")), *map(sse, map(chat_chunk, parts))]
         events += [sse(chat_chunk(finish=said))] if said else []
         return [*events, *([b"data: [DONE]\n\n"] if closes else [])]
     if api == "messages":
@@ -124,7 +133,7 @@ def answer(api: str, text: str, word: str | None = None, *, closes: bool = True)
         block = {"type": "text", "text": ""}
         begin = {"type": "message_start", "message": {"id": "m1", "usage": {"input_tokens": 3}}}
         told = [begin, {"type": "content_block_start", "index": 0, "content_block": block}]
-        for piece in pieces(text):
+        for piece in parts:
             delta = {"type": "text_delta", "text": piece}
             told.append({"type": "content_block_delta", "index": 0, "delta": delta})
         told.append({"type": "content_block_stop", "index": 0})
@@ -134,7 +143,7 @@ def answer(api: str, text: str, word: str | None = None, *, closes: bool = True)
     item = {"id": "i1", "type": "message"}
     told = [{"type": "response.created", "response": {"id": "r1"}}]
     told.append({"type": "response.output_item.added", "item": item})
-    for piece in pieces(text):
+    for piece in parts:
         told.append({"type": "response.output_text.delta", "item_id": "i1", "delta": piece})
     if word is None and closes:
         whole = {**item, "content": [{"type": "output_text", "text": text}]}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.reading import answer, chat_chunk, pieces, read_answer, sse
+from midstream.responses.connection import read_message
+from tests.helpers.reading import Read, answer, chat_chunk, pieces, read_answer, sse
 
 APIS = ("responses", "chat", "messages")
 TEXT = "<region>\ndef f(a):\n    return a  # é \U0001f600\n</region>\n"
@@ -312,6 +313,62 @@ def test_text_that_only_the_end_of_an_item_brings_is_taken() -> None:
     empty = {"type": "response.completed", "response": {"id": "r1", "status": "completed"}}
     assert read_answer("responses", [created, sse(done), sse(empty)]).text == TEXT
     assert read_answer("responses", [created, sse(done), completed]).text == TEXT
+
+
+@pytest.mark.parametrize(
+    "note", [{"thought": True}, {"extra_content": {"google": {"thought": True}}}]
+)
+def test_content_that_is_marked_as_a_thought_is_no_text(note: dict[str, Any]) -> None:
+    draft = {"choices": [{"index": 0, "delta": {"content": "x = 2\n", **note}}]}
+    frames = [b"data: " + json.dumps(draft).encode() + b"\n\n", *answer("chat", "x = 1\n")]
+    assert read_answer("chat", frames) == Read("x = 1\n", "completed", reasoned=6)
+
+
+def test_a_reason_that_comes_with_the_beginning_completes_nothing() -> None:
+    frames = answer("messages", "x = 1\n")
+    begin = json.loads(frames[0].split(b"data: ")[1])
+    begin["message"]["stop_reason"] = "end_turn"
+    cut = [b"data: " + json.dumps(begin).encode() + b"\n\n", *frames[1:-2]]
+    assert read_answer("messages", cut).ended == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"{0}\n{1}", b"data: {0}\n\ndata: {1}\n\n", b"event: x\ndata: {0}\n\ndata: {1}", b"[{0},{1}]"],
+)
+def test_messages_of_a_websocket_may_hold_several_events_or_frames(message: bytes) -> None:
+    made, text = (
+        json.dumps({"type": f"response.{kind}", "delta": "é"}).encode()
+        for kind in ("created", "output_text.delta")
+    )
+    events = read_message(message.replace(b"{0}", made).replace(b"{1}", text))
+    assert [event.type for event in events] == ["response.created", "response.output_text.delta"]
+
+
+@pytest.mark.parametrize("message", [b"", b" \n", b"ping", b"[DONE]", b": keep-alive\n\n", b"{}"])
+def test_signs_of_life_on_a_websocket_are_no_errors(message: bytes) -> None:
+    assert not [event for event in read_message(message) if event.type]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [(b'{"error": {"message": "no such model"}}', "no such model"),
+     (b'{"detail": "Unauthorized"}', "Unauthorized"),
+     (b'event: error\ndata: {"message": "gone"}\n\n', "gone")],
+)  # fmt: skip
+def test_errors_on_a_websocket_need_no_type(message: bytes, said: str) -> None:
+    [event] = read_message(message)
+    assert event.type == "error"
+    assert event.error is not None
+    assert event.error.message == said
+
+
+@pytest.mark.parametrize(
+    "message", [b'{"type": "response.out', b"<html><body>Bad gateway</body></html>"]
+)
+def test_a_message_of_a_websocket_that_is_cut_is_not_skipped(message: bytes) -> None:
+    with pytest.raises(ValueError, match=r"cut|Bad gateway|response"):
+        read_message(message)
 
 
 def test_a_refusal_is_quoted_and_is_no_text() -> None:

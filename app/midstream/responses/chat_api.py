@@ -123,6 +123,18 @@ class _Delta(msgspec.Struct, frozen=True):
     reasoning_content: Any = None
     tool_calls: list[_ToolCall] | None = None
     function_call: _Function | None = None
+    thought: Any = None
+    extra_content: Any = None
+
+    @property
+    def is_thought(self) -> bool:
+        """Whether the server says that the content is a thought (Gemini)."""
+        noted = self.extra_content
+        said = cast("dict[str, Any]", noted).values() if isinstance(noted, dict) else ()
+        return self.thought is True or any(
+            isinstance(note, dict) and cast("dict[str, Any]", note).get("thought") is True
+            for note in said
+        )
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -244,6 +256,8 @@ class _ChatReader:
         content, thought = _contents(delta.content)
         for given in (delta.reasoning_content, delta.reasoning):
             thought = thought or text_of(given) or ""
+        if delta.is_thought:
+            thought, content = thought or text_of(content) or "", None
         events = [*composer.reasoning(thought), *text(content), *composer.refusal(delta.refusal)]
         for call in delta.tool_calls or ():
             events += self._call(call)

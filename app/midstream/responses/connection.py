@@ -7,6 +7,7 @@ Nothing is retried here and no response is known here; ``midstream.responses.cli
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
@@ -27,9 +28,10 @@ from websockets.exceptions import (
 from midstream import __version__
 from midstream.errors import UnavailableError
 from midstream.responses.endpoint import Endpoint
-from midstream.responses.events import ServerEvent, decode_event
-from midstream.responses.frames import Frame
-from midstream.responses.refusals import Refusal, explained
+from midstream.responses.events import ServerEvent, WireError, decode_event
+from midstream.responses.frames import Frame, FrameReader
+from midstream.responses.liberal import loads
+from midstream.responses.refusals import Refusal, error_of, explained
 
 
 class Link(Protocol):
@@ -60,6 +62,10 @@ class Link(Protocol):
 
 
 _PING_SECONDS = 20.0
+
+_SIGN_OF_LIFE = re.compile(rb"[\w. -]{1,20}")
+"""A message such as "ping"."""
+_MAX_QUOTED = 200
 
 _MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
@@ -192,16 +198,15 @@ class WebSocketLink:
         try:
             # Bytes: the decoder wants them, and the text frame is not decoded twice.
             while True:
-                frame = await self._socket.recv(decode=False)
-                if not frame.strip() or Frame("", frame.strip()).closes:
-                    continue
+                message = await self._socket.recv(decode=False)
                 try:
-                    event = decode_event(frame)
+                    events = read_message(message)
                 except ValueError as error:
                     reason = f"the server sent a frame that is not valid ({error})"
                     break
-                if self.alive:
-                    self._on_event(self, event)
+                for event in events:
+                    if self.alive:
+                        self._on_event(self, event)
         except ConnectionClosed as error:
             close = error.rcvd
             if close is not None and close.reason:
@@ -212,6 +217,37 @@ class WebSocketLink:
             self.alive = False
             self._on_lost(self, reason)
             await self._socket.close()
+
+
+def read_message(message: bytes) -> list[ServerEvent]:
+    """The events in a message: one, as the reference says, or what gateways put in its place.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    try:
+        return [_meant(decode_event(message), message)]
+    except ValueError:
+        reader = FrameReader()
+        frames = [*reader.feed(message), *reader.end()]
+    if reader.said and not _SIGN_OF_LIFE.fullmatch(reader.said.strip()):
+        raise ValueError(f'"{reader.said[:_MAX_QUOTED].decode("utf-8", "replace")}"')
+    if reader.cut and not reader.said:
+        raise ValueError("it is cut")
+    return [_framed(frame) for frame in frames if frame.data and not frame.closes]
+
+
+def _framed(frame: Frame) -> ServerEvent:
+    event = decode_event(frame.data)
+    return _meant(msgspec.structs.replace(event, type=event.type or frame.name), frame.data)
+
+
+def _meant(event: ServerEvent, data: bytes) -> ServerEvent:
+    """An event; an error without a type is one, too."""
+    if event.type and (event.type != "error" or event.error is not None):
+        return event
+    error = event.error or error_of(loads(data)) or WireError()
+    return msgspec.structs.replace(event, type="error", error=error) if error.message else event
 
 
 def _proxy(endpoint: Endpoint) -> str | Literal[True] | None:

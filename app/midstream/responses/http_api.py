@@ -26,6 +26,7 @@ from midstream.responses.events import (
 )
 from midstream.responses.frames import Frame
 from midstream.responses.liberal import text_of
+from midstream.responses.pieces import Pieces
 
 
 class AnswerReader(Protocol):
@@ -83,6 +84,7 @@ class EventComposer:
         self.ending = Ending()
         self._id = ""
         self._items: list[tuple[WireItem, list[str]]] = []
+        self._pieces = Pieces()
 
     def begin(self, response_id: str) -> list[ServerEvent]:
         """The answer has begun; later calls do nothing."""
@@ -101,19 +103,23 @@ class EventComposer:
             return []
         events: list[ServerEvent] = []
         if not self._items or self._items[-1][0].type != "message":
-            events.append(self._add(WireItem(type="message")))
-        return [*events, self._delta("response.output_text.delta", len(self._items) - 1, text)]
+            events = self._add(WireItem(type="message"))
+        events += self._message_text(self._pieces.new(text))
+        if self._pieces.contradict:
+            self.ending.spoil("its pieces contradict each other")
+        return events
 
     def whole_text(self, value: object) -> list[ServerEvent]:
         """All text of the answer at once; some servers repeat at the end what they streamed."""
-        text, told = text_of(value), self._told
+        events, text = self._settle(), text_of(value)
+        told = self._told
         if text is None or not told:
-            return self.text(value)
+            return [*events, *self.text(value)]
         if text.startswith(told):
-            return self.text(text[len(told) :])
+            return [*events, *self.text(text[len(told) :])]
         if text.strip() and not told.strip().endswith(text.strip()):
             self.ending.spoil("its last event contradicts its text")
-        return []
+        return events
 
     def refusal(self, value: object) -> list[ServerEvent]:
         """Words with which the model declines."""
@@ -127,7 +133,7 @@ class EventComposer:
     def call(self, call_id: str, name: str) -> tuple[int, list[ServerEvent]]:
         """A custom tool is called; returns the number of the call, too."""
         added = self._add(WireItem(type="custom_tool_call", call_id=call_id, name=name))
-        return len(self._items) - 1, [added]
+        return len(self._items) - 1, added
 
     def call_input(self, number: int, text: str) -> list[ServerEvent]:
         """Input of a call."""
@@ -141,6 +147,7 @@ class EventComposer:
         if self.ended or not self.begun:
             return []
         self.ended = True
+        events = self._settle()
         reason = self.ending.reason
         status = "completed" if reason is None else "incomplete"
         response = WireResponse(
@@ -151,7 +158,7 @@ class EventComposer:
             incomplete_details=IncompleteDetails(reason) if reason is not None else None,
             output=[_whole(item, "".join(pieces)) for item, pieces in self._items],
         )
-        return [ServerEvent(type=f"response.{status}", response=response)]
+        return [*events, ServerEvent(type=f"response.{status}", response=response)]
 
     def fail(self, error: WireError) -> list[ServerEvent]:
         """The server has given the answer up."""
@@ -166,10 +173,20 @@ class EventComposer:
     def _told(self) -> str:
         return "".join("".join(parts) for item, parts in self._items if item.type == "message")
 
-    def _add(self, item: WireItem) -> ServerEvent:
+    def _settle(self) -> list[ServerEvent]:
+        """The text of the last message that was held back; the next one begins anew."""
+        held, self._pieces = self._pieces.end(), Pieces()
+        return self._message_text(held)
+
+    def _message_text(self, text: str) -> list[ServerEvent]:
+        kind = "response.output_text.delta"
+        return [self._delta(kind, len(self._items) - 1, text)] if text else []
+
+    def _add(self, item: WireItem) -> list[ServerEvent]:
+        settled = self._settle()
         item = msgspec.structs.replace(item, id=f"item_{len(self._items)}")
         self._items.append((item, []))
-        return ServerEvent(type="response.output_item.added", item=item)
+        return [*settled, ServerEvent(type="response.output_item.added", item=item)]
 
     def _delta(self, kind: str, number: int, text: str) -> ServerEvent:
         item, pieces = self._items[number]

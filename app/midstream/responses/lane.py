@@ -36,11 +36,14 @@ from midstream.responses.events import (
     apart,
 )
 from midstream.responses.liberal import text_of
+from midstream.responses.pieces import Pieces
 from midstream.responses.stream import Stream
 from midstream.responses.thoughts import ThoughtSplitter, Told, without_thoughts
 
 MAX_DECLINED: Final = 300
 """Characters of the words with which a model declines that are quoted."""
+_MAX_OVER: Final = 64
+"""Ids of responses that are over, to know their late events by."""
 _CUT_STATUSES: Final = frozenset({"incomplete", "cancelled", "failed"})
 
 Messages = tuple[Entry, ...]
@@ -61,7 +64,8 @@ class PendingResponse:
         stop: Interrupt mode, as soon as the consumer stopped the stream.
         items: Ids of the response's items, with the names of the tools that they call.
         numbering: Recognises text events that come twice.
-        thoughts: Tells thoughts from text, in the item that its text belongs to.
+        pieces: Tells what is new in the pieces of the item that its text belongs to.
+        thoughts: Tells thoughts from text, in that item.
         raw: Its text as it came, thoughts included.
         declined: Words with which the model declines.
         spoiled: Why the answer cannot be complete, whatever the server says.
@@ -79,6 +83,7 @@ class PendingResponse:
     stop: str | None = None
     items: dict[str, str] = field(default_factory=dict[str, str])
     numbering: Numbering = field(default_factory=lambda: Numbering())
+    pieces: Pieces = field(default_factory=Pieces)
     thoughts: ThoughtSplitter | None = None
     raw: list[str] = field(default_factory=list[str])
     declined: str = ""
@@ -156,6 +161,7 @@ class Lane:
         self.running: PendingResponse | None = None
         self.dropped = 0
         self._steered: dict[str, list[PendingResponse]] = {}
+        self._over: deque[str] = deque(maxlen=_MAX_OVER)
         self._on_created = on_created
         self._on_ended = on_ended
 
@@ -219,6 +225,7 @@ class Lane:
             self.waiting.remove(turn)
         if turn.deadline is not None:
             turn.deadline.cancel()
+        self._over.append(turn.stream.id)
         turn.stream.push_end(terminal)
         if isinstance(terminal, Failed):
             for successor in (*turn.successors, *self._steered.pop(turn.stream.id, ())):
@@ -263,9 +270,18 @@ class Lane:
                 turn.raw.append(apart("".join(turn.raw)))
                 turn.stream.push_text(apart(turn.stream.arrived), 0)
             turn.last_item = event.item_id
-        turn.raw.append(text)
-        if turn.thoughts is None or event.type == TOOL_DELTA:
+        if event.type == TOOL_DELTA:
+            turn.raw.append(text)
             turn.stream.push_text(text, event.tokens)
+            return
+        self._take(turn, turn.pieces.new(text), event.tokens)
+        if turn.pieces.contradict:
+            turn.spoiled = turn.spoiled or "its pieces contradict each other"
+
+    def _take(self, turn: PendingResponse, text: str, tokens: int = 0) -> None:
+        turn.raw.append(text)
+        if turn.thoughts is None:
+            turn.stream.push_text(text, tokens)
         else:
             self._tell(turn, turn.thoughts.feed(text))
 
@@ -278,9 +294,14 @@ class Lane:
 
     def _settle(self, turn: PendingResponse) -> None:
         """Tell what was held back of the text so far."""
+        self._take_held(turn)
         if turn.thoughts is not None:
             self._tell(turn, turn.thoughts.end())
             turn.thoughts = None
+
+    def _take_held(self, turn: PendingResponse) -> None:
+        held, turn.pieces = turn.pieces.end(), Pieces()
+        self._take(turn, held)
 
     def _created(self, response: WireResponse) -> None:
         turn = self._successor_of(response.previous_response_id)
@@ -303,8 +324,13 @@ class Lane:
 
     def _terminal(self, kind: str, response: WireResponse) -> None:
         turn = self.running
-        if turn is None or turn.stream.id != response.id:
+        if turn is None:
             return
+        if response.id != turn.stream.id:
+            if response.id in self._over:
+                return
+            # Some gateways give every event an id of its own.
+            response = msgspec.structs.replace(response, id=turn.stream.id)
         if not response.output and turn.whole:
             response = msgspec.structs.replace(response, output=list(turn.whole.values()))
         if turn.successors:
@@ -315,6 +341,7 @@ class Lane:
             fallback = "The model server failed without saying why."
             self.end(turn, failure(error, ErrorCode.SERVER_ERROR, fallback), response)
             return
+        self._take_held(turn)
         reason = self._reason(turn, kind, response)
         whole = response.told(turn.stream.delivers)
         if turn.stop is None and not self._complete(turn, whole):

@@ -162,7 +162,9 @@ class _MessagesReader:
             case "message_start":
                 return self._message(event.message or _Message())
             case "message":
-                return [*self._message(event), *self.end()]
+                events = self._message(event)
+                composer.ending.say(word_of(event.stop_reason))
+                return [*events, *self.end()]
             case "content_block_start" if event.content_block is not None:
                 return [*composer.begin(""), *self._block(event.content_block)]
             case "content_block_delta" if event.delta is not None:
@@ -205,7 +207,6 @@ class _MessagesReader:
         events = self._composer.begin(message.id)
         for self._index, block in enumerate(message.content or ()):
             events += self._block(block)
-        self._composer.ending.say(word_of(message.stop_reason))
         return events
 
     def _block(self, block: _Block) -> list[ServerEvent]:

@@ -16,26 +16,49 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-_TAGS: Final = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<thoughts>": "</thoughts>",
-    "<reasoning>": "</reasoning>",
-    "<reflection>": "</reflection>",
-    "<scratchpad>": "</scratchpad>",
-    "<analysis>": "</analysis>",
+_NAMES: Final = (
+    *("<think>", "<thinking>", "<thought>", "<thoughts>", "<seed:think>"),
+    *("<reasoning>", "<reflection>", "<scratchpad>", "<analysis>"),
+)
+_INTERCHANGEABLE: Final = _NAMES[:4]
+"""Models close one of these with another."""
+_TAGS: Final = {opening: f"</{opening[1:]}" for opening in _NAMES} | {
     "<|thinking|>": "<|/thinking|>",
-    "<seed:think>": "</seed:think>",
     "[think]": "[/think]",
     "◁think▷": "◁/think▷",
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|start_thinking|>": "<|end_thinking|>",
+    "<|channel>thought": "<channel|>",
 }
-"""Openings and their closings, in lower case; models write them in any case."""
+"""Openings and their closings, in lower case and without blanks; models write them in any case, and
+some with blanks or attributes."""
 
-_CLOSING: Final = re.compile("|".join(map(re.escape, _TAGS.values())), re.IGNORECASE)
-_OPENING: Final = re.compile("|".join(map(re.escape, _TAGS)), re.IGNORECASE)
+
+def _loose(*tags: str) -> re.Pattern[str]:
+    """One of some tags, with blanks in it, and attributes in an opening one."""
+    found: list[str] = []
+    for tag in tags:
+        *parts, last = map(re.escape, re.findall(r"[<>\[\]/]|[^<>\[\]/]+", tag))
+        attributes = r"(?:\s[\w-]+=[^<>\n]{0,40})?" if tag in _NAMES else ""
+        found.append(r"\s{0,2}".join((*parts, attributes + last)))
+    return re.compile("|".join(found), re.IGNORECASE)
+
+
+def _bare(tag: str) -> str:
+    """A tag as it stands in the tables."""
+    return re.sub(r"\s+(?:[\w-]+=[^>]*)?", "", tag).lower()
+
+
+_WITH_ATTRIBUTE: Final = re.compile(r"<\s{0,2}(?P<name>[\w:]+)\s[\w-]+(?:=[^<>\n]{0,40})?")
+_CLOSING: Final = _loose(*_TAGS.values())
+_OPENING: Final = _loose(*_TAGS)
+_CLOSINGS: Final = {
+    opening: _loose(*(_TAGS[name] for name in _INTERCHANGEABLE))
+    if opening in _INTERCHANGEABLE
+    else _loose(closing)
+    for opening, closing in _TAGS.items()
+}
+"""What closes each of them."""
 _HEADER: Final = re.compile(
     r"(?:<\|start\|>[^<]{0,40})?<\|channel\|>\s*(?P<name>\w*)[^<]{0,80}"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
@@ -45,7 +68,7 @@ _MESSAGE_END: Final = re.compile(r"<\|(?:end|return|call|channel|start)\|>")
 _HARMONY: Final = ("<|start|>", "<|channel|>", "analysis")
 """How an answer in that format begins."""
 _BARE_OPENING: Final = re.compile(r"analysis(?=[A-Z])")
-_BARE_CLOSING: Final = "assistantfinal"
+_BARE_CLOSING: Final = re.compile("assistantfinal", re.IGNORECASE)
 """What is left of harmony's headers where an engine drops control tokens."""
 _WRAPPINGS: Final = (
     *("<answer>", "<response>", "<|begin_of_solution|>", "<|start_response|>", "<|start_text|>"),
@@ -61,7 +84,8 @@ _END_TOKENS: Final = (
 """Control tokens after an answer, in lower case, which some engines leave in it."""
 _ENDS: Final = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _END_TOKENS))})\s*)+\Z", re.IGNORECASE)
 _MARKS: Final = (*_TAGS, *_TAGS.values(), *_END_TOKENS, "<|start|>", "<|channel|>")
-_MAX_MARK: Final = max(map(len, _MARKS))
+_MAX_MARK: Final = max(map(len, _MARKS)) + 48
+"""With blanks and attributes."""
 _MAX_HEADER: Final = 300
 _QUOTES: Final = frozenset("\"'`\\")
 _STARTS: Final = "<[◁"
@@ -101,7 +125,7 @@ class ThoughtSplitter:
         self._is_text = is_text
         self._state = _State.START
         self._held: str = ""
-        self._close = ""
+        self._close = _BARE_CLOSING
         self._weak = False
         self._preceded = False
         self._final = False
@@ -165,8 +189,8 @@ class ThoughtSplitter:
         if not start:
             return False
         low = start.lower()
-        if tag := next((tag for tag in _TAGS if low.startswith(tag)), ""):
-            return self._open(start, tag, _TAGS[tag])
+        if tag := _OPENING.match(start):
+            return self._open(start, tag.group(), _CLOSINGS[_bare(tag.group())])
         if header := _HEADER.match(start):
             return self._open_channel(start, header)
         if _BARE_OPENING.match(start):
@@ -175,7 +199,7 @@ class ThoughtSplitter:
         if wrapping and not self._is_text(wrapping):
             self._held, self._preceded = start[len(wrapping) :], True
             return True
-        if any(mark.startswith(low) for mark in (*_TAGS, *_WRAPPINGS, *_HARMONY)) or (
+        if _may_be(low, (*_TAGS, *_WRAPPINGS, *_HARMONY)) or (
             low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
         ):
             return False
@@ -185,21 +209,19 @@ class ThoughtSplitter:
             self._held = self._held.lstrip("\n")
         return True
 
-    def _open(self, start: str, tag: str, close: str, *, weak: bool = False) -> bool:
+    def _open(self, start: str, tag: str, close: re.Pattern[str], *, weak: bool = False) -> bool:
         self._state, self._held = _State.TAGGED, start[len(tag) :]
         self._close, self._weak, self._back = close, weak, _State.START
         return True
 
     def _tagged(self) -> bool:
-        at = self._held.lower().find(self._close)
-        if at >= 0:
-            self._characters += at
-            self._held = self._held[at + len(self._close) :]
+        if (closed := self._close.search(self._held)) is not None:
+            self._characters += closed.start()
+            self._held = self._held[closed.end() :]
             self._state, self._preceded = self._back, True
             return True
         if not self._weak:  # Else it may be the answer after all.
-            keep = len(self._close) - 1
-            taken = max(0, len(self._held) - keep)
+            taken = max(0, len(self._held) - _MAX_MARK)
             self._characters += taken
             self._held = self._held[taken:]
         return False
@@ -233,7 +255,7 @@ class ThoughtSplitter:
         """Where a mark may begin at the end of what is held, or its end."""
         low = self._held.lower()
         for at in range(max(0, len(low) - _MAX_MARK), len(low)):
-            if low[at] in _STARTS and any(mark.startswith(low[at:]) for mark in _MARKS):
+            if low[at] in _STARTS and _may_be(low[at:], _MARKS):
                 return at
         return len(low)
 
@@ -241,7 +263,7 @@ class ThoughtSplitter:
         closed, opened = self._closing(ended=False), self._opening()
         if opened is not None and (closed is None or opened.start() < closed.start()):
             self._say(opened.start())
-            self._open(self._held, opened.group(), _TAGS[opened.group().lower()])
+            self._open(self._held, opened.group(), _CLOSINGS[_bare(opened.group())])
             self._back = _State.ANSWER
             return True
         if closed is not None:
@@ -273,7 +295,7 @@ class ThoughtSplitter:
         for tag in _OPENING.finditer(self._held):
             before = self._held[tag.start() - 1] if tag.start() else self._last
             after = self._held[tag.end() : tag.end() + 1]
-            if before == "\n" and after == "\n" and not self._is_text(tag.group()):
+            if before == "\n" and after == "\n" and not self._names_text(tag):
                 return tag
         return None
 
@@ -288,9 +310,12 @@ class ThoughtSplitter:
             if not after and not ended:
                 continue
             quoted = before in _QUOTES or (bool(after) and after in "\"'`\\),;|")
-            if not quoted and not self._is_text(tag.group()):
+            if not quoted and not self._names_text(tag):
                 return tag
         return None
+
+    def _names_text(self, tag: re.Match[str]) -> bool:
+        return self._is_text(tag.group()) or self._is_text(_bare(tag.group()))
 
     def _take_back(self, tag: re.Match[str]) -> None:
         self._characters += self._answered + len(self._out) + tag.start()
@@ -302,6 +327,13 @@ class ThoughtSplitter:
             self._state, self._final = _State.CHANNEL, True
         else:
             self._state = _State.START
+
+
+def _may_be(low: str, marks: tuple[str, ...]) -> bool:
+    """Whether a text in lower case may be the beginning of a mark."""
+    if (begun := _WITH_ATTRIBUTE.fullmatch(low)) is not None:
+        return f"<{begun['name']}>" in _NAMES
+    return any(mark.startswith((low, _bare(low) or low)) for mark in marks)
 
 
 def without_thoughts(text: str, is_text: Callable[[str], bool] = lambda tag: False) -> str:
