@@ -201,6 +201,37 @@ async def test_a_refusal_that_nothing_helps_is_told_and_concedes_nothing() -> No
 # Time
 
 
+@pytest.mark.parametrize("transport", ["auto", "chat"])
+async def test_a_server_that_loads_its_model_is_waited_for(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_link, "_LOADING_PAUSE_S", 0.01)
+    loads = iter([True] * 8)
+    server = Quirky(
+        lambda asked: refuses(503, "Loading model") if next(loads, False) else answers(asked)
+    )
+    async with server.running() as url:
+        client = client_of(url, transport)
+        end = await end_of(await client.create(messages=[("user", "go")]))
+        await client.close()
+    assert isinstance(end, Finished), end
+    assert end.text == TEXT
+
+
+async def test_a_server_that_loads_its_model_forever_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_link, "_LOADING_PAUSE_S", 0.01)
+    monkeypatch.setattr(http_link, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(http_link, "_FIRST_PAUSE_SECONDS", 0.01)
+    async with Quirky(lambda asked: refuses(503, "Loading model")).running() as url:
+        client = client_of(url, "chat")
+        end = await end_of(await client.create(messages=[("user", "go")]))
+        await client.close()
+    assert isinstance(end, Failed)
+    assert "Loading model" in end.message
+
+
 @pytest.mark.parametrize("closes", ["a word", "the last event"])
 @pytest.mark.parametrize("transport", ["chat", "messages"])
 async def test_an_answer_that_is_never_closed_is_complete(

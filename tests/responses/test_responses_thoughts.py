@@ -26,6 +26,7 @@ DRESSES = {
     "analysis": f"<analysis>\n{DRAFT}</analysis>\n",
     "token": f"<|thinking|>{DRAFT}<|/thinking|>",
     "two": f"<think>\n</think>\n<think>{DRAFT}</think>\n",
+    "none, only closed": "</think>",
     "blanks": f"< think >{DRAFT}</ Think >\n",
     "a blank at the end": f"<think>\n{DRAFT}</think >\n",
     "a line end in a tag": f"<think\n>{DRAFT}</think\n>\n",

@@ -146,7 +146,8 @@ class WebSocketLink:
         except InvalidStatus as error:
             status = error.response.status_code
             refusal = Refusal(endpoint, status, bytes(error.response.body or b""))
-            raise UpgradeRefusedError(refusal.upgrade_sentence(), status) from error
+            kept = None if refusal.is_loading else status  # A POST waits for that.
+            raise UpgradeRefusedError(refusal.upgrade_sentence(), kept) from error
         except (InvalidMessage, InvalidHeader) as error:
             detail = str(error.__cause__ or error)
             if isinstance(error.__cause__, EOFError):  # It said nothing at all.

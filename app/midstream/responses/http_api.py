@@ -26,7 +26,7 @@ from midstream.responses.events import (
 )
 from midstream.responses.frames import Frame
 from midstream.responses.liberal import text_of
-from midstream.responses.pieces import Pieces
+from midstream.responses.text_pieces import TextPieces
 
 
 class AnswerReader(Protocol):
@@ -84,7 +84,7 @@ class EventComposer:
         self.ending = Ending()
         self._id = ""
         self._items: list[tuple[WireItem, list[str]]] = []
-        self._pieces = Pieces()
+        self._pieces = TextPieces()
 
     def begin(self, response_id: str) -> list[ServerEvent]:
         """The answer has begun; later calls do nothing."""
@@ -175,7 +175,7 @@ class EventComposer:
 
     def _settle(self) -> list[ServerEvent]:
         """The text of the last message that was held back; the next one begins anew."""
-        held, self._pieces = self._pieces.end(), Pieces()
+        held, self._pieces = self._pieces.end(), TextPieces()
         return self._message_text(held)
 
     def _message_text(self, text: str) -> list[ServerEvent]:

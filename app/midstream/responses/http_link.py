@@ -50,6 +50,8 @@ _TRIES: Final = 3
 clients do it."""
 _FOR_NOW: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_SECONDS: Final = 0.5
+_LOADING_PAUSE_S: Final = 1.0
+"""How often a server is asked that loads its model, no longer than it may be silent."""
 _MAX_PAUSE_S: Final = 30.0
 """A server that asks for a longer pause is not waited for."""
 _SILENCE_S: Final = 300.0
@@ -209,6 +211,8 @@ class HttpLink:
         choice, tries = self._choice, 1
         first: RefusedError | None = None
         conceded = len(choice.concessions)
+        clock = asyncio.get_running_loop().time
+        began = clock()
         while True:
             try:
                 await self._answer(frame, attempt)
@@ -217,6 +221,9 @@ class HttpLink:
                 refusal = self._refusal(refused)
                 if attempt.state != "asked":
                     raise
+                if refusal.is_loading and clock() - began < _SILENCE_S:
+                    await asyncio.sleep(_LOADING_PAUSE_S)
+                    continue
                 if choice.concessions.concede(refusal, self._body(frame), choice.name):
                     continue
                 choice.concessions.withdraw(conceded)

@@ -36,8 +36,8 @@ from midstream.responses.events import (
     apart,
 )
 from midstream.responses.liberal import text_of
-from midstream.responses.pieces import Pieces
 from midstream.responses.stream import Stream
+from midstream.responses.text_pieces import TextPieces
 from midstream.responses.thoughts import ThoughtSplitter, Told, without_thoughts
 
 MAX_DECLINED: Final = 300
@@ -83,7 +83,7 @@ class PendingResponse:
     stop: str | None = None
     items: dict[str, str] = field(default_factory=dict[str, str])
     numbering: Numbering = field(default_factory=lambda: Numbering())
-    pieces: Pieces = field(default_factory=Pieces)
+    pieces: TextPieces = field(default_factory=TextPieces)
     thoughts: ThoughtSplitter | None = None
     raw: list[str] = field(default_factory=list[str])
     declined: str = ""
@@ -300,7 +300,7 @@ class Lane:
             turn.thoughts = None
 
     def _take_held(self, turn: PendingResponse) -> None:
-        held, turn.pieces = turn.pieces.end(), Pieces()
+        held, turn.pieces = turn.pieces.end(), TextPieces()
         self._take(turn, held)
 
     def _created(self, response: WireResponse) -> None:

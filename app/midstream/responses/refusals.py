@@ -90,6 +90,11 @@ class Refusal:
         return self.status in (402, 429) and bool(_USED_UP.search(f"{code} {self.said}"))
 
     @property
+    def is_loading(self) -> bool:
+        """Whether it takes requests as soon as it has loaded the model."""
+        return self.status == 503 and "loading" in self.said.lower()
+
+    @property
     def pause(self) -> float | None:
         """Seconds until it wants to be asked again, in a header or in words."""
         if self.retry_after is not None:

@@ -309,7 +309,7 @@ class ThoughtSplitter:
             after = self._held[tag.end() : tag.end() + 1]
             if not after and not ended:
                 continue
-            quoted = before in _QUOTES or (bool(after) and after in "\"'`\\),;|")
+            quoted = before in _QUOTES or (before != "\n" and after and after in "\"'`\\),;|")
             if not quoted and not self._names_text(tag):
                 return tag
         return None

@@ -1,4 +1,4 @@
-"""Pieces of a message that hold more than what is new."""
+"""TextPieces of a message that hold more than what is new."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.responses.pieces import Pieces
+from midstream.responses.text_pieces import TextPieces
 from tests.helpers.reading import answer, read_answer
 
 APIS = ("responses", "chat", "messages")
@@ -46,7 +46,7 @@ def test_pieces_that_contradict_each_other_make_an_answer_incomplete(api: str) -
 
 @given(st.lists(st.sampled_from(["a", "b", " ", "\n", "ab", "x = 1\n"]), max_size=30))
 def test_no_text_in_short_pieces_is_lost(parts: list[str]) -> None:
-    told = Pieces()
+    told = TextPieces()
     text = "".join((*map(told.new, parts), told.end()))
     growing = len(parts) > 2 and parts[2].startswith(parts[1]) and parts[1].startswith(parts[0])
     assert growing or text == "".join(parts)

@@ -16,7 +16,7 @@ _OUTLIER: Final = 2
 """A repetition is so many times as long as any piece before it."""
 
 
-class Pieces:
+class TextPieces:
     """Tells what is new in the pieces of one message.
 
     Attributes:
