@@ -24,7 +24,7 @@ from midstream.engine.repetition import (
 )
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason
-from tests.helpers.scripts import folder_of
+from tests.helpers.folders import write_folder
 
 TAG = [7, 8, 9]
 
@@ -94,7 +94,8 @@ class _Names:
 
 @pytest.mark.parametrize("drafting", [None, Drafting()])
 def test_a_generation_ends_and_says_why(tmp_path: Path, drafting: Drafting | None) -> None:
-    model = OnnxModel(read_folder(folder_of(tmp_path)), threads=1)
+    write_folder(tmp_path)
+    model = OnnxModel(read_folder(tmp_path), threads=1)
     plan = EncodedRequest(list(range(5, 30)), [], frozenset(), _Names())
     runtime = Runtime(model.decoder, model.cache, drafting, exact=True)
     generation = ModelGeneration(plan, runtime, _Circling(), limit=400)
