@@ -180,7 +180,7 @@ class PairingSession:
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )
-        self.commit = AcceptedChanges(files, self.attention)
+        self.commit = AcceptedChanges(files, self.attention, self.review.begun)
         self.check = ProjectCheck(
             workspace,
             self.hunks,
@@ -267,6 +267,8 @@ class PairingSession:
             session.status.warn(sentence)
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
+        if review:
+            session.review.expect()
         if resumed is not None:
             session.files.follower.reviewing = review  # what was written meanwhile waits, too
             await session._resume(resumed)

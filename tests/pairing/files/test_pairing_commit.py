@@ -287,3 +287,15 @@ async def test_only_what_was_accepted_is_staged(
             notices = [notice.text for notice in session.status.notices]
             error.add_note(f"seed {seed}: {done}; {notices}")
             raise
+
+
+async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: Endpoint) -> None:
+    """What an earlier session has kept waits again in it, which nobody knows before."""
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, watch=False, review=True
+    ) as session:
+        changes = await session.commit.look()
+        assert not changes.stageable
+        assert [hunk.path for hunk in session.hunks.undecided()] == ["run.py"]

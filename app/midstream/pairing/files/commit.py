@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -172,12 +172,21 @@ class Changes:
 
 
 class AcceptedChanges:
-    """The accepted changes of a session and of earlier ones, and their way into git."""
+    """The accepted changes of a session and of earlier ones, and their way into git.
 
-    def __init__(self, files: OpenFiles, attention: Attention) -> None:
+    Args:
+        files: The open files.
+        attention: What was read.
+        reviewed: Waits until it is known what others have changed and nobody has decided.
+    """
+
+    def __init__(
+        self, files: OpenFiles, attention: Attention, reviewed: Callable[[], Awaitable[None]]
+    ) -> None:
         self._root = root = files.workspace.root
         self._files = files
         self._attention = attention
+        self._reviewed = reviewed
         self._earlier = EarlierChanges(root)
         self._staged: dict[str, tuple[Staged, Origin]] = {}
         """What was staged of files since the last commit, and what was accepted until then."""
@@ -245,6 +254,7 @@ class AcceptedChanges:
         """
         from midstream.workspace.staging import compare_changes, last_commit
 
+        await self._reviewed()
         last = await asyncio.to_thread(last_commit, self._root) if amend else None
         own = {path for path in self._files if self._own_texts(path) is not None}
         waits = {hunk.path for hunk in waiting_hunks(self._files.hunks)}

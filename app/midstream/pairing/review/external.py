@@ -79,12 +79,22 @@ class ExternalReview:
         self._burst_until = 0.0
         self._said: set[str] = set()
         """Why changes are not reviewed, each of which is said once."""
+        self._begun = asyncio.Event()
+        self._begun.set()
         status.subscribe(self._hear)
 
     @property
     def on(self) -> bool:
         """Whether external changes wait for decisions."""
         return self._baseline is not None
+
+    def expect(self) -> None:
+        """A review is about to start."""
+        self._begun.clear()
+
+    async def begun(self) -> None:
+        """Wait for a review that is starting: what waits in it is not known before."""
+        await self._begun.wait()
 
     async def start(self, *, since_commit: bool, record: BaselineRecord | None = None) -> None:
         """Review from now on.
@@ -93,6 +103,13 @@ class ExternalReview:
             since_commit: Whether what is changed and not staged already waits for a decision, too.
             record: The baseline of an earlier session, whose review goes on.
         """
+        self.expect()
+        try:
+            await self._start(since_commit, record)
+        finally:
+            self._begun.set()
+
+    async def _start(self, since_commit: bool, record: BaselineRecord | None) -> None:
         from midstream.workspace.baseline import Baseline
 
         baseline = self._baseline = await asyncio.to_thread(
