@@ -19,6 +19,7 @@ from midstream.workspace import watch
 from midstream.workspace import watch as module
 from midstream.workspace.atomic import filesystem_of, is_shared
 from midstream.workspace.files import Workspace, content_digest
+from midstream.workspace.repo import find_repository
 from midstream.workspace.watch import REPO_CHANGED, Inspector, Watcher
 from tests.helpers.repositories import git
 from tests.helpers.waiting import PATIENCE_S
@@ -278,6 +279,22 @@ async def test_ignored_paths_are_silent_unless_open(repository: Path) -> None:
         (repository / "build/now-seen").write_bytes(b"1")
         await log.until("build/now-seen")
         assert "src/now-hidden" not in log.seen()
+
+
+def test_files_that_git_knows_and_rules_that_hide_themselves_are_news(repository: Path) -> None:
+    """A tracked file may have the name of an editor's backup, and an ignore file ignore itself."""
+    for name in ("src/kept~", "src/new~", "src/.gitignore", ".gitignore", "gen/.gitignore"):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text("*\n")
+        if name == "src/kept~":
+            git(repository, "add", "-f", name)
+    told: set[str] = set()
+    inspector = Inspector(Workspace(repository), find_repository(repository), told.update)
+    inspector.handle(
+        (Change.added, str(repository / name))
+        for name in ("src/kept~", "src/new~", "src/.gitignore", ".gitignore", "gen/.gitignore")
+    )
+    assert told - {REPO_CHANGED} == {"src/kept~", "src/.gitignore", ".gitignore"}
 
 
 async def test_commits_checkouts_and_staging_are_reported_apart(repository: Path) -> None:

@@ -518,11 +518,15 @@ class Inspector:
     def _ignores(self, rel: str, *, folder: bool = False) -> bool:
         """Whether nothing is reviewed there: it is ignored or generated, and git knows none of it.
 
-        A file that git knows is never ignored, whatever the rules say.
+        A file that git knows is never ignored, whatever the rules say; nor is an ignore file that
+        ignores itself beside such files.
         """
+        above, _, name = rel.rpartition("/")
         if rel in self._tracked:
             return False
-        generated = folder and rel.rpartition("/")[2] in GENERATED_FOLDERS
+        if name == IGNORE_FILE and (not above or above in self._tracked):
+            return False
+        generated = name in GENERATED_FOLDERS if folder else _is_litter(name)
         return generated or self.rules.ignores(rel, folder=folder)
 
     def _inner_repository(self, rel: str) -> str | None:
@@ -534,8 +538,6 @@ class Inspector:
 
     def _unfollowed(self, rel: str, kinds: set[int]) -> Iterator[str]:
         """News about a path that is not followed: its status is enough."""
-        if _is_litter(rel.rpartition("/")[2]):
-            return
         path = Path(self._root, rel)
         if path.is_dir() and not path.is_symlink():
             if not self._ignores(rel, folder=True) and rel not in self._signatures:
@@ -579,7 +581,7 @@ class Inspector:
             for name in names:
                 path = f"{prefix}{name}"
                 own = is_git_name(name) or atomic.is_temporary(name)
-                if not (own or _is_litter(name) or self._ignores(path)):
+                if not (own or self._ignores(path)):
                     self._signatures[path] = _signature(Path(self._root, path))
                     yield path
 
