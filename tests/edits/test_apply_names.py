@@ -92,7 +92,17 @@ def test_a_name_that_the_same_reply_frees_can_be_taken() -> None:
     assert applied(reply, {"b.txt": "old\n"}).changes == {"b.txt": b"hello\n"}
 
 
-PLACEHOLDERS = ["// ... existing code ...", "# ...", "// rest of the code unchanged", "/* ... */"]
+PLACEHOLDERS = [
+    "// ... existing code ...",
+    "# ...",
+    "// rest of the code unchanged",
+    "/* ... */",
+    "// other code stays the same",
+    "[rest of the file unchanged]",
+    "-- snip --",
+    "# no changes below",
+    "pass  # ... existing code ...",
+]
 
 
 @pytest.mark.parametrize("line", PLACEHOLDERS)

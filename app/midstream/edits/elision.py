@@ -23,16 +23,22 @@ _ELISION = re.compile(
     r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*[\[(]?(?:(?:the )?"
     r"(?:existing|unchanged|remaining|omitted|previous|other|same)"
     r"(?: (?:code|lines?|file|functions?|methods?|content|implementation|logic))?"
-    r"(?: (?:here|unchanged|omitted|remains?|stays?|as before|goes here))*|as before)"
+    r"(?: (?:here|unchanged|omitted|remains?|stays?|is|are|the same|not shown|as before"
+    r"|goes here))*|as before|no changes? (?:here|above|below|needed))"
     r"[\])]?[\s.…]*(?:\*/\}?|-->)?\s*"
-    r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*(?:\.\.\.|…)\s*(?:\*/\}?|-->)?\s*",
+    r"|\s*(?:#|//|--|;|%|/\*|<!--|\{/\*)\s*(?:\.\.\.|…)\s*(?:\*/\}?|-->)?\s*"
+    # No comment at all: "[rest of the file unchanged]", "-- snip --", "<snip>".
+    r"|\s*[\[(](?:the )?(?:rest|remaining|remainder) of (?:the |your |this )?\w+\b[\w ]*[\])]\s*"
+    r"|\s*(?:#|//|--|[-<\[]+)\s*[-<\[]*snip(?:ped)?\s*[->\]]*\s*",
     re.IGNORECASE,
 )
 
+_NOTHING = re.compile(r"^\s*pass\s+(?=#)")
+
 
 def is_elision(line: str) -> bool:
-    """Whether a line stands for lines that were left out."""
-    return _ELISION.fullmatch(line) is not None
+    """Whether a line stands for lines that were left out, or does nothing and says so."""
+    return _ELISION.fullmatch(_NOTHING.sub("", line)) is not None
 
 
 def elides(old: Sequence[str], new: Sequence[str]) -> bool:
