@@ -700,3 +700,18 @@ async def test_only_what_was_there_is_ever_written(
         raise
     finally:
         await session.close()
+
+
+async def test_a_file_does_not_get_the_mode_of_an_earlier_one_of_its_name(
+    session: PairingSession,
+) -> None:
+    """A program was made and put back; an empty file of that name is brought back as it was."""
+    place = session.root / "tool"
+    place.touch(0o755)
+    assert await session.decisions.reject((await _written(session, b"one\n", "tool")).id)
+    assert not place.exists()
+    assert await session.decisions.accept((await _written(session, b"", "tool")).id)
+    assert not place.stat().st_mode & stat.S_IXUSR
+    assert await session.decisions.reject((await _written(session, None, "tool")).id)
+    assert place.read_bytes() == b""
+    assert not place.stat().st_mode & stat.S_IXUSR

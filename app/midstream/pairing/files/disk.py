@@ -76,8 +76,10 @@ class FilesOnDisk:
         path, base = proposal.path, proposal.base
         digest = None if entry is None else state_digest(entry, whole=is_whole(base))
         self.digests[path] = digest
-        if entry is not None and entry.executable is not None:
-            self.executable[path] = entry.executable
+        if entry is not None:
+            self.modes.pop(path, None)  # They were those of an earlier file of this name.
+            if entry.executable is not None:
+                self.executable[path] = entry.executable
         self._journal.add(BaseEntry.of(path, base, entry, digest, review=review))
 
     def is_as_known(self, proposal: FileProposal, entry: Entry) -> bool:

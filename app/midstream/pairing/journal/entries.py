@@ -216,6 +216,8 @@ class BaseEntry(SessionEntry):
         else:
             state.files[self.path] = FileProposal(self.path, text, state.hunks)
         state.digests[self.path] = self.digest
+        if self.digest is not None:
+            state.modes.pop(self.path, None)
         if self.executable is not None:
             state.executable[self.path] = self.executable
 
