@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from midstream.edits.loose_names import only_words, renamed_unasked, undefined
-from midstream.edits.slips import slips
+from midstream.edits.slips import slips, undefined_names
 
 FILE = """\
 import os
@@ -104,8 +104,8 @@ def test_an_answer_is_told_what_is_wrong_with_its_names() -> None:
     after = edited("    def total(self, lines", "    @cache\n    def total(self, rows")
     after = after.replace("in lines", "in rows").replace("line.price", "self.net")
     found = slips("cache the net sum", REGION, after, FILE)
+    assert undefined_names(REGION, after, FILE) == ["cache"]
     assert found == [
-        "uses `cache`, which this file neither defines nor imports",
         "renamed `lines`, which nobody asked for",
         "took the word `net` for an attribute",
     ]

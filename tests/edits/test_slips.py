@@ -96,6 +96,10 @@ def test_nonsense(asked: str, new: str, why: str) -> None:
     assert (why in found) if why else not found
 
 
+def test_a_decorator_named_by_a_word_is_no_nonsense() -> None:
+    assert not nonsense("cache it", REPORT, f"@cache\n{REPORT}", REPORT)
+
+
 FILE = """\
 TAX = 0.19
 ROUNDING = 2

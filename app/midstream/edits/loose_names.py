@@ -50,7 +50,7 @@ def undefined(before: ast.Module, after: ast.Module, known: str) -> list[str]:
             return []
         had = bound(file)
     had |= bound(before) | bound(after) | {node.id for node in _read(before)} | _BUILTINS
-    found = [*_decorators(after), *(node.id for node in _read(after))]
+    found = [*decorators(after), *(node.id for node in _read(after))]
     return [name for name in dict.fromkeys(found) if name not in had]
 
 
@@ -142,7 +142,8 @@ def _own_attributes(tree: ast.AST) -> Iterator[ast.Attribute]:
             yield node
 
 
-def _decorators(tree: ast.AST) -> Iterator[str]:
+def decorators(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that decorators use."""
     for node in ast.walk(tree):
         if isinstance(node, (*_FUNCTION, ast.ClassDef)):
             for decorator in node.decorator_list:

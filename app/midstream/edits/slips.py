@@ -20,6 +20,7 @@ from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.edits.lcs import equal_blocks
 from midstream.edits.loose_names import (
     bound,
+    decorators,
     only_a_word,
     only_words,
     renamed_unasked,
@@ -90,7 +91,10 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         found.append(
             f"put a line behind a `{min(dead_after - dead_before)}`, where it is not reached"
         )
-    found += _of_names(instruction, *trees, known)
+    if name := renamed_unasked(instruction, *trees):
+        found.append(f"renamed `{name}`, which nobody asked for")
+    if words := only_words(instruction, *trees, known):
+        found.append(f"took the word `{words[0]}` for an attribute")
     for was, now in _pairs(*trees):
         if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
@@ -101,15 +105,18 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
     return found
 
 
-def _of_names(instruction: str, old: ast.Module, new: ast.Module, known: str) -> list[str]:
-    found: list[str] = []
-    if loose := undefined(old, new, known):
-        found.append(f"uses `{loose[0]}`, which this file neither defines nor imports")
-    if name := renamed_unasked(instruction, old, new):
-        found.append(f"renamed `{name}`, which nobody asked for")
-    if words := only_words(instruction, old, new, known):
-        found.append(f"took the word `{words[0]}` for an attribute")
-    return found
+def undefined_names(before: str, after: str, known: str) -> list[str]:
+    """Names that a Python rewrite uses and nothing in the file defines or imports.
+
+    Args:
+        before: The lines as they were, each ended by a newline; what they use already is no news.
+        after: The lines as rewritten.
+        known: The whole file as it was.
+    """
+    if max(before.count("\n"), after.count("\n")) > MAX_LINES:
+        return []
+    trees = _trees(before, after)
+    return [] if trees is None else undefined(*trees, known)
 
 
 def neighbours_again(lines: Sequence[str], start: int, stop: int, after: str) -> bool:
@@ -161,7 +168,8 @@ def nonsense(instruction: str, before: str, after: str, known: str) -> str:
     if trees is None:
         return ""
     names = frozenset((*_NAME.findall(known), *_NAME.findall(before), *_KNOWN))
-    defined = bound(trees[1])
+    # What a decorator is called is often the word for what it does.
+    defined = bound(trees[1]) | set(decorators(trees[1]))
     for node in ast.walk(trees[1]):
         if not isinstance(node, ast.Name) or node.id in names or node.id in defined:
             continue

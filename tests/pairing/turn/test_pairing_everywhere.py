@@ -240,7 +240,9 @@ async def test_edit_tells_of_a_name_that_nothing_defines(
         outcomes.append(await run_job(job, Report(), settings=settings, endpoint=endpoint))
     flagged, outcome = outcomes
     assert not flagged.written
-    assert "uses `functools`, which this file neither defines nor imports" in flagged.unsure
+    assert flagged.unsure == (
+        "`functools` is neither defined nor imported in util.py. Add it, or ask for that next."
+    )
     assert outcome.written
     assert outcome.left == "Nothing defines `functools` (util.py, line 4)."
 

@@ -422,3 +422,26 @@ def test_without_a_screen(
         assert " is unsure about this one: it " in last["unsure"]
     else:
         assert last["unsure"] is None
+
+
+async def test_a_sure_answer_with_a_name_that_is_not_imported(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    model.told = 0.99, False
+    await ask(session, model, f"@cache\n{BODY}", "cache it")
+    turn, notice = session.turns.last, session.status.notices[-1]
+    assert turn is not None
+    assert notice.text == (
+        "`cache` is neither defined nor imported in files.py. Add it, or ask for that next."
+    )
+    assert turn.unsure == notice.text
+    assert all(map(session.turns.doubts, session.hunks.undecided()))
+
+
+async def test_a_name_that_is_not_imported_is_one_of_several_doubts(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, f"@cache\n{BODY}", "cache it")
+    text = session.status.notices[-1].text
+    assert "unsure about this one: it" in text
+    assert "uses `cache` and does not define it" in text

@@ -219,6 +219,7 @@ def tell_doubt(
     torn = () if turn.redirected_from is None else signs.unbound
     grave = Signs(unbound=() if torn else signs.unbound)
     wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region)]
+    loose = _undefined(answer, region)
     if confidence is None:
         if python and (gone := vanished(turn.instruction, before, new_text)):
             wrong.append(f"no longer defines {_quoted(gone)}")
@@ -229,6 +230,8 @@ def tell_doubt(
             turn.doubted = tuple(answer.hunk_ids)
             if aloud:
                 status.warn(turn.unsure, LARGER_MODEL)
+        elif loose:
+            _tell_undefined(answer, loose, status, aloud=aloud)
         return
     wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
     turn.confidence = round(confidence.probability, 3)
@@ -238,13 +241,17 @@ def tell_doubt(
     gone = vanished(turn.instruction, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
     if not (confidence.unsure or ignored or gone or twice or torn or wrong):
+        if loose:
+            _tell_undefined(answer, loose, status, aloud=aloud)
         return
     odd = ()
-    if python and not signs.broken:
+    if python and not signs.broken and not loose:
         file = "\n".join(region.proposal.base.lines)
         odd = strangers(turn.instruction, file, new_text)
     rest = replace(signs, broken=False, unbound=torn)
     seen = [*wrong, *seen_in(rest, gone, odd)]
+    if loose:
+        seen.append(f"uses {_quoted(loose)} and does not define {_them(loose)}")
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
     out = way_out(server.others, implied=turn.implied)
@@ -291,6 +298,31 @@ def _slips(answer: Answer, region: RegionMode) -> list[str]:
         return found
     before = "".join(f"{line}\n" for line in region.old_lines)
     return [*found, *slips(answer.turn.instruction, before, new_text, "\n".join(lines))]
+
+
+def _undefined(answer: Answer, region: RegionMode) -> list[str]:
+    """The names that a rewrite uses and nothing in the file defines."""
+    from midstream.edits.slips import undefined_names
+
+    if answer.given is not None or not is_python(answer.turn.path):
+        return []
+    before = "".join(f"{line}\n" for line in region.old_lines)
+    return undefined_names(before, region.new_text, "\n".join(region.proposal.base.lines))
+
+
+def _tell_undefined(
+    answer: Answer, names: Sequence[str], status: SessionStatus, *, aloud: bool
+) -> None:
+    """Flag an answer that is fine but for names that the file does not have yet."""
+    turn = answer.turn
+    are = "is" if len(names[:2]) == 1 else "are"
+    turn.unsure = (
+        f"{_quoted(names)} {are} neither defined nor imported in {turn.path}. Add "
+        f"{_them(names)}, or ask for that next."
+    )
+    turn.doubted = tuple(answer.hunk_ids)
+    if aloud:
+        status.warn(turn.unsure)
 
 
 def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool:
@@ -378,7 +410,7 @@ def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> 
     if signs.lost:
         found.append(f"took {_counted(signs.lost)} away")
     if signs.unbound:
-        them = "it" if len(signs.unbound) == 1 else "them"
+        them = _them(signs.unbound)
         found.append(f"still uses {_quoted(signs.unbound)} and no longer defines {them}")
     if gone:
         found.append(f"no longer defines {_quoted(gone)}")
@@ -408,6 +440,10 @@ def joined(parts: Sequence[str]) -> str:
 
 def _quoted(names: Sequence[str]) -> str:
     return joined([f"`{name}`" for name in names[:2]])
+
+
+def _them(names: Sequence[str]) -> str:
+    return "it" if len(names[:2]) == 1 else "them"
 
 
 def _counted(kinds: Sequence[str]) -> str:
