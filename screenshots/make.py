@@ -44,6 +44,8 @@ from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
 from tests.helpers.stepped import SteppedModel, served  # noqa: E402
 
+BUILT_IN = "brook-4m"
+"""The shipped model's name; its facts are in ``CHOICES``, its answer in ``shipped_answer``."""
 INSTRUCTION = "rename entries to items in Invoice"
 REDIRECT = "no, call it bookings"
 FILE = "tally/invoice.py"
@@ -57,8 +59,8 @@ CELL = 12.2
 
 CHOICES = [
     ModelChoice(
-        "built-in:/models/brook-4m", "brook-4m", "Small Python edit model, 3.9 M parameters",
-        "built-in", "folder", "/models/brook-4m", 2048, Price(0, 0, 0), "region",
+        f"built-in:/models/{BUILT_IN}", BUILT_IN, "Small Python edit model, 3.9 M parameters",
+        "built-in", "folder", f"/models/{BUILT_IN}", 2048, Price(0, 0, 0), "region",
         ("auto", "low", "medium", "high", "xhigh"), ("python",), size=7_400_000,
     ),
     ModelChoice(
@@ -299,7 +301,7 @@ async def staged(home: Path, size: tuple[int, int]) -> AsyncIterator[Stage]:
     """The app on a fresh copy of the example project."""
     demo = make_demo(home)
     model = SteppedModel()
-    model.name = "brook-4m"
+    model.name = BUILT_IN
     async with served(model) as endpoint:
         settings = Settings(theme=THEMES[0], attention=False, journal=False)
         app = MidstreamApp(demo.root, settings, demo=demo, endpoint=endpoint)

@@ -60,7 +60,7 @@ def body(value: object, status: str = "200 OK") -> Answer:
             ListedModel("qwen", 32768, owner="vllm"),
         ),
         ({"id": "gg", "meta": {"n_ctx_train": 4096}}, ListedModel("gg", 4096)),
-        ({"id": "brook", "metadata": {"context_length": "2048"}}, ListedModel("brook", 2048)),
+        ({"id": "small", "metadata": {"context_length": "2048"}}, ListedModel("small", 2048)),
         (
             {
                 "id": "lab/deep",

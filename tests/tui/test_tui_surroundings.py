@@ -214,7 +214,7 @@ async def test_an_erased_draft_is_gone_even_if_the_program_is_killed(project: Pa
 async def test_what_gives_way_in_the_status_row(project: Path) -> None:
     facts = StatusFacts(
         state=SessionState.READY,
-        model="brook-4m",
+        model="model-4m",
         continuous=True,
         watching="native",
         guard="guarded",

@@ -2,7 +2,7 @@
 
 What is found is certain from the syntax tree, short, and local to one function: a person who has
 never used the program can judge it at a glance.  The wordings are among those that were measured
-for the shipped model (``models/brook-4m/MODEL_CARD.md``).
+for the shipped model (``MODEL_CARD.md`` in its folder).
 """
 
 from __future__ import annotations
