@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ from typing import IO, Any, Final
 
 HELD_S: Final = 0.5
 """How long a pipe may stay open and silent after the end of the process that it was given to."""
+CLOSE_S: Final = 8.0
+"""How long what a program has begun takes to end at most; a stubborn agent needs half of that."""
+LEAVE_S: Final = 2.0
+"""How long a program that ends waits for threads that hang."""
 SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 _MAX_OUTPUT: Final = 256 << 20
@@ -303,6 +308,25 @@ def hand_over(command: Sequence[str]) -> int:
         OSError: It cannot be started.
     """
     return subprocess.run([program(command[0]), *command[1:]], check=False).returncode
+
+
+def end_by_sigterm() -> None:
+    """Have SIGTERM end this program as ``sys.exit`` does, also as the first of a container.
+
+    The kernel passes a signal to the first process of a container only if something handles it.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def end_soon(after_s: float = 0.0) -> None:
+    """End this process some time after it should have ended, as a thread that hangs keeps it."""
+    timer = threading.Timer(after_s + LEAVE_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
 
 
 def signal_group(pid: int, number: int) -> None:

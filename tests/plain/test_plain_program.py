@@ -56,6 +56,13 @@ def piped(folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_repository_that_cannot_be_read_is_told(folder: Path) -> None:
+    git(folder / "project", "init", "-q")
+    (folder / "project" / ".git" / "HEAD").write_text("nonsense\n")
+    run = piped(folder, "commit", "hunks", "quit")
+    assert f"The git repository in {folder / 'project'} cannot be read" in run.stdout
+
+
 def test_what_was_accepted_is_committed(folder: Path) -> None:
     project = folder / "project"
     git(project, "init", "-q", "-b", "main")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from midstream.workspace.files import Workspace
-from midstream.workspace.repo import RepoStatus, repo_status
+from midstream.workspace.repo import RepoStatus, repo_status, repository_trouble
 from tests.helpers.repositories import git
 
 
@@ -169,3 +170,54 @@ def test_files_without_a_repository(workspace: Workspace, monkeypatch: pytest.Mo
     monkeypatch.setattr("midstream.workspace.listing.MAX_FILES", 2)
     assert workspace.files() == [".env", "a/x.py"]
     assert "subfolder" in workspace.files_notice
+
+
+def broken_head(top: Path) -> None:
+    (top / ".git" / "HEAD").write_text("nonsense\n")
+
+
+def broken_index(top: Path) -> None:
+    (top / ".git" / "index").write_bytes(b"DIRC nonsense")
+
+
+def broken_configuration(top: Path) -> None:
+    (top / ".git" / "config").write_text("[core\n")
+
+
+def missing_commit(top: Path) -> None:
+    (top / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
+
+
+def link_to_nothing(top: Path) -> None:
+    (top / ".git").rename(top / "moved")
+    (top / ".git").write_text("gitdir: nowhere\n")
+
+
+@pytest.mark.parametrize(
+    "harm", [broken_head, broken_index, broken_configuration, missing_commit, link_to_nothing]
+)
+def test_a_repository_that_cannot_be_read_is_not_taken_for_none(
+    repository: Path, harm: Callable[[Path], None]
+) -> None:
+    assert repository_trouble(repository) == ""
+    assert repository_trouble(repository / "src") == ""
+    harm(repository)
+    for folder in (repository, repository / "src"):
+        trouble = repository_trouble(folder)
+        assert f"The git repository in {repository} cannot be read (" in trouble
+        assert trouble.count(".\n") == 0
+
+
+def test_a_broken_repository_inside_another_is_not_taken_for_the_outer(repository: Path) -> None:
+    inner = repository / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    assert repository_trouble(inner) == ""
+    broken_head(inner)
+    assert f"The git repository in {inner} cannot be read" in repository_trouble(inner)
+
+
+def test_where_there_is_no_repository_nothing_is_said(root: Path) -> None:
+    assert repository_trouble(root) == ""
+    (root / ".git").mkdir()
+    assert repository_trouble(root) == ""

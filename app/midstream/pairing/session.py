@@ -50,6 +50,7 @@ from midstream.pairing.turn.background import BackgroundTasks
 from midstream.pairing.turn.checks import UndefinedNames
 from midstream.pairing.turn.flags import ReviewFlags
 from midstream.pairing.turn.turns import Turns
+from midstream.processes import CLOSE_S
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
@@ -127,6 +128,8 @@ class PairingSession:
         self._state_dir = state_dir
         self._tasks = SessionTasks(self.status)
         self._closed = False
+        self._ending: set[asyncio.Task[None]] = set()
+        """What would not end when this was closed."""
         self.guard = Guard(
             on=settings.guard,
             levels=settings.guard_levels,
@@ -274,6 +277,7 @@ class PairingSession:
             await session._resume(resumed)
         # Before the rest: what these wait for, git and the kernel, goes on while it is imported.
         if watch:
+            session._tasks.spawn(session._look_at_repository())
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
             session.external.start(reviewing=review)
@@ -314,10 +318,26 @@ class PairingSession:
         return self.check.instruction(finding, with_output=self.server.profile is not None)
 
     async def close(self) -> None:
-        """End the turn, the server, the watcher and the journal."""
+        """End the turn, the server, the watcher and the journal.
+
+        Returns after ``CLOSE_S`` even if something does not end; then ``hangs`` says so.
+        """
         if self._closed:
             return
         self._closed = True
+        ending = asyncio.create_task(self._end())
+        _, self._ending = await asyncio.wait({ending}, timeout=CLOSE_S)
+        if self.hangs:
+            self.journal.close()
+        else:
+            ending.result()
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it was closed and something of it would not end."""
+        return bool(self._ending)
+
+    async def _end(self) -> None:
         self.server.shut()
         await self.background.close()
         await self.gate.close()
@@ -360,6 +380,12 @@ class PairingSession:
                 await self._start_agent(agent, earlier)
             else:
                 await self._start_server()
+
+    async def _look_at_repository(self) -> None:
+        from midstream.workspace.repo import repository_trouble
+
+        if trouble := await asyncio.to_thread(repository_trouble, self.root):
+            self.status.warn(trouble)
 
     async def _start_server(self) -> None:
         try:

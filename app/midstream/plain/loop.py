@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from midstream import processes
 from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
@@ -86,6 +87,8 @@ class PlainLoop:
     ) -> None:
         self.failed = False
         """Whether a line could not be done."""
+        self.ended_by = 0
+        """The signal that has cancelled ``run``."""
         self._session = session
         self._source = source
         self._put = put
@@ -97,6 +100,8 @@ class PlainLoop:
         """Whether the last thing printed was the prompt."""
         self._ended = False
         self._asked_to_leave = False
+        self._interrupts = 0
+        """Presses of Ctrl+C that have not been looked at."""
         self._left = False
         self._stopped_at = -QUIT_WITHIN_S
         self._watching: asyncio.Task[None] | None = None
@@ -116,7 +121,7 @@ class PlainLoop:
         self._read_in_background()
         if session.introduction.due:
             self._say(about_built_in("M in the full screen sets up"))
-        with self._interrupts():
+        with self._signals():
             for notice in session.status.notices:
                 self._notice(notice)
             while not self._left:
@@ -129,6 +134,7 @@ class PlainLoop:
                     self._ended = True
                     self._left |= self._terminal
                 elif isinstance(item, Interrupted):
+                    self._interrupts -= 1
                     self._interrupted()
                 self._tell_news()
                 await self._go_on()
@@ -321,10 +327,24 @@ class PlainLoop:
         threading.Thread(target=read, name="lines", daemon=True).start()
 
     @contextlib.contextmanager
-    def _interrupts(self) -> Generator[None]:
-        loop = asyncio.get_running_loop()
+    def _signals(self) -> Generator[None]:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def leave(number: int) -> None:
+            self.ended_by = number
+            task.cancel()
+            processes.end_soon(processes.CLOSE_S)  # a hook of git may not end
+
+        def interrupt() -> None:
+            if self._interrupts:  # a line is done, and takes long
+                leave(signal.SIGINT)
+            self._interrupts += 1
+            self._inbox.put_nowait(Interrupted())
+
         try:
-            loop.add_signal_handler(signal.SIGINT, self._inbox.put_nowait, Interrupted())
+            loop.add_signal_handler(signal.SIGINT, interrupt)
+            loop.add_signal_handler(signal.SIGTERM, leave, signal.SIGTERM)
         except (NotImplementedError, RuntimeError, ValueError):
             yield  # Not on this platform, or not in the main thread.
             return
@@ -332,6 +352,7 @@ class PlainLoop:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGTERM)
 
 
 def run_plain(
@@ -354,6 +375,7 @@ def run_plain(
         raise UsageError(f"{path} is not a file or a folder; name one that exists.")
     root, file = opened_by(path)
     put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
+    processes.end_by_sigterm()
     try:
         return asyncio.run(_run(root, file, settings, resume=resume, review=review, replay=replay))
     except (UserError, OSError):
@@ -384,19 +406,27 @@ async def _run(
     terminal = sys.stdin.isatty()
     # What was on screen long enough to be read is not known here.
     settings = replace(settings, attention=False)
-    async with await PairingSession.open(
+    session = await PairingSession.open(
         root,
         settings=settings,
         replay=replay,
         resume=resume,
         review=review,
         introduce=terminal,  # Of a script, the output is for a program.
-    ) as session:
-        loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
+    )
+    loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
+    try:
         if file is not None:
             await loop.open(file)
         await loop.run()
         waiting = len(session.hunks.waiting())
+    except asyncio.CancelledError:
+        put("\n")
+        return 128 + loop.ended_by
+    finally:
+        await session.close()
+        if session.hangs:
+            processes.end_soon()
     if waiting and settings.journal:
         them = "it" if waiting == 1 else "them"
         put(f"{counted(waiting, 'hunk')} left to decide; --resume brings {them} back.\n")

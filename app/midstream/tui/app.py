@@ -7,10 +7,13 @@ watcher.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,6 +22,7 @@ from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultCallbackType
 
+from midstream import processes
 from midstream.counting import counted
 from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
@@ -115,6 +119,8 @@ class MidstreamApp(App[None]):
         """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
         self._asked_to_quit = False
+        self.has_process = False
+        """Whether the process is this program's own: it ends with it, and by SIGTERM."""
         self._input_at = 0.0
         self._terminal = asyncio.Lock()
         """Held while an editor has the terminal."""
@@ -195,6 +201,10 @@ class MidstreamApp(App[None]):
     async def on_mount(self) -> None:
         """Open the session once the first frame is on screen; look at themes from then on."""
         self.call_after_refresh(self._start)
+        if self.has_process:
+            with contextlib.suppress(NotImplementedError):  # on Windows
+                leave = partial(self.exit, return_code=128 + signal.SIGTERM)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
         # The shell has written over the screen meanwhile.
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
             self, self._resumed
@@ -278,6 +288,8 @@ class MidstreamApp(App[None]):
         garbage.end()
         if self.session is not None:
             await self.session.close()
+            if self.session.hangs and self.has_process:
+                processes.end_soon()
 
     def use_theme(self, name: str) -> None:
         palette = self.palettes.get(name)
@@ -503,6 +515,8 @@ def run_app(
         flags=flags,
     )
     teach_sequences(key for keys in app.keys.values() for key in keys.split(","))
+    app.has_process = True
+    processes.end_by_sigterm()
     try:
         app.run()
     except Exception as error:

@@ -316,6 +316,55 @@ def find_repository(root: Path) -> RepositoryPlace | None:
     return RepositoryPlace(top, git_dir, common_dir)
 
 
+def repository_trouble(root: Path) -> str:
+    """Why the repository around ``root`` cannot be read, in one sentence; ``""`` if it can be.
+
+    Also ``""`` where there is none.  Git itself takes a repository with a damaged ``HEAD`` for
+    none, and goes on to one further up.
+    """
+    holder = _holder(root)
+    if holder is None:
+        return ""
+    try:
+        top = os.fsdecode(run_git(root, ["rev-parse", "--show-toplevel"])).rstrip("\n")
+        if not holder.samefile(top):
+            raise GitFailedError("git does not take its .git for a repository")
+        run_git(root, [*_STATUS, "--untracked-files=no"])
+    except (GitFailedError, OSError) as error:
+        said = error.output if isinstance(error, GitFailedError) else ""
+        if "dubious ownership" in said:
+            return (
+                f"The git repository in {shown(holder)} belongs to another user, so git refuses "
+                "to read it: what is on disk counts as what was there before; if you trust it, "
+                f"`git config --global --add safe.directory {shown(holder)}` says so."
+            )
+        return (
+            f"The git repository in {shown(holder)} cannot be read ({shown(str(error))}): what is "
+            "on disk counts as what was there before, and nothing can be staged or committed."
+        )
+    return ""
+
+
+def _holder(root: Path) -> Path | None:
+    """The nearest folder that holds ``root`` and has a ``.git`` with something in it."""
+    device = root.stat().st_dev
+    if ".git" in root.parts:
+        return None
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        try:
+            if folder.stat().st_dev != device:
+                return None  # Git does not look there either.
+            if stat.S_ISDIR(git.lstat().st_mode) and not any(git.iterdir()):
+                continue
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return folder
+        return folder
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RepoStatus:
     """State of the work tree that holds a workspace."""

@@ -25,6 +25,7 @@ from midstream.workspace.repo import (
     GitFailedError,
     RepositoryPlace,
     find_repository,
+    repository_trouble,
     run_git,
 )
 
@@ -375,17 +376,8 @@ def _content(top: Path, name: str) -> bytes:
 
 
 def _why_no_repository(root: Path) -> str:
-    try:
-        run_git(root, ["rev-parse", "--git-dir"])
-    except GitFailedError as error:
-        if "dubious ownership" in error.output:
-            return (
-                f"{shown(root)} belongs to another user, so git refuses it; if you trust it, "
-                f"`git config --global --add safe.directory {shown(root)}` says so."
-            )
-        if "not a git repository" not in error.output:
-            return f"Git cannot be used here: {shown(str(error))}."
-    return f"{shown(root)} is not in a git repository; run `git init` there to stage and commit."
+    none = f"{shown(root)} is not in a git repository; run `git init` there to stage and commit."
+    return repository_trouble(root) or none
 
 
 def _branch(top: Path) -> str:

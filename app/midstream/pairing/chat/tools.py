@@ -367,12 +367,18 @@ class ReadOnlyTools:
         return found
 
     async def _git(self, *arguments: str) -> str:
-        from midstream.workspace.repo import GitFailedError, find_repository, run_git
+        from midstream.workspace.repo import (
+            GitFailedError,
+            find_repository,
+            repository_trouble,
+            run_git,
+        )
 
         root = self._workspace.root
         # Elsewhere git compares any two files of the machine.
         if await asyncio.to_thread(find_repository, root) is None:
-            raise _RefusedError("This folder is in no git repository.")
+            why = await asyncio.to_thread(repository_trouble, root)
+            raise _RefusedError(why or "This folder is in no git repository.")
         # In a thread, which a cancellation leaves to itself: git ends by its own time limit.
         try:
             out = await asyncio.to_thread(

@@ -1,0 +1,142 @@
+"""SIGTERM, Ctrl+C and Ctrl+Q end the program, also as the first process of a container."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midstream.bench.terminal import TerminalProgram
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="Linux")]
+
+FIRST = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child")
+"""Runs a command as the first process of a namespace."""
+CODE = "def count(items):\n    total = 0\n    return total\n"
+DEAF = """
+import json, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        say(id=asked["id"], result={"protocolVersion": 1, "agentInfo": {"name": "deaf"}})
+    elif asked["method"] == "session/new":
+        say(id=asked["id"], result={"sessionId": "s"})
+    elif asked["method"] == "session/prompt":
+        break
+for number in range(2000):
+    call = {"toolCallId": f"t{number}", "title": f"use{number}"}
+    options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
+    asked = {"sessionId": "s", "toolCall": call, "options": options}
+    say(id=number, method="session/request_permission", params=asked)
+number = 0
+while True:
+    number += 1
+    update = {"sessionUpdate": "tool_call", "toolCallId": f"u{number}", "title": "x" * 2000}
+    say(method="session/update", params={"sessionId": "s", "update": update})
+"""
+"""An agent that asks, floods, and does not want to end."""
+
+
+def program(folder: Path, *arguments: str, first: bool = False) -> TerminalProgram:
+    (folder / "project").mkdir()
+    (folder / "project" / "things.py").write_text(CODE)
+    before = FIRST if first else ()
+    return TerminalProgram(
+        [*before, sys.executable, "-m", "midstream", *arguments, str(folder / "project")],
+        size=(100, 30),
+        environment={"MIDSTREAM_STATE_DIR": str(folder / "state")},
+    )
+
+
+def process_of(running: TerminalProgram, *, first: bool) -> int:
+    """The program itself, which ``unshare`` waits for."""
+    if not first:
+        return running.pid
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    return int(children.read_text().split()[0])
+
+
+def can_be_first() -> bool:
+    try:
+        return subprocess.run([*FIRST, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture(params=[False, True], ids=["a process", "the first process"])
+def first(request: pytest.FixtureRequest) -> bool:
+    if request.param and not can_be_first():
+        pytest.skip("namespaces are not allowed here")
+    return request.param
+
+
+@pytest.mark.parametrize("how", [(), ("--plain",), ("review", "--plain")], ids=" ".join)
+def test_sigterm_ends_it_and_leaves_the_terminal(
+    tmp_path: Path, how: tuple[str, ...], first: bool
+) -> None:
+    with program(tmp_path, *how, first=first) as running:
+        running.wait_for(b"help lists the words" if how else b"\x1b[?1049h", 60)
+        running.settle(1.0)
+        os.kill(process_of(running, first=first), signal.SIGTERM)
+        assert running.exit_code(60) == 128 + signal.SIGTERM
+        assert how or b"\x1b[?1049l" in running.output
+
+
+def test_ctrl_c_twice_ends_plain_mode(tmp_path: Path, first: bool) -> None:
+    with program(tmp_path, "--plain", first=first) as running:
+        running.wait_for(b"> ", 60)
+        running.write(b"\x03")
+        running.wait_for(b"Ctrl+C again", 60)
+        running.write(b"\x03")
+        assert running.exit_code(60) == 0
+
+
+def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["total", "found"]]}]))
+    with program(tmp_path, "--plain", "--replay", str(script)) as running:
+        git = ("git", "-C", str(project), "-c", "user.name=n", "-c", "user.email=e")
+        subprocess.run([*git, "init", "-q"], check=True)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "First"], check=True)
+        hook = project / ".git" / "hooks" / "pre-commit"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'begun'))}\nsleep 600\n")
+        hook.chmod(0o755)
+        running.wait_for(b"> ", 60)
+        running.write("rename total in count\r")
+        running.wait_for(b"found = 0", 60)
+        running.settle(1.0)
+        running.write("accept all\r")
+        running.wait_for(b"is written", 60)
+        running.write('commit "Second"\r')
+        for _ in range(600):
+            if (tmp_path / "begun").exists():
+                break
+            running.drain(0.1)
+        for _ in range(3):
+            running.write(b"\x03")
+            running.drain(0.3)
+        assert running.exit_code(60) is not None
+
+
+def test_ctrl_q_ends_an_agent_that_asks_floods_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(DEAF)
+    agent = shlex.join([sys.executable, str(tmp_path / "agent.py")])
+    with program(tmp_path, "agent", agent) as running:
+        running.wait_for(b"deaf", 60)
+        running.write("igo\r")
+        running.wait_for(b"use", 60)
+        running.drain(1.0)
+        running.write(b"\x11")
+        assert running.exit_code(60) == 0
