@@ -171,6 +171,17 @@ async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository
     assert git(repository, "rev-parse", "HEAD") == head
 
 
+async def test_a_hook_that_wants_a_terminal_ends_with_the_way_out(repository: Path) -> None:
+    hook = repository / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nread answer < /dev/tty\n")
+    hook.chmod(0o755)
+    stage_changes(repository, [AcceptedChange("new.py", None, b"x = 1\n")])
+    with pytest.raises(GitError, match=r"/dev/tty.*run git commit in a terminal"):
+        commit_staged(repository, "No")
+    assert staged_paths(repository) == ["new.py"]
+
+
 async def test_a_missing_author_is_explained(repository: Path) -> None:
     git(repository, "config", "--unset", "user.name")
     git(repository, "config", "--unset", "user.email")

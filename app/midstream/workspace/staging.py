@@ -582,7 +582,11 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
                 "Git does not know who you are", "set user.name and user.email with git config"
             ) from error
         why = shown("; ".join(_said(error.output)) or str(error))
-        raise GitError(f"Git did not commit: {why}", output=error.output) from error
+        asks = "/dev/tty" in error.output or "not a tty" in error.output.lower()
+        remedy = "run git commit in a terminal, which a hook wants; what is staged stays"
+        raise GitError(
+            f"Git did not commit: {why}", remedy if asks else "", output=error.output
+        ) from error
 
 
 def _said(output: str) -> list[str]:
