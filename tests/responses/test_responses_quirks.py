@@ -356,6 +356,24 @@ async def test_an_error_on_a_websocket_ends_the_answer(error: dict[str, Any], be
     assert "No memory." in end.message
 
 
+@pytest.mark.parametrize("created", [True, False])
+async def test_a_last_event_with_another_id_or_without_a_first_one_ends_the_answer(
+    created: bool,
+) -> None:
+    async def say(socket: ServerConnection) -> None:
+        await socket.recv()
+        if created:
+            await socket.send(json.dumps({"type": "response.created", "response": {"id": 5}}))
+        item = {"id": "i", "type": "message", "content": [{"type": "output_text", "text": TEXT}]}
+        response = {"id": "r", "status": "completed", "output": [item]}
+        await socket.send(json.dumps({"type": "response.completed", "response": response}))
+        await socket.wait_closed()
+
+    end = await end_on_websocket(say)
+    assert isinstance(end, Finished), end
+    assert (end.status, end.text) == ("completed", TEXT)
+
+
 @pytest.mark.parametrize(
     ("event", "reason"),
     [

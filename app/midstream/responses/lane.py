@@ -323,6 +323,8 @@ class Lane:
         return first
 
     def _terminal(self, kind: str, response: WireResponse) -> None:
+        if self.running is None and response.id and response.id not in self._over:
+            self._created(response)  # Some gateways do not say that one begins.
         turn = self.running
         if turn is None:
             return
