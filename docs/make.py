@@ -23,6 +23,7 @@ from midstream.settings.store import PROJECT_FILE
 from midstream.settings.value_types import ValueType
 from midstream.theme_files import DEFAULT_THEME, ROLES, TABLES, Role, read_theme
 from midstream.tui.keymap import PRESETS, all_keys, keys_of
+from midstream.words import WORDS
 
 DOCS: Final = Path(__file__).resolve().parent
 EXIT_CODES: Final = (
@@ -145,6 +146,13 @@ def keys() -> Iterator[str]:
             for action in changed
         ),
     )
+
+
+def words() -> Iterator[str]:
+    """The words of the screen."""
+    yield "# Words\n"
+    yield "What the words on the screen mean; help (`?`) has them, too.\n"
+    yield from table(("word", "meaning"), WORDS)
 
 
 def action_table(actions: Iterable[Action]) -> Iterator[str]:
@@ -307,6 +315,7 @@ def derivation(role: Role) -> str:
 REFERENCES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "settings.md": settings,
     "keys.md": keys,
+    "words.md": words,
     "commands.md": commands,
     "themes.md": themes,
     "midstream.1": manual,

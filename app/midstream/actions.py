@@ -41,7 +41,7 @@ class Group(StrEnum):
     """Headings of the help screen, in this order."""
 
     DECIDE = "Decide"
-    STEER = "Steer the model"
+    STEER = "Steer"
     AGENTS = "Conversation"
     MOVE = "Move"
     VIEW = "View"

@@ -235,8 +235,10 @@ def _run_review(options: argparse.Namespace) -> int:
 def _agent_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agent",
+        nargs="?",
         metavar="AGENT",
-        help="claude, codex, gemini, opencode, or another agent's command in quotes",
+        help="claude, codex, gemini, opencode, or another agent's command in quotes; without one, "
+        "list them",
     )
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder to work on")
     _resume_argument(parser)
@@ -251,11 +253,24 @@ def _run_agent(options: argparse.Namespace) -> int:
     """
     from midstream.agents.catalogue import find_agent
 
+    if options.agent is None:
+        return _list_agents()
     agent = find_agent(options.agent)
     agent.check()
     if options.plain:
         raise UsageError("An agent needs the screen; `midstream review --plain` reviews its edits.")
     return _open_path(options, review=options.resume, agent=agent)
+
+
+def _list_agents() -> int:
+    """Print the known agents, and how to get those that are missing."""
+    from midstream.agents.catalogue import known_agents
+
+    for agent in known_agents():
+        state = "installed" if agent.installed else f"not installed: {agent.install}"
+        print(f"{agent.name:<10}{agent.title:<16}{state}")
+    print("\n`midstream agent NAME` starts one here; the command of another agent goes in quotes.")
+    return 0
 
 
 def _open_path(

@@ -9,6 +9,7 @@ import pytest
 
 from midstream.agents.acp import AgentError, AgentProcess, LoginNeededError
 from midstream.agents.catalogue import KnownAgent, find_agent, known_agents
+from midstream.cli import main
 from midstream.errors import UsageError
 from tests.agents.test_acp import Ear
 
@@ -20,6 +21,14 @@ def test_a_missing_agent_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(AgentError) as missing:
             agent.check()
         assert agent.install in str(missing.value)
+
+
+def test_without_a_name_the_agents_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agent"]) == 0
+    said = capsys.readouterr().out
+    for agent in known_agents():
+        assert f"{agent.name} " in said
+        assert agent.installed or agent.install in said
 
 
 def test_any_command_is_an_agent(tmp_path: Path) -> None:

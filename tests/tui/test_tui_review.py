@@ -583,7 +583,7 @@ async def test_a_topic_of_help_is_clicked(stage: Stage) -> None:
     await stage.pilot.pause()
     row = screen.query_one("#topics")
     await stage.pilot.click("#topics", offset=(row.content_offset.x + len("Decide  St"), 0))
-    await stage.until(lambda: screen.topic.title == "Steer the model", "the second topic")
+    await stage.until(lambda: screen.topic.title == "Steer", "the second topic")
 
 
 def help_screen(stage: Stage) -> HelpScreen:

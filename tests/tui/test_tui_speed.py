@@ -24,8 +24,7 @@ from midstream.tui.widgets.rail import FileEntry
 from tests.helpers.stage import Stage
 
 
-@pytest.mark.parametrize(("two_numbers", "kept"), [(True, True), (False, False)])
-def test_unread_rows_are_kept_while_lines_are_written_above(two_numbers: bool, kept: bool) -> None:
+def test_unread_rows_are_kept_while_lines_are_written_above() -> None:
     base = SourceText.from_text("".join(f"line_{n} = {n}\n" for n in range(20)))
     hunks = HunkStore()
     proposal = FileProposal("f.py", base, hunks)
@@ -34,7 +33,7 @@ def test_unread_rows_are_kept_while_lines_are_written_above(two_numbers: bool, k
     syntax = FileSyntax(view)
     strips.show(view, syntax)
     palette = load_themes(themes_dir(), Path("none"))[0]["midnight"]
-    strips.painter = RowPainter(palette, UNICODE, 100, 3, two_numbers=two_numbers, focused=True)
+    strips.painter = RowPainter(palette, UNICODE, 100, 3, focused=True)
 
     def unread() -> dict[str, object]:
         view.refresh()
@@ -54,7 +53,7 @@ def test_unread_rows_are_kept_while_lines_are_written_above(two_numbers: bool, k
     proposal.feed("new_1 = 1\nnew_2 = 2\nline_1 = 1\nline_2 = 2\n")
     after = unread()
     assert after.keys() < before.keys()
-    assert all((after[text] is before[text]) is kept for text in after)
+    assert all(after[text] is before[text] for text in after)
 
 
 def test_lines_are_lexed_between_frames_with_the_same_colours() -> None:

@@ -77,11 +77,11 @@ def test_gutters_and_rows(long_project: Path) -> None:
             assert stage.rows[1].endswith("\u2026")
             await stage.press("w")
             rows = stage.rows
-            assert rows[0].split()[1:3] == ["1", "1"]
+            assert rows[0].split()[1:3] == ["1", "def"]
             assert "\u21b3" not in rows[1]
             below = [row for row in rows[2:8] if "\u21b3" in row]
             assert len(below) == 5
-            text = "".join(row[16:].strip() for row in rows[1:7]).replace(" ", "")
+            text = "".join(row[12:].strip() for row in rows[1:7]).replace(" ", "")
             assert text == LONG.replace(" ", "")
             assert pane.row_at(0) == 0
             assert [pane.row_at(line) for line in range(1, 8)] == [1] * 6 + [2]
@@ -163,7 +163,7 @@ async def test_a_wrapped_stream_is_followed(tmp_path: Path, layout: str) -> None
 
 def test_a_wide_text_fills_its_lines_to_the_last_cell() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
-    painter = RowPainter(palette, UNICODE, 60, 3, two_numbers=True, focused=True, wrap=True)
+    painter = RowPainter(palette, UNICODE, 60, 3, focused=True, wrap=True)
     row = ViewRow(Look.CONTEXT, 3, 3, "\t" + "\u4e2d\u6587" * 60, line=3)
     strips = painter.paint(row, (), Marks())
     assert len(strips) > 4
@@ -174,7 +174,7 @@ def test_a_wide_text_fills_its_lines_to_the_last_cell() -> None:
 
 def test_a_note_beside_long_code_can_be_read() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
-    painter = RowPainter(palette, UNICODE, 80, 3, two_numbers=True, focused=True)
+    painter = RowPainter(palette, UNICODE, 80, 3, focused=True)
     row = ViewRow(Look.CONTEXT, 3, 3, "x = call(" + "argument, " * 20, line=3)
     text = painter.paint(row, (), Marks(note="a risky call"))[0].text
     assert text.endswith("\u2026  \u2691 a risky call")
@@ -184,7 +184,7 @@ def test_a_note_beside_long_code_can_be_read() -> None:
 @pytest.mark.parametrize("theme", ["midnight", "ansi"])
 def test_where_a_line_is_cut_the_mark_shows_that_a_changed_word_follows(theme: str) -> None:
     palette = load_themes(themes_dir())[0][theme]
-    painter = RowPainter(palette, UNICODE, 40, 3, two_numbers=True, focused=True)
+    painter = RowPainter(palette, UNICODE, 40, 3, focused=True)
     row = ViewRow(Look.ADDED, None, 3, "def load(first, second, third, fourth=None):", line=3)
     word = row.text.index("fourth")
 
@@ -202,7 +202,7 @@ def test_where_a_line_is_cut_the_mark_shows_that_a_changed_word_follows(theme: s
 
 def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
-    painter = RowPainter(palette, UNICODE, 44, 3, two_numbers=False, focused=True)
+    painter = RowPainter(palette, UNICODE, 44, 3, focused=True)
     short = ViewRow(Look.CONTEXT, 3, 3, "x = 1", line=3)
     marks = Marks(note="model unsure", brief=True)
     assert painter.paint(short, (), marks)[0].text.rstrip().endswith("x = 1  \u2691 model unsure")

@@ -112,8 +112,6 @@ def cut(segments: Sequence[Segment], start: int, stop: int) -> list[Segment]:
     return parts
 
 
-_OLD: Final = frozenset({Look.CONTEXT, Look.DELETED, Look.KEPT, Look.UNREAD})
-"""Looks of rows with a line of the base text."""
 _STATE_ROLES: Final = {
     HunkState.STREAMING: "muted",
     HunkState.SETTLED: "accent",
@@ -201,7 +199,6 @@ class RowPainter:
 
     Args:
         digits: Digits of the largest line number.
-        two_numbers: Whether both line numbers are shown, or only that of the proposed text.
         focused: Whether the pane has the focus; the cursor row is calmer without it.
         wrap: Whether a line that does not fit goes on below.
     """
@@ -213,7 +210,6 @@ class RowPainter:
         width: int,
         digits: int,
         *,
-        two_numbers: bool,
         focused: bool,
         wrap: bool = False,
     ) -> None:
@@ -221,7 +217,6 @@ class RowPainter:
         self.glyphs = glyphs
         self.width = width
         self.digits = digits
-        self.two_numbers = two_numbers
         self.focused = focused
         self.wrap = wrap
         self._by_ground: dict[tuple[str, bool, bool], Inks] = {}
@@ -229,17 +224,12 @@ class RowPainter:
     @cached_property
     def gutter(self) -> int:
         """Cells before the code."""
-        return 1 + (self.digits + 1) * (2 if self.two_numbers else 1) + 4
+        return self.digits + 6
 
     @property
     def code_width(self) -> int:
         """Cells for the code."""
         return max(1, self.width - self.gutter)
-
-    @property
-    def numbers_unread_by_base(self) -> bool:
-        """Whether an unread row shows its number in the base text only."""
-        return self.two_numbers
 
     def paint(
         self, row: ViewRow, spans: Sequence[Span], marks: Marks, *, left: int = 0
@@ -303,7 +293,7 @@ class RowPainter:
         sign, role = self._sign(row)
         return [
             self._edge(marks, inks),
-            Segment(self._numbers(row), numbers),
+            Segment(self._number(row), numbers),
             self._bar_of(row, inks),
             Segment(f" {sign} ", inks.role(role)),
         ]
@@ -343,18 +333,15 @@ class RowPainter:
             bar = glyphs.bar
         return Segment(bar, inks.role(role, bold=True))
 
-    def _numbers(self, row: ViewRow) -> str:
-        def number(line: int | None) -> str:
-            return " " * self.digits if line is None else f"{line + 1:>{self.digits}}"
+    def _number(self, row: ViewRow) -> str:
+        """The line's number in the proposed text, or in the base text where it is not in that.
 
-        if row.look in FOLDS:
-            return " " * (self.digits * (1 + self.two_numbers) + 1 + self.two_numbers)
-        if not self.two_numbers:
-            shown = row.old if row.new is None else row.new
-            return f"{number(None if row.look is Look.REJECTED else shown)} "
-        old = row.old if row.look in _OLD else None
-        new = row.new if row.look is not Look.UNREAD else None
-        return f"{number(old)} {number(new)} "
+        An unread line has that of the base text, too: the other grows with every line above it.
+        """
+        line = row.old if row.new is None or row.look is Look.UNREAD else row.new
+        if line is None or row.look is Look.REJECTED or row.look in FOLDS:
+            return " " * (self.digits + 1)
+        return f"{line + 1:>{self.digits}} "
 
     def _sign(self, row: ViewRow) -> tuple[str, str]:
         if row.look is Look.ADDED:
@@ -502,11 +489,6 @@ class SplitPainter(RowPainter):
     def code_width(self) -> int:
         """Cells for the code of one side."""
         return max(1, self.side - self.digits - 4)
-
-    @property
-    def numbers_unread_by_base(self) -> bool:
-        """An unread row stands on the left only, with its number there."""
-        return True
 
     def paint_both(
         self,

@@ -45,7 +45,7 @@ class DiffWriter:
             for side, lexer in enumerate(self._sides):
                 advance_for(lexer, self._last_line(side) + 1, LEX_BUDGET_S / 2)
         digits = len(str(max(len(self._diff.before.lines), len(self._diff.after.lines), 1)))
-        painter = RowPainter(palette, glyphs, width, digits, two_numbers=False, focused=False)
+        painter = RowPainter(palette, glyphs, width, digits, focused=False)
         count = 0
         for row, changed in self._rows():
             count += row.look is not Look.FOLDED_CONTEXT

@@ -123,8 +123,8 @@ class RowStrips:
         marked = None
         if cursor or selected or scoped or found or note or self.left:
             marked = (cursor, selected, scoped, found, self.left, note)
-        # The proposed number of an unread line grows with every line that is written above it.
-        new = None if row.look is Look.UNREAD and painter.numbers_unread_by_base else row.new
+        # The proposed number of an unread line, which is not shown, grows with every line above it.
+        new = None if row.look is Look.UNREAD else row.new
         key = (row.look, row.old, new, row.text, standing, marked)
         known = self._kept.get(key)
         if known is not None and (known[1] or not syntax.is_ready(row)):

@@ -19,6 +19,7 @@ from midstream.tui.keymap import all_keys
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.fields import LineField
+from midstream.words import WORDS
 
 _GAP: Final = 2
 """Cells between two topics."""
@@ -65,7 +66,8 @@ def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, .
             chosen.append(action)
     topics = [_topic(title, keys, actions) for title, actions in rows.items()]
     topics.insert(0 if composing else len(topics), _topic("Writing", keys, writing))
-    return (*topics, Topic("Basics", BASICS))
+    words = tuple((word, meaning, "") for word, meaning in WORDS)
+    return (*topics, Topic("Basics", BASICS), Topic("Words", words))
 
 
 def page_topics(title: str, page: Place, keys: Mapping[str, str]) -> tuple[Topic, ...]:

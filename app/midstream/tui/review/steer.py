@@ -45,7 +45,7 @@ _HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
 
 
 class Steer(Controller):
-    """Actions of the group "Steer the model"."""
+    """Actions of the group "Steer"."""
 
     def __init__(self, shared: Shared, navigate: Navigate, aim: Aim, converse: Converse) -> None:
         super().__init__(shared)

@@ -125,14 +125,16 @@ class PaneWindow(Staying, ScrollView):
         return self.top <= first and stop <= self.bottom
 
     def show_rows(self, first: int, stop: int) -> None:
-        """Bring rows into the window, moving no further than needed; the cursor stays."""
+        """Bring rows into the window: all of them, or else from its upper part on.
+
+        The cursor stays, and so does the window where it has them already.
+        """
         height = self.height
-        long = self.lines_between(first, stop, height) > height - 2 * MARGIN
-        if long or self.lines_above(first) < MARGIN:
-            self.scroll_to_place(self.walk((first, 0), -MARGIN))
-        elif self.lines_above(stop) + MARGIN > height:
-            end = self.walk((stop, 0), MARGIN - 1) if self.wrap else (stop + MARGIN - 1, 0)
-            self.scroll_to_place(self._so_that_last(end))
+        above, size = self.lines_above(first), self.lines_between(first, stop, height)
+        if size <= height - 2 * MARGIN and MARGIN <= above <= height - MARGIN - size:
+            return
+        lead = max(MARGIN, min(height // 4, height - MARGIN - size))
+        self.scroll_to_place(self.walk((first, 0), -lead))
 
     def reveal(self, row: int, *, centre: bool = False) -> None:
         """Bring a row into the window with some lines around it."""
@@ -197,8 +199,6 @@ class PaneWindow(Staying, ScrollView):
 
 SPLIT_FROM: Final = 150
 """Cells from which on the automatic layout shows both sides."""
-TWO_NUMBERS_FROM: Final = 96
-"""Cells from which on both line numbers are shown."""
 
 
 class DiffPane(PaneWindow, can_focus=True):
@@ -551,7 +551,6 @@ class DiffPane(PaneWindow, can_focus=True):
             self._glyphs,
             self.size.width,
             max(3, len(str(lines + 99))),
-            two_numbers=not split and self.size.width >= TWO_NUMBERS_FROM,
             focused=self.has_focus,
             wrap=self.wrap,
         )
