@@ -250,6 +250,7 @@ PAGE_ACTIONS: Final = (
     Action("sessions.delete", "d,delete", "delete", "delete", "Delete the journal of this session; files stay as they are", place=_SE),
     Action("settings.change", "enter,space", "change", "change", "Change the value: switch it, choose, or type", place=_ST),
     Action("settings.reset", "backspace,delete", "reset", "reset", "Remove the value from your file", place=_ST),
+    Action("settings.file", "e", "file", "edit file", "Edit the file of your settings in $EDITOR", place=_ST),
     Action("settings.find", "slash", "find", "find", "Show only settings that contain a text", place=_ST),
     Action("models.use", "enter", "use", "use", "Use this model from the next instruction on", place=_MO),
     Action("models.keep", "s", "keep", "use, keep", "Use it and save it in your settings", place=_MO),

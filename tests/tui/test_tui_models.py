@@ -237,7 +237,9 @@ async def test_rows_fit(project: Path, size: tuple[int, int]) -> None:
         for row in rows(screen):
             assert len(row) <= screen.list.size.width
             assert row.isascii()
-        assert "none yet; n sets one up" in "\n".join(rows(screen))
+        shown = "\n".join(rows(screen))
+        assert "none yet: openai, anthropic" in shown
+        assert "n sets one up" in shown
         await stage.press("question_mark")
         await stage.pilot.pause(0.1)
         assert type(stage.app.screen).__name__ == "HelpScreen"

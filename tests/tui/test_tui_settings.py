@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from textual.events import Key
 
 from midstream.settings import Settings, load_settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.settings import SettingsScreen
 from tests.helpers.pages import hints, page, rows, shown
@@ -230,6 +232,26 @@ async def test_an_endpoint_is_made_changed_and_taken_out(stage: Stage, config: P
     await stage.press("backspace", "1")
     await stage.until(lambda: "work" not in config.read_text(), "gone")
     assert 'url = "http://127.0.0.1:8080/v1"' in text_of(config)
+
+
+async def test_the_file_is_edited_in_the_users_editor(
+    stage: Stage, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/split/unified/' \"$1\"\n")
+    editor.chmod(0o755)
+    monkeypatch.setattr(MidstreamApp, "suspend", lambda self: nullcontext())
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    screen = await opened(stage)
+    await stage.press("e")
+    await stage.until(lambda: "is saved and read again" in screen.notice.text, "saved")
+    assert text_of(config) == FILE.replace("split", "unified")
+    assert screen.resolved["layout"].value == "unified"
+    editor.write_text("#!/bin/sh\necho '[' >> \"$1\"\n")
+    await stage.press("e")
+    await stage.until(lambda: "not valid TOML" in screen.notice.text, "trouble")
+    assert text_of(config).endswith("[\n")
 
 
 async def test_find_shows_only_what_fits(stage: Stage) -> None:

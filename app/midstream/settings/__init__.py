@@ -17,6 +17,8 @@ from midstream.settings.store import ConfigFileError as ConfigFileError
 from midstream.settings.store import ResolvedSetting as ResolvedSetting
 from midstream.settings.store import Source as Source
 from midstream.settings.store import change_file as change_file
+from midstream.settings.store import file_text as file_text
 from midstream.settings.store import load_settings as load_settings
 from midstream.settings.store import resolve_settings as resolve_settings
+from midstream.settings.store import write_file as write_file
 from midstream.settings.value_types import Kind as Kind

@@ -322,16 +322,7 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    from midstream.workspace import atomic
-
-    try:
-        text = read_small(path).decode("utf-8")
-    except FileNotFoundError:
-        text = ""
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
-    except OSError as error:
-        raise ConfigFileError(f"{path} cannot be read ({error.strerror}).") from None
+    text = file_text(path)
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
@@ -345,13 +336,41 @@ def change_file(path: Path, changes: Mapping[tuple[str, ...], object]) -> bool:
     if new == text:
         return False
     check_document(new, str(path), before=text)
+    write_file(path, new)
+    return True
+
+
+def file_text(path: Path) -> str:
+    """The configuration file as it is, ``""`` where there is none (blocking).
+
+    Raises:
+        UsageError: It is no text.
+        ConfigFileError: It cannot be read.
+    """
     try:
-        atomic.overwrite(path, new.encode("utf-8"))
+        return read_small(path).decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigFileError(f"{path} cannot be read ({error.strerror}).") from None
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the configuration file as a person has edited it, valid or not (blocking).
+
+    Raises:
+        ConfigFileError: The system refuses.
+    """
+    from midstream.workspace import atomic
+
+    try:
+        atomic.overwrite(path, text.encode("utf-8"))
     except OSError as error:
         raise ConfigFileError(
-            f"{path} cannot be written ({error.strerror}); the setting is unchanged."
+            f"{path} cannot be written ({error.strerror}); it is unchanged."
         ) from None
-    return True
 
 
 def check_document(text: str, where: str, *, before: str = "") -> None:

@@ -25,16 +25,22 @@ _METHODS: Final = ("/chat/completions", "/completions", "/responses", "/messages
 """What examples and documentation append to the address of an API."""
 
 
-def keys_found(settings: Settings, environ: Mapping[str, str] = os.environ) -> tuple[Profile, ...]:
-    """An endpoint for each key of a company in the environment that none is configured for."""
+def hosted_apis(settings: Settings) -> tuple[Profile, ...]:
+    """An endpoint for each company's service that none is configured for."""
     used = {profile.key_env for profile in settings.endpoints}
     return tuple(
         _new(dialect.url, settings)
         for dialect in DIALECTS.values()
-        if dialect.hosted
-        and dialect.url
-        and dialect.key_env not in used
-        and environ.get(dialect.key_env or "", "").strip()
+        if dialect.hosted and dialect.url and dialect.key_env not in used
+    )
+
+
+def keys_found(settings: Settings, environ: Mapping[str, str] = os.environ) -> tuple[Profile, ...]:
+    """Those of them whose key is in the environment."""
+    return tuple(
+        profile
+        for profile in hosted_apis(settings)
+        if environ.get(profile.key_env or "", "").strip()
     )
 
 

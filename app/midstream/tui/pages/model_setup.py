@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from midstream.errors import UserError
 from midstream.pairing.models.choosing import ModelChoice, listed_choice
 from midstream.pairing.models.disclosures import what_is_sent
-from midstream.pairing.models.setup import keep_key, keys_found, models_at, pasted
+from midstream.pairing.models.setup import hosted_apis, keep_key, keys_found, models_at, pasted
 from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
 from midstream.responses.profiles import Profile
 from midstream.tui.notices import Choice
@@ -26,7 +26,7 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from midstream.tui.pages.page import PageScreen
 
-_MAX_KEYS: Final = 6
+_MAX_KEYS: Final = 5
 """Keys that are offered, so that the other ways have a number too."""
 
 Take = Callable[[ModelChoice, str], Awaitable[None]]
@@ -63,6 +63,7 @@ class ModelSetup:
             for profile in keys_found(self._page.services.settings)[:_MAX_KEYS]
         ]
         ways += [
+            ("a hosted API and its key", self._hosted),
             ("an engine on this machine", self._engines),
             ("download a model", self._download),
             ("paste an address", self._paste),
@@ -97,6 +98,29 @@ class ModelSetup:
             self._pick("Engines on this machine", rows, "", chosen)
 
         self._run(work)
+
+    def _hosted(self) -> None:
+        profiles = {each.name: each for each in hosted_apis(self._page.services.settings)}
+        rows = [
+            ListRow(
+                name,
+                ((f" {name:<12}", "foreground"), (_host(each), "muted")),
+                ((f"  {each.key_env}", "muted"),),
+            )
+            for name, each in profiles.items()
+        ]
+
+        def chosen(name: str | None) -> None:
+            if name is None:
+                return
+            profile = profiles[name]
+            if profile.has_key():
+                self._try(profile)
+            else:
+                self._ask_key(profile)
+
+        self._page.notices.clear()
+        self._pick("Hosted APIs", rows, "", chosen)
 
     def _paste(self) -> None:
         def given(text: str) -> None:

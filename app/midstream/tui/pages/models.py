@@ -25,6 +25,7 @@ from midstream.pairing.models.choosing import (
 )
 from midstream.pairing.models.disclosures import is_unconfigured, note_disclosed
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
+from midstream.pairing.models.setup import hosted_apis
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
 from midstream.tui.pages.model_setup import ModelSetup
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 _AGENT = "agent "
+NAMED_APIS = 2
+"""Hosted APIs that are named while none is set up."""
 """Begins the ids of agents in the list."""
 _NARROW_LIST = 66
 """Width of the list in columns below which only the details name the edit format."""
@@ -144,7 +147,10 @@ class ModelsScreen(PageScreen):
                 rows.append(self._row(choice, wide))
         if self.read and not any(not choice.here for choice in self.choices):
             key = self.services.key_for("models.new")
-            rows.append(ListRow(None, ((f"   none yet; {key} sets one up", "muted"),)))
+            apis = hosted_apis(self.services.settings)[:NAMED_APIS]
+            names = ", ".join(each.name for each in apis)
+            words = f"   none yet: {names} ...; {key} sets one up"
+            rows.append(ListRow(None, ((words, "muted"),)))
         rows += [ListRow(None, ()), ListRow(None, ((" Coding agents", "muted!"),))]
         rows += map(self._agent_row, known_agents())
         self.list.show(rows)

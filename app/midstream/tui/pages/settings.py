@@ -23,8 +23,10 @@ from midstream.settings import (
     Source,
     change_file,
     check_setting,
+    file_text,
     load_settings,
     resolve_settings,
+    write_file,
 )
 from midstream.settings.endpoints import ENDPOINT_FIELDS, FIELD_BY_KEY, EndpointField
 from midstream.tui.keymap import clashes, keys_of, left_without, own_keys, page_bindings
@@ -328,6 +330,20 @@ class SettingsScreen(PageScreen):
         elif self.list.value == NEW_ENDPOINT:
             self._endpoint_editor.add()
 
+    def action_file(self) -> None:
+        """Edit the whole file in the user's own editor."""
+        path = config_path()
+
+        async def work() -> None:
+            text = await asyncio.to_thread(file_text, path)
+            edited = await self.services.edit_outside(text, path.name)
+            if edited != text:
+                await asyncio.to_thread(write_file, path, edited)
+                await self._reload()
+                self.notices.say("info", f"{tilde(path)} is saved and read again.")
+
+        self.work.run(work)
+
     def action_reset(self) -> None:
         if self.trouble:
             self.notices.say("error", self.trouble)
@@ -478,6 +494,13 @@ class SettingsScreen(PageScreen):
             words = f"{setting.key} is {setting.format(value)} {when}."
         self.write({setting.path: value}, words, setting)
 
+    async def _reload(self) -> None:
+        """Read the file again, and apply what can take effect at once."""
+        settings = await asyncio.to_thread(load_settings, self.services.root)
+        self.services.apply(settings)
+        self._read()
+        self.show_all()
+
     def write(
         self,
         changes: Changes,
@@ -497,10 +520,7 @@ class SettingsScreen(PageScreen):
 
         async def run() -> None:
             await asyncio.to_thread(change_file, config_path(), changes)
-            settings = await asyncio.to_thread(load_settings, self.services.root)
-            self.services.apply(settings)
-            self._read()
-            self.show_all()
+            await self._reload()
             overruled = "" if setting is None else self.resolved[setting.name].overruled
             said = warning or (f"Written, but {overruled}." if overruled else "")
             self.notices.say("warning" if said else "info", said or sentence)
