@@ -52,7 +52,7 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         await stage.until(lambda: stage.session.hunks.undecided("pkg/bill.py"), "a hunk that waits")
         assert stage.path == "pkg/things.py"
         said = [notice.text for notice in stage.session.status.notices]
-        assert any("wanted in other places" in each for each in said)
+        assert any("fits other places" in each for each in said)
         await stage.press("F")
         await stage.until(lambda: "continuous" not in status(stage), "off")
         await stage.press("]")

@@ -237,7 +237,7 @@ async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path
         await stage.press(way(screen, "paste an address"))
         await typed(stage, screen, "two words")
         assert "not an address" in screen.notice.text
-        await stage.press("n", way(screen, "paste") if screen.notices.asking else "3")
+        await stage.press("n", way(screen, "paste") if screen.notices.asking else "4")
         await typed(stage, screen, "http://127.0.0.1:1/v1")
         await stage.until(lambda: "cannot be reached" in screen.notice.text, "error")
         assert stage.app.screen is screen

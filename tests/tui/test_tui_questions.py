@@ -357,7 +357,7 @@ async def test_related_code_is_named_above_the_text_once_it_is_found(
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:
         await stage.type("return zero")
-        await stage.until(lambda: "without related code" in stage.title, "what is missing")
+        await stage.until(lambda: "1 left out; f3 shows it" in stage.title, "what is missing")
         found.set()
         await stage.until(lambda: "tokens: shop.py, 1 use (" in stage.title, "what was found")
         await stage.press("f3")

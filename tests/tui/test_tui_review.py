@@ -111,11 +111,11 @@ async def test_a_rejected_hunk_keeps_its_rows_until_it_is_folded_or_the_next_tur
     before = stage.rows
     await stage.press("r")
     await stage.until(lambda: first.state == "rejected", "rejected")
-    texts = [row[13:].rstrip() for row in before]
-    assert [row[13:].rstrip() for row in stage.rows] == texts
+    texts = [row[9:].rstrip() for row in before]
+    assert [row[9:].rstrip() for row in stage.rows] == texts
     (kept,) = [row for row in stage.rows if "total = 0" in row]
     (rejected,) = [row for row in stage.rows if "found = 0" in row]
-    assert kept.split()[-6:] == ["8", "8", "┊", "total", "=", "0"]
+    assert kept.split()[-5:] == ["8", "┊", "total", "=", "0"]
     assert rejected.split()[-5:] == ["✗", "+", "found", "=", "0"]
     second = stage.pane.undecided_hunk
     assert second is not None
