@@ -42,7 +42,7 @@ class Group(StrEnum):
 
     DECIDE = "Decide"
     STEER = "Steer"
-    AGENTS = "Conversation"
+    AGENTS = "Chat"
     MOVE = "Move"
     VIEW = "View"
     PROGRAM = "Program"
