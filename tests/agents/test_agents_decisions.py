@@ -129,12 +129,12 @@ class Turn:
 
 
 @pytest.fixture
-async def turn(tmp_path: Path) -> Any:
+async def turn(tmp_path: Path, copyist: Path) -> Any:
     root, aside = tmp_path / "root", tmp_path / "aside"
     for folder in (root, aside):
         folder.mkdir()
     (root / "shop.py").write_text(SHOP)
-    settings = Settings(journal=False, feedback="automatic")
+    settings = Settings(journal=False, feedback="automatic", model=copyist)
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         yield Turn(session, root, aside)
 

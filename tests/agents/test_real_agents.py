@@ -167,7 +167,9 @@ Player: TypeAlias = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture(params=["claude", "codex", "gemini", "opencode"])
-def play(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Player:
+def play(
+    request: pytest.FixtureRequest, tmp_path: Path, copyist: Path, monkeypatch: pytest.MonkeyPatch
+) -> Player:
     """Play a scene with each agent that is installed."""
     name: str = request.param
     agent = find_agent(name)
@@ -186,7 +188,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
             introduce(name, home, model.url, monkeypatch)
             for scene in scenes:
                 # With the gate, Claude Code asks by its hook instead (test_pairing_gate_real.py).
-                settings = Settings(hold_edits=False, feedback="automatic")
+                settings = Settings(hold_edits=False, feedback="automatic", model=copyist)
                 async with await PairingSession.open(
                     root, settings=settings, resume=journal, agent=agent
                 ) as session:

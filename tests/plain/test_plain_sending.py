@@ -117,9 +117,9 @@ async def test_a_file_that_is_not_shown_is_asked_for(tmp_path: Path, answer: str
             assert ("MODE=fast" in str(hosted.messages)) == (answer == "yes")
 
 
-async def test_every_word_has_a_method_that_carries_it_out(tmp_path: Path) -> None:
+async def test_every_word_has_a_method_that_carries_it_out(tmp_path: Path, copyist: Path) -> None:
     async with await PairingSession.open(
-        tmp_path, settings=Settings(journal=False), watch=False
+        tmp_path, settings=Settings(journal=False, model=copyist), watch=False
     ) as session:
         commands = PlainCommands(session, lambda line: None)
         for word in WORDS:

@@ -16,6 +16,7 @@ from midstream.pairing.chat.entries import Speech
 from midstream.pairing.journal.journal import latest_with_agent, summarize
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticeLevel
+from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from tests.helpers.scripted_agent import BEGIN, command, sent
@@ -59,10 +60,14 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-async def test_a_put_back_waits_for_the_end_of_the_agents_turn(root: Path, tmp_path: Path) -> None:
+async def test_a_put_back_waits_for_the_end_of_the_agents_turn(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     bill = root / "bill.py"
     steps = [{"write": {str(bill): NEW}}, {"until": "session/cancel"}, END]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await until(lambda: session.external.watching == "native")
         await session.agent.begin(scripted(tmp_path, steps))
         assert not session.agent.send("raise the tax")
@@ -76,9 +81,13 @@ async def test_a_put_back_waits_for_the_end_of_the_agents_turn(root: Path, tmp_p
         assert not session.agent.busy
 
 
-async def test_what_is_written_is_told_with_the_agents_name(root: Path, tmp_path: Path) -> None:
+async def test_what_is_written_is_told_with_the_agents_name(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     steps = [{"write": {str(root / "bill.py"): NEW}}, {"until": "session/cancel"}, END]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await until(lambda: session.external.watching == "native")
         await session.agent.begin(scripted(tmp_path, steps))
         session.agent.send("raise the tax")
@@ -87,7 +96,7 @@ async def test_what_is_written_is_told_with_the_agents_name(root: Path, tmp_path
 
 
 async def test_a_hunk_is_its_authors_where_an_edit_explains_all_of_it(
-    root: Path, tmp_path: Path
+    endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:
     bill, other = root / "bill.py", root / "other.py"
     diff = {"type": "diff", "path": str(bill), "oldText": OLD, "newText": NEW}
@@ -98,7 +107,9 @@ async def test_a_hunk_is_its_authors_where_an_edit_explains_all_of_it(
         {"until": "session/cancel"},
         END,
     ]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await until(lambda: session.external.watching == "native")
         await session.agent.begin(scripted(tmp_path, steps))
         session.agent.send("raise the tax")
@@ -113,10 +124,12 @@ async def test_a_hunk_is_its_authors_where_an_edit_explains_all_of_it(
 
 
 async def test_what_is_noticed_after_the_turn_is_still_its_agents(
-    root: Path, tmp_path: Path
+    endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:
     steps = [{"write": {str(root / "bill.py"): NEW}}, END]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await until(lambda: session.external.watching == "native")
         await session.agent.begin(scripted(tmp_path, steps))
         session.agent.send("raise the tax")
@@ -124,11 +137,15 @@ async def test_what_is_noticed_after_the_turn_is_still_its_agents(
         assert any("Scripted changed bill.py" in n.text for n in session.status.notices)
 
 
-async def test_an_agent_is_set_to_ask_before_the_first_prompt(root: Path, tmp_path: Path) -> None:
+async def test_an_agent_is_set_to_ask_before_the_first_prompt(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     agent = scripted(
         tmp_path, [END], **{"session/new": [MODES], "session/set_mode": [{"result": {}}]}
     )
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(agent)
         session.agent.send("go")
         await until(lambda: any(m.get("method") == "session/prompt" for m in sent(tmp_path)))
@@ -138,10 +155,14 @@ async def test_an_agent_is_set_to_ask_before_the_first_prompt(root: Path, tmp_pa
         assert chosen["modeId"] == "ask"
 
 
-async def test_an_agent_that_refuses_to_ask_is_ended(root: Path, tmp_path: Path) -> None:
+async def test_an_agent_that_refuses_to_ask_is_ended(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     refusal = {"error": {"code": -32602, "message": "no such mode"}}
     agent = scripted(tmp_path, [END], **{"session/new": [MODES], "session/set_mode": [refusal]})
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         with pytest.raises(AgentError, match=r"without asking.*no such mode"):
             await session.agent.begin(agent)
         assert not session.agent.on
@@ -150,19 +171,23 @@ async def test_an_agent_that_refuses_to_ask_is_ended(root: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("offered", [True, False], ids=["other-modes", "no-modes"])
 async def test_an_agent_without_the_mode_that_asks_is_told_of(
-    root: Path, tmp_path: Path, offered: bool
+    endpoint: Endpoint, root: Path, tmp_path: Path, offered: bool
 ) -> None:
     script = {"session/new": [MODES]} if offered else {}
     agent = replace(scripted(tmp_path, [END], **script), asks="careful")
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(agent)
         assert session.agent.on
         (told,) = (n for n in session.status.notices if n.level is NoticeLevel.WARNING)
         assert "may write without asking" in told.text
 
 
-async def test_texts_wait_for_each_other(root: Path, tmp_path: Path) -> None:
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+async def test_texts_wait_for_each_other(endpoint: Endpoint, root: Path, tmp_path: Path) -> None:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(scripted(tmp_path, [END]))
         assert not session.agent.send("one")
         assert session.agent.send("two")
@@ -183,10 +208,14 @@ def steered(folder: Path, steps: list[dict[str, Any]], **script: Any) -> KnownAg
     return scripted(folder, steps, **{"initialize": [{"result": result}], **script})
 
 
-async def test_a_text_steers_the_turn_that_runs(root: Path, tmp_path: Path) -> None:
+async def test_a_text_steers_the_turn_that_runs(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     steps = [{"until": "_session/steering"}, {"reply": {"outcome": "injected"}}]
     steps += [said("agent_message_chunk", "Both then."), END]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(steered(tmp_path, steps))
         assert not session.agent.steers
         session.agent.send("raise the tax")
@@ -213,10 +242,12 @@ async def test_a_text_steers_the_turn_that_runs(root: Path, tmp_path: Path) -> N
     ids=["ended", "failed", "refused"],
 )
 async def test_a_text_that_the_turn_does_not_take_is_sent_after_it(
-    root: Path, tmp_path: Path, answer: dict[str, Any]
+    endpoint: Endpoint, root: Path, tmp_path: Path, answer: dict[str, Any]
 ) -> None:
     steps = [{"until": "_session/steering"}, answer, {"until": "session/cancel"}, END]
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(steered(tmp_path, steps))
         session.agent.send("raise the tax")
         await until(lambda: session.agent.steers)
@@ -237,7 +268,7 @@ async def test_a_text_that_the_turn_does_not_take_is_sent_after_it(
 
 @pytest.mark.parametrize("can", ["resume", "load", "neither"])
 async def test_a_resumed_session_goes_on_with_its_agent(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can: str
+    endpoint: Endpoint, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can: str
 ) -> None:
     monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
     capabilities: dict[str, Any] = {"loadSession": can == "load"}
@@ -256,7 +287,9 @@ async def test_a_resumed_session_goes_on_with_its_agent(
             "session/resume": [{"result": {}}],
         },
     )
-    async with await PairingSession.open(root, settings=Settings(), agent=agent) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, agent=agent
+    ) as session:
         await until(lambda: session.agent.conversation is not None)
         session.agent.send("go")
         await until(lambda: session.journal.path is not None and not session.agent.busy)
@@ -264,7 +297,9 @@ async def test_a_resumed_session_goes_on_with_its_agent(
     assert journal is not None
     assert secret not in journal.read_text()
     assert summarize(journal).instructions == ("go",)
-    async with await PairingSession.open(root, settings=Settings(), resume=journal) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, resume=journal
+    ) as session:
         await until(lambda: session.agent.conversation is not None)
         conversation = session.agent.conversation
         assert conversation is not None
@@ -279,17 +314,21 @@ async def test_a_resumed_session_goes_on_with_its_agent(
 
 
 async def test_the_last_session_of_an_agent_is_found_behind_others(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endpoint: Endpoint, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
     agent = scripted(tmp_path, [said("agent_message_chunk", "Done."), END])
-    async with await PairingSession.open(root, settings=Settings(), agent=agent) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, agent=agent
+    ) as session:
         await until(lambda: session.agent.conversation is not None)
         session.agent.send("go")
         await until(lambda: session.journal.path is not None and not session.agent.busy)
         spoken = session.journal.path
         assert latest_with_agent(root, agent.key) is None, "it is still open"
-    async with await PairingSession.open(root, settings=Settings(), review=True) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, review=True
+    ) as session:
         await until(lambda: session.review.on)
         session.journal.make()
         reviewed = session.journal.path
@@ -300,14 +339,16 @@ async def test_the_last_session_of_an_agent_is_found_behind_others(
 
 
 async def test_what_is_sent_to_an_agent_that_died_starts_it_again(
-    root: Path, tmp_path: Path
+    endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:
     def prompts() -> list[str]:
         asked = (m for m in sent(tmp_path) if m.get("method") == "session/prompt")
         return [m["params"]["prompt"][0]["text"] for m in asked]
 
     script = {"session/load": [{"result": {}}]}
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(scripted(tmp_path, [{"exit": 3}], **script))
         session.agent.send("one")
         await until(lambda: any("starts it again" in n.text for n in session.status.notices))
@@ -320,7 +361,9 @@ async def test_what_is_sent_to_an_agent_that_died_starts_it_again(
         assert methods.count("session/load") == 1
 
 
-async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_path: Path) -> None:
+async def test_noise_and_a_death_in_mid_turn_are_one_sentence(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
     """A full log, no messages, a huge line; then it is gone, and a file is there."""
     bill = root / "bill.py"
     huge = said("agent_message_chunk", "y" * (5 << 20))
@@ -333,7 +376,9 @@ async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_pa
         {"exit": 3},
     ]
     script = {"session/load": [{"result": {}}], "session/prompt 1": steps}
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await until(lambda: session.external.watching == "native")
         await session.agent.begin(scripted(tmp_path, [END], **script))
         session.agent.send("one")
@@ -357,9 +402,11 @@ async def test_noise_and_a_death_in_mid_turn_are_one_sentence(root: Path, tmp_pa
 
 
 async def test_an_agent_that_dies_is_told_and_can_be_started_again(
-    root: Path, tmp_path: Path
+    endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:
-    async with await PairingSession.open(root, settings=Settings(journal=False)) as session:
+    async with await PairingSession.open(
+        root, settings=Settings(journal=False), endpoint=endpoint
+    ) as session:
         await session.agent.begin(scripted(tmp_path, [{"log": "out of luck\n"}, {"exit": 3}]))
         session.agent.send("go")
         await until(lambda: any("out of luck" in n.text for n in session.status.notices))

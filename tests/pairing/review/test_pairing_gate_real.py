@@ -271,7 +271,7 @@ async def test_what_waits_goes_back_when_the_agent_stops(
 
 
 async def test_claude_code_in_the_session_asks_the_gate_by_itself(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, endpoint: Endpoint, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command_of("claude-agent-acp")
     root = make_repo(tmp_path / "work", {"bill.py": OLD})
@@ -286,7 +286,7 @@ async def test_claude_code_in_the_session_asks_the_gate_by_itself(
         monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
         monkeypatch.setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         async with await PairingSession.open(
-            root, settings=Settings(), agent=find_agent("claude")
+            root, settings=Settings(), endpoint=endpoint, agent=find_agent("claude")
         ) as session:
             witness = Witness(session)
             await witness.until(lambda: session.agent.conversation or session.status.notices)
