@@ -27,6 +27,7 @@ from midstream.tui.pages import models, sessions, settings
 from midstream.tui.telemetry import figures
 from midstream.workspace.journal import SessionInfo
 from midstream.workspace.staging import BlobChange, IndexState
+from tests.helpers.folders import write_folder
 from tests.helpers.stage import CODE, shown
 
 pytestmark = pytest.mark.system
@@ -207,11 +208,18 @@ async def telling_rates(pilot: Pilot[None]) -> None:
 
 @pytest.mark.parametrize(("theme", "size"), [("midnight", WIDE), ("paper", SMALL)])
 def test_telemetry(
-    snap_compare, project: Path, monkeypatch: pytest.MonkeyPatch, theme: str, size: tuple[int, int]
+    snap_compare,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    theme: str,
+    size: tuple[int, int],
 ) -> None:
     monkeypatch.setattr(figures.Measured, "of", lambda session: MEASURED)
+    write_folder(tmp_path / "small-4m", prompt="chat", width=256, layers=12, hidden=512)
     app = app_on(project, theme)
-    app.settings = replace(app.settings, endpoint_url=None)  # so that the shipped model is shown
+    # So that the model of the built-in server is simulated.
+    app.settings = replace(app.settings, endpoint_url=None, model=tmp_path / "small-4m")
     assert snap_compare(app, terminal_size=size, run_before=telling_rates)
 
 
