@@ -52,13 +52,12 @@ def area(chances: Array, right: Array) -> float:
     return float(below.mean() / 2 / len(bad))
 
 
-def trusted_from(chances: Array, right: Array, few: float = 0.5) -> float:
+def trusted_from(chances: Array, right: Array) -> float:
     """Return the lowest threshold above which the share of right answers is ``RIGHT_UNFLAGGED``.
 
     Args:
         chances: [n], of answers to free words.
         right: [n], 1 for a right answer, else 0; right and wrong ones weigh the same together.
-        few: Higher thresholds that fewer of the right answers reach are not looked at.
 
     Returns:
         0 where there are not answers of both kinds.
@@ -71,8 +70,23 @@ def trusted_from(chances: Array, right: Array, few: float = 0.5) -> float:
     bad = (1 - right[order])[::-1].cumsum()[::-1] / (1 - right).sum()
     enough = good / (good + bad) >= RIGHT_UNFLAGGED
     # From there on it holds at every higher one, too, as far as there are answers to tell.
-    fails = np.flatnonzero(~enough & (good >= few))
+    fails = np.flatnonzero(~enough & (good >= 0.5))
     return float(chances[order][min(fails[-1] + 1 if len(fails) else 0, len(order) - 1)])
+
+
+def expected_from(chances: Array, share: float) -> float:
+    """Return the lowest threshold above which ``RIGHT_UNFLAGGED`` of the answers should be right.
+
+    That is what the chances promise, so it depends less on single answers than ``trusted_from``.
+
+    Args:
+        chances: [n], calibrated.
+        share: How many of them are right; right and wrong ones weigh the same together.
+    """
+    order = np.sort(chances)[::-1]
+    good, bad = order.cumsum() / share, (1 - order).cumsum() / (1 - share)
+    enough = np.flatnonzero(good / (good + bad) >= RIGHT_UNFLAGGED)
+    return float(order[enough[-1]] if len(enough) else order[0])
 
 
 def section(report: Mapping[str, Any]) -> str:

@@ -59,6 +59,8 @@ def test_the_fit_is_written_into_the_folder(tmp_path: Path) -> None:
     bad = sum(not row["right"] for row in sure) / sum(not row["right"] for row in used)
     assert good / (good + bad) == pytest.approx(0.85, abs=0.03)
     assert any(line.startswith("hand: 90 answers") for line in lines)
+    hand = confidence.sets_of({"m hand": {"rows": rows[:100]}})
+    assert list(confidence.tell(hand, table)) == lines[-len(list(confidence.tell(hand, table))) :]
 
 
 def test_an_answer_that_was_read_and_found_right_is_right(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from models.training.confidence import (
 from models.training.regression import (
     RIGHT_UNFLAGGED,
     area,
+    expected_from,
     fitted,
     trusted_from,
     with_section,
@@ -91,6 +92,16 @@ def test_free_words_may_need_a_higher_threshold() -> None:
     good, bad = right[high].sum() / right.sum(), (1 - right)[high].sum() / (1 - right).sum()
     assert good / (good + bad) == pytest.approx(RIGHT_UNFLAGGED, abs=0.01)
     assert trusted_from(chances, np.ones(len(free))) == 0.0
+
+
+def test_a_threshold_that_calibrated_chances_promise() -> None:
+    rng = np.random.default_rng(5)
+    chances = rng.beta(0.6, 1.4, 20_000)
+    right = (rng.random(len(chances)) < chances).astype(float)
+    high = chances >= expected_from(chances, float(right.mean()))
+    good, bad = right[high].sum() / right.sum(), (1 - right)[high].sum() / (1 - right).sum()
+    assert good / (good + bad) == pytest.approx(RIGHT_UNFLAGGED, abs=0.01)
+    assert expected_from(np.array([0.1, 0.2]), 0.5) == 0.2
 
 
 def test_the_area_is_how_often_a_right_answer_stands_above_a_wrong_one() -> None:

@@ -9,7 +9,7 @@
 ``set`` writes requests of the generator about held-out code, which no other set asks, and as many
 everyday wishes. ``fit`` fits a logistic regression on the answers to the set ``apart`` that change
 something, writes it into the folder, and reports every set of the report by its confidence; of
-``apart`` by folds of regions.
+``apart`` by folds of regions. ``tell`` reports the same of a folder that is calibrated.
 
 An answer is right if it is the same program as the one that was written for its request, or another
 one that was read and found right (``texts/accepted.txt``), so a little more is right than counted.
@@ -26,18 +26,18 @@ import argparse
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from midstream.engine.confidence import weighed
-from midstream.engine.folder import Calibration
+from midstream.engine.folder import Calibration, read_folder
 from models.training.confidence import outside, reworded
 from models.training.edit_script import script_format as fmt
 from models.training.edit_script.free_requests import examples, goals
-from models.training.regression import area, fitted, trusted_from, with_section
+from models.training.regression import area, expected_from, fitted, with_section
 from models.training.rewriting.data import TEXTS, blocks, corpus_of
 
 Array = np.ndarray[Any, Any]
@@ -47,8 +47,6 @@ FITTED_ON: Final = "apart"
 USED: Final = ("mean", "doubt", "changes", "size")
 """Features that are weighed, of those that the engine finds."""
 FOLDS: Final = 8
-FEW: Final = 0.3
-"""Thresholds that fewer of the right answers reach are not taken."""
 KEYS: Final = ("before", "instruction", "text")
 """What an answer that was found right by reading is known by."""
 EACH: Final = 60
@@ -143,7 +141,7 @@ def chances_of(rows: Sequence[Row]) -> tuple[Calibration, Array]:
     weights = fitted(inputs, right)
     raw = weights[1:] / spread
     table = Calibration(
-        round(trusted_from(chances, right, FEW), 4),
+        round(expected_from(chances, float(right.mean())), 4),
         round(float(weights[0] - (raw * mean).sum()), 4),
         {name: round(float(weight), 4) for name, weight in zip(USED, raw, strict=True)},
     )
@@ -171,7 +169,7 @@ def told(name: str, right: Array, chances: Array, threshold: float) -> list[str]
 
 def fit(report: dict[str, Any], folder: Path | None) -> list[str]:
     """Fit on a report of ``evaluate``, write it into a folder, and return what is told."""
-    sets = {key.partition(" ")[2]: taken(value["rows"]) for key, value in report.items()}
+    sets = sets_of(report)
     if FITTED_ON not in sets:
         raise SystemExit(f"The report has no set {FITTED_ON}.")
     table, folds = chances_of(sets[FITTED_ON])
@@ -180,19 +178,32 @@ def fit(report: dict[str, Any], folder: Path | None) -> list[str]:
         "bias": table.bias,
         "weights": dict(table.weights),
     }
-    lines = [json.dumps(written)]
-    for name, rows in sets.items():
-        right = np.array([row["right"] for row in rows], float)
-        chances = np.array([weighed(table, row["features"]) for row in rows])
-        lines += told(name, right, folds if name == FITTED_ON else chances, table.threshold)
+    lines = [json.dumps(written), *tell(sets, table, folds)]
     if folder is not None:
         card = folder / "midstream.toml"
         card.write_text(with_section(card.read_text("utf-8"), written), "utf-8")
     return lines
 
 
+def sets_of(report: dict[str, Any]) -> dict[str, list[Row]]:
+    """Return the answers of each set of a report of ``evaluate``; see ``taken``."""
+    return {key.partition(" ")[2]: taken(value["rows"]) for key, value in report.items()}
+
+
+def tell(
+    sets: dict[str, list[Row]], table: Calibration, folds: Array | None = None
+) -> Iterator[str]:
+    """Yield what is told of each set; ``folds`` has the chances of the one that was fitted on."""
+    for name, rows in sets.items():
+        right = np.array([row["right"] for row in rows], float)
+        chances = np.array([weighed(table, row["features"]) for row in rows])
+        if folds is not None and name == FITTED_ON:
+            chances = folds
+        yield from told(name, right, chances, table.threshold)
+
+
 def main() -> None:
-    """Write the set, or fit."""
+    """Write the set, fit, or tell."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parts = parser.add_subparsers(dest="what", required=True)
     made = parts.add_parser("set")
@@ -203,7 +214,17 @@ def main() -> None:
     fitting = parts.add_parser("fit")
     fitting.add_argument("report", type=Path, help="of evaluate, with the set apart")
     fitting.add_argument("--folder", type=Path, help="where [confidence] is written")
+    telling = parts.add_parser("tell")
+    telling.add_argument("report", type=Path, help="of evaluate")
+    telling.add_argument("--folder", type=Path, required=True, help="whose [confidence] is told of")
     options = parser.parse_args()
+    if options.what == "tell":
+        table = read_folder(options.folder).confidence
+        if table is None:
+            raise SystemExit(f"{options.folder / 'midstream.toml'} has no [confidence].")
+        report = json.loads(options.report.read_text("utf-8"))
+        print("\n".join(tell(sets_of(report), table)))
+        return
     if options.what == "fit":
         print("\n".join(fit(json.loads(options.report.read_text("utf-8")), options.folder)))
         return
