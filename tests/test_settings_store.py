@@ -249,3 +249,14 @@ def test_changed_fields_are_those_of_the_command_line() -> None:
         "theme": "paper",
     }
     assert {one.type.kind for one in (*SETTINGS, *ENDPOINT_FIELDS)} == set(Kind)
+
+
+@pytest.mark.parametrize(
+    "text", ["a" + ".a" * 50_000 + " = 1\n", "[" + "a." * 50_000 + "a]\n", "1" + " . 1.1" * 9_000]
+)
+def test_a_key_of_very_many_parts_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    """Python's reader would take minutes: the time grows with the square of the parts."""
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="nested too deeply"):
+        load_settings(environ={"MIDSTREAM_CONFIG": str(path)})

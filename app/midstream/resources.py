@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import tomllib
@@ -25,6 +26,9 @@ MAX_CONFIG_BYTES = 64_000_000
 """Bytes of a configuration of a tokenizer, which may list all of its tokens."""
 MAX_TEXT_BYTES = 20_000_000
 """Bytes of a file of code."""
+MAX_PARTS = 400
+"""Parts of a dotted key in a TOML file."""
+_FLOAT = re.compile(r"(?<=[\s,\[=+-])\d+\.\d+(?=[\s,\]eE])")
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -77,8 +81,12 @@ def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> object:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """What a file of TOML says; raises as ``read_small``, and ValueError if it is none."""
+    text = read_small(path).decode("utf-8")
+    if any(_FLOAT.sub("", line).count(".") > MAX_PARTS for line in text.split("\n")):
+        # The time that a key takes to read grows with the square of its parts.
+        raise ValueError("it is nested too deeply")
     try:
-        return tomllib.loads(read_small(path).decode("utf-8"))
+        return tomllib.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midstream.agents import acp
 from midstream.agents.acp import AgentError, AgentProcess, LineBuffer, LoginNeededError
 from midstream.agents.messages import (
     ALLOW_ONCE,
@@ -221,6 +224,39 @@ async def test_an_agent_that_dies(tmp_path: Path, method: str, before: str) -> N
         )
         with pytest.raises(AgentError):  # and at once from then on
             await process.prompt(SESSION, "again")
+
+
+async def test_an_agent_that_writes_without_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_TURN_BYTES", 10_000)
+    with pytest.raises(AgentError, match="was ended: it wrote more than"):
+        await prompted(tmp_path, Ear(), [*[says("x" * 1_000)] * 20, {"until": "never"}])
+
+
+async def test_an_agent_that_does_not_read_is_not_read_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to its requests would fill the memory; stopping it still works."""
+    monkeypatch.setattr(acp, "MAX_UNREAD_BYTES", 100_000)
+    far = tmp_path / "far"
+    program = (
+        "import json, pathlib, sys\n"
+        "for number in range(10**9):\n"
+        "    asked = {'jsonrpc': '2.0', 'id': 'x' * 1000, 'method': f'fs/{number}'}\n"
+        "    print(json.dumps(asked), flush=True)\n"
+        "    pathlib.Path(sys.argv[1]).write_text(str(number))\n"
+    )
+
+    def stands() -> bool:
+        before = far.read_text() if far.exists() else ""
+        time.sleep(0.5)
+        return bool(before) and far.read_text() == before
+
+    started = [sys.executable, "-c", program, str(far)]
+    process = await AgentProcess.launch("Deaf", started, tmp_path, Ear())
+    await asyncio.to_thread(until, stands)
+    await process.close()
 
 
 async def test_what_the_agent_started_ends_with_it(tmp_path: Path) -> None:

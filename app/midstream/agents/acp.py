@@ -55,6 +55,10 @@ MAX_BURST_BYTES: Final = 1 << 20
 """So much is taken at once of what the agent writes,"""
 BYTES_A_SECOND: Final = 4 << 20
 """and so much each second: an agent that writes faster waits, not the screen."""
+MAX_TURN_BYTES: Final = 256 << 20
+"""An agent that writes more than this in one turn is ended."""
+MAX_UNREAD_BYTES: Final = 8 << 20
+"""Of an agent that does not read as many answers nothing more is read either."""
 
 _AUTH_REQUIRED: Final = -32000
 _METHOD_NOT_FOUND: Final = -32601
@@ -123,6 +127,8 @@ class AgentProcess:
         self._withdrawn: set[bytes] = set()
         self._ended: AgentError | None = None
         self._closing = False
+        self._turn_bytes = 0
+        """What it has written since it was asked last."""
         self._reading = asyncio.create_task(self._read())
         self._logging = asyncio.create_task(self._read_log())
 
@@ -252,6 +258,7 @@ class AgentProcess:
         Raises:
             AgentError: The agent fails or ends.
         """
+        self._turn_bytes = 0
         result = await self._request(
             "session/prompt",
             {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]},
@@ -377,7 +384,16 @@ class AgentProcess:
         assert self._process.stdout is not None
         buffer = LineBuffer(MAX_LINE_BYTES)
         room, before = float(MAX_BURST_BYTES), time.monotonic()
+        if (writer := self._process.stdin) is not None:
+            writer.transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         while data := await self._process.stdout.read(READ_BYTES):
+            self._turn_bytes += len(data)
+            if self._turn_bytes > MAX_TURN_BYTES:
+                self._signal(signal.SIGKILL)
+                break
+            if writer is not None:
+                with contextlib.suppress(OSError):
+                    await writer.drain()
             began = time.monotonic()
             room = min(room + (began - before) * BYTES_A_SECOND, MAX_BURST_BYTES) - len(data)
             before = began
@@ -405,6 +421,8 @@ class AgentProcess:
                 code = await asyncio.wait_for(self._process.wait(), GRACE_S)
             await asyncio.wait((self._logging,), timeout=GRACE_S)
         how = "closed its output" if code is None else f"ended (exit code {code})"
+        if self._turn_bytes > MAX_TURN_BYTES:
+            how = f"was ended: it wrote more than {MAX_TURN_BYTES >> 20} MB in one turn"
         lines = [line.strip() for line in self.log.splitlines() if line.strip()]
         last = f"; its last words: {lines[-1][:300]}" if lines else ""
         self._ended = AgentError(f"{self._name} {how}{last}.")
