@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-from midstream.engine.model import load_model  # noqa: E402
-from models.training.corpus import HELD_OUT, is_permissive  # noqa: E402
-from models.training.human import LEFT_ALONE, HumanEdit, Report, ask, judge, load  # noqa: E402
+from midstream.engine.model import load_model
+from models.training.corpus import HELD_OUT, is_permissive
+from models.training.human import LEFT_ALONE, HumanEdit, Report, ask, judge, load
 
 EDITS = load()
 STYLES = {"terse", "sentence", "sloppy", "question", "reason"}
@@ -75,10 +74,9 @@ def test_declining_is_right_only_where_there_is_nothing_to_do() -> None:
         assert answer.kept == answer.untouched
 
 
-def test_it_runs_through_the_engine() -> None:
-    folder = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
-    model = load_model(folder, threads=1)
-    report = Report(folder.name)
+def test_it_runs_through_the_engine(copyist: Path) -> None:
+    model = load_model(copyist, threads=1)
+    report = Report(copyist.name)
     for edit in EDITS[:3]:
         text, declined, tokens = ask(model, edit)
         report.add(edit, judge(edit, text, declined, tokens, 0.1))
