@@ -50,6 +50,7 @@ from midstream.tui.themes import (
     load_theme,
     load_themes,
 )
+from midstream.tui.widgets.line_api import use_no_color
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -131,9 +132,11 @@ class MidstreamApp(App[None]):
         self._endpoint = endpoint
         self._replay = replay
         super().__init__()
+        if self.no_color:
+            use_no_color(self)
         depth = self.console.color_system
         self.palettes = {n: for_terminal(p, depth) for n, p in self.palettes.items()}
-        self.palette = self._first_palette(depth)
+        self.palette = self._first_palette(depth, coloured=not self.no_color)
         for palette in self.palettes.values():
             self.register_theme(palette.to_textual())
         self.theme = f"midstream-{self.palette.name}"
@@ -150,12 +153,14 @@ class MidstreamApp(App[None]):
         # An empty entry would leave an action its default keys.
         self.set_keymap({action: keys or NO_KEY for action, keys in self.keys.items()})
 
-    def _first_palette(self, depth: str | None) -> Palette:
+    def _first_palette(self, depth: str | None, *, coloured: bool = True) -> Palette:
         if not self.palettes:
             raise UsageError(f"No theme could be loaded from {themes_dir()}; reinstall Midstream.")
         wanted = self.settings.theme
         found = find_theme(wanted, self._theme_labels) if wanted else None
-        if found is None:
+        if not coloured:
+            found = "ansi"  # The one that needs no colour to tell rows apart.
+        elif found is None:
             # Sixteen colours are the terminal's own; ours would only be rounded to them.
             found = "ansi" if depth == "standard" else DEFAULT_THEME
         return self.palettes.get(found) or next(iter(self.palettes.values()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,7 +21,7 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.color import Color
-from textual.filter import ANSIToTruecolor
+from textual.filter import ANSIToTruecolor, Monochrome, NoColor
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import Reactive
@@ -37,6 +37,12 @@ from midstream.tui.themes import Palette
 def set_silently(widget: Widget, size: Size) -> None:
     """Set ``virtual_size`` without a layout."""
     widget.set_reactive(cast("Reactive[Size]", Widget.virtual_size), size)
+
+
+def use_no_color(app: App[Any]) -> None:
+    """Have an app emit no colour at all; Textual leaves greys where a theme has its own colours."""
+    filters = app._filters  # pyright: ignore[reportPrivateUsage]
+    filters[:] = [NoColor() if isinstance(each, Monochrome) else each for each in filters]
 
 
 def filtered(widget: Widget, strips: list[Strip], background: Color) -> list[Strip]:
