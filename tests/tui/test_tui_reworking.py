@@ -70,11 +70,11 @@ async def test_rejected_lines_stay_and_the_rest_can_be_accepted(
     assert len([row for row in stage.rows if row.strip()]) == before
     assert sum("┊" in row or "✗" in row for row in stage.rows) == 2
     await stage.press("A")  # The answer leaves `total` behind, which nothing defines any more.
-    await stage.until(lambda: "2 hunks to decide one by one" in stage.notice, "flagged")
+    await stage.until(lambda: "1 hunk to decide one by one" in stage.notice, "flagged")
     await stage.press("a")
     await stage.until(lambda: "would not parse" in stage.notice, "question")
     assert on_disk(project) == CODE
-    await stage.press("a", "a")
+    await stage.press("a")
     wanted = CODE.replace(BLOCK, "    total = 0\n    for item in items:\n" + NEW)
     await stage.until(lambda: on_disk(project) == wanted, "rest")
 

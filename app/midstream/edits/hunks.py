@@ -428,24 +428,29 @@ Cut = tuple[int, int]
 """How many old and how many new lines of a hunk lie before a place where it is cut."""
 
 
-def cuts_around(hunk: Hunk, start: int, stop: int) -> tuple[tuple[Cut, ...], Cut]:
+def cuts_around(hunk: Hunk, start: int, stop: int, *, accept: bool) -> tuple[tuple[Cut, ...], Cut]:
     """Where a hunk is cut to decide some of its lines.
 
-    Where there are as many new lines as old ones, each belongs to the old one at the same place:
-    it stays beside that, whatever is decided about the others.
+    Where there are as many new lines as old ones, each belongs behind the old one at the same
+    place, whatever is decided about the others.  To stay there when that one is gone, it becomes a
+    part of its own.
 
     Args:
         hunk: The hunk.
         start: First line of the range, counting the old lines and then the new ones.
         stop: Line after the range.
+        accept: Whether the lines are accepted.
 
     Returns:
         The cuts, ascending, and the one before the range.
     """
     deleted = hunk.deleted
-    if deleted == hunk.added and (stop <= deleted or start >= deleted):
-        i, k = (at - deleted * (start >= deleted) for at in (start, stop))
-        return ((i, i), (k, i), (k, k)), (i, i) if stop <= deleted else (k, i)
+    if deleted == hunk.added and start >= deleted:
+        first = (stop - deleted, start - deleted)
+        return (first, (stop - deleted, stop - deleted)), first
+    if deleted == hunk.added and stop <= deleted:
+        first = (start, start)
+        return (first, (stop, start), *([(stop, stop)] if accept else [])), first
     first = (min(start, deleted), max(0, start - deleted))
     return (first, (min(stop, deleted), max(0, stop - deleted))), first
 
@@ -715,7 +720,7 @@ class HunkStore:
         hunk = self._splittable(hunk_id)
         if not 0 <= start < stop <= hunk.deleted + hunk.added:
             raise ValueError(f"lines {start}-{stop} are not lines of hunk {hunk_id}")
-        cuts, first = cuts_around(hunk, start, stop)
+        cuts, first = cuts_around(hunk, start, stop, accept=state is HunkState.ACCEPTED)
         step = self._begin((hunk,))
         children = self._cut(hunk, cuts, step)
         chosen = part_behind(first, children)

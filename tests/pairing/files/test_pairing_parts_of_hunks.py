@@ -54,7 +54,7 @@ def resume(root: Path, endpoint: Endpoint, state: Path):
 async def test_some_lines_are_written_and_the_rest_waits(
     root: Path, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
-    wanted = BEFORE.replace("    step_04 = work(4)\n", "    step_04 = work(4)\n    two\n")
+    wanted = BEFORE.replace("    step_02 = work(2)\n", "    step_02 = work(2)\n    two\n")
     async with await proposed(root, endpoint, model) as session:
         assert await session.decisions.decide_lines(1, 3, 4, accept=True)
         assert on_disk(root) == wanted
