@@ -234,6 +234,20 @@ async def test_an_agent_that_writes_without_end_is_ended(
         await prompted(tmp_path, Ear(), [*[says("x" * 1_000)] * 20, {"until": "never"}])
 
 
+async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_QUESTIONS", 2)
+    ask = {"jsonrpc": "2.0", "method": "session/request_permission", "params": QUESTION}
+    asked = "".join(json.dumps({**ask, "id": number}) + "\n" for number in range(4))
+    ear = Ear()
+    ear.answer = ear.think
+    await prompted(tmp_path, ear, [{"raw": asked}, {"until": None}, {"until": None}, END])
+    answers = [reply for reply in sent(tmp_path) if reply.get("id") in (2, 3) and "result" in reply]
+    assert [reply["result"]["outcome"]["outcome"] for reply in answers] == ["cancelled"] * 2
+    assert len(ear.questions) == 2
+
+
 async def test_an_agent_that_does_not_read_is_not_read_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,8 @@ MAX_BURST_BYTES: Final = 1 << 20
 """So much is taken at once of what the agent writes,"""
 BYTES_A_SECOND: Final = 4 << 20
 """and so much each second: an agent that writes faster waits, not the screen."""
+MAX_QUESTIONS: Final = 100
+"""Questions that wait for an answer at once; what is asked further is cancelled."""
 MAX_TURN_BYTES: Final = 256 << 20
 """An agent that writes more than this in one turn is ended."""
 MAX_UNREAD_BYTES: Final = 8 << 20
@@ -497,6 +499,10 @@ class AgentProcess:
         if method != "session/request_permission":
             error = {"code": _METHOD_NOT_FOUND, "message": f"Midstream has no {method}"}
             self._send({"id": msgspec.Raw(raw_id), "error": error})
+            return
+        if len(self._questions) >= MAX_QUESTIONS:
+            cancelled = {"outcome": {"outcome": "cancelled"}}
+            self._send({"id": msgspec.Raw(raw_id), "result": cancelled})
             return
         task = asyncio.ensure_future(self._listener.agent_asks(read_question(parameters)))
         self._questions[raw_id] = task
