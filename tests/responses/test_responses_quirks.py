@@ -13,11 +13,12 @@ from websockets.asyncio.server import ServerConnection, serve
 from midstream.responses import client as client_module
 from midstream.responses import http_link
 from midstream.responses.client import Client
+from midstream.responses.conversation import ToolOutput
 from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.events import Failed, Finished
 from midstream.responses.stream import Stream
 from tests.helpers.quirky import Asked, Quirky, Reply
-from tests.helpers.reading import answer
+from tests.helpers.reading import answer, chat_chunk, sse
 from tests.helpers.waiting import PATIENCE_S
 
 TEXT = "x = 1\n"
@@ -130,6 +131,22 @@ async def test_a_limit_that_is_too_high_is_lowered_to_what_the_server_says(
             assert isinstance(end, Finished), end
         await client.close()
     assert [asked.body["max_tokens"] for asked in server.asked] == [32000, most, most]
+
+
+async def test_what_a_server_adds_to_a_call_of_a_tool_is_sent_back_with_it() -> None:
+    note = {"google": {"thought_signature": "SIG"}}
+    call = {"id": "c1", "function": {"name": "read_file", "arguments": '{"input": "a"}'}}
+    chunks = [chat_chunk(tool_calls=[{**call, "extra_content": note}]), chat_chunk(finish="stop")]
+    server = Quirky(lambda asked: Reply([*map(sse, chunks)]))
+    async with server.running() as url:
+        client = client_of(url, "chat")
+        end = await end_of(await client.create(messages=[("user", "go")], tools=[LOOKS]))
+        assert isinstance(end, Finished)
+        said = (("user", "go"), *end.output, ToolOutput("c1", "text"))
+        await end_of(await client.create(messages=said, tools=[LOOKS]))
+        await client.close()
+    [called] = [each for each in server.asked[-1].body["messages"] if "tool_calls" in each]
+    assert called["tool_calls"][0]["extra_content"] == note
 
 
 @pytest.mark.parametrize("transport", ["chat", "messages"])

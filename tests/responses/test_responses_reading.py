@@ -415,6 +415,17 @@ def test_several_calls_under_one_index_or_none_are_told_apart(
     assert read.calls == tuple(("read_file", name) for name in ("a.py", "b.py", "c.py"))
 
 
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_a_call_may_be_named_after_its_arguments_have_begun(index: dict[str, int]) -> None:
+    begun = {"id": "c1", "function": {"arguments": '{"inp'}, **index}
+    named = {"id": "c1", "function": {"name": "f", "arguments": 'ut": "x"}'}, **index}
+    events = [chat_chunk(tool_calls=[begun]), chat_chunk(tool_calls=[named])]
+    read = read_answer("chat", [*map(sse, (*events, chat_chunk(finish="tool_calls"))), DONE])
+    assert (read.calls, read.ended) == ((("f", "x"),), "completed")
+    cut = read_answer("chat", [*map(sse, (events[0], chat_chunk(finish="tool_calls"))), DONE])
+    assert cut.ended == "incomplete"
+
+
 def test_interleaved_calls_and_repeated_ids_are_put_together() -> None:
     first, second = pieces(_arguments("a.py"), 4), pieces(_arguments("b.py"), 4)
     chunks = [_call("1", "read_file", "", 0), _call("2", "read_file", "", 1)]

@@ -114,6 +114,7 @@ class _ToolCall(msgspec.Struct, frozen=True):
     id: str | None = None
     function: _Function | None = None
     custom: _Custom | None = None
+    extra_content: Any = None
 
 
 class _Delta(msgspec.Struct, frozen=True):
@@ -205,6 +206,8 @@ class _ChatReader:
         self._composer = EventComposer()
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._unnamed: dict[int, str] = {}
+        self.call_notes: dict[str, Any] = {}
         self._usage: WireUsage | None = None
         self._times: dict[str, str] = {}
 
@@ -245,6 +248,8 @@ class _ChatReader:
 
     def end(self) -> list[ServerEvent]:
         events: list[ServerEvent] = []
+        if self._unnamed:
+            self._composer.ending.spoil("it calls a tool without a name")
         for call in self._calls:
             events += self._composer.call_input(call.number, call.arguments.end())
         return [*events, *self._composer.finish(self._usage, self._times)]
@@ -270,6 +275,13 @@ class _ChatReader:
         given = piece.function or piece.custom
         name = (given.name if given is not None else None) or ""
         call = self._open_call(piece, name)
+        if piece.extra_content and (call_id := piece.id or (call.id if call is not None else "")):
+            self.call_notes[call_id] = piece.extra_content
+        if call is None and not name and piece.function is not None:
+            # Some engines say what is called after its arguments have begun.
+            begun = self._unnamed.get(piece.index or 0, "")
+            self._unnamed[piece.index or 0] = begun + _written(piece.function)
+            return []
         if call is None:
             number, events = self._composer.call(piece.id or f"call_{len(self._calls)}", name)
             call = _Call(number, piece.id or "")
@@ -277,13 +289,8 @@ class _ChatReader:
             self._by_index[piece.index or 0] = call
         if piece.custom is not None:
             return [*events, *self._composer.call_input(call.number, piece.custom.input or "")]
-        written = piece.function.arguments if piece.function is not None else None
-        if isinstance(written, dict):  # Some engines send an object, and all of it at once.
-            written = msgspec.json.encode(written).decode()
-        return [
-            *events,
-            *self._composer.call_input(call.number, call.arguments.feed(written or "")),
-        ]
+        written = self._unnamed.pop(piece.index or 0, "") + _written(piece.function)
+        return [*events, *self._composer.call_input(call.number, call.arguments.feed(written))]
 
     def _open_call(self, piece: _ToolCall, name: str) -> _Call | None:
         """The call that a piece belongs to; ``None`` if it begins one.
@@ -299,6 +306,13 @@ class _ChatReader:
         if call is None or not name or not call.arguments.complete:
             return call
         return call if piece.id and piece.id == call.id else None
+
+
+def _written(function: _Function | None) -> str:
+    written = function.arguments if function is not None else None
+    if isinstance(written, dict):  # Some engines send an object, and all of it at once.
+        return msgspec.json.encode(written).decode()
+    return written or ""
 
 
 def _contents(content: object) -> tuple[object, str]:

@@ -30,7 +30,13 @@ from midstream.responses.text_pieces import TextPieces
 
 
 class AnswerReader(Protocol):
-    """Reads one answer."""
+    """Reads one answer.
+
+    Attributes:
+        call_notes: What the server wants to have back with its calls of tools, by their ids.
+    """
+
+    call_notes: dict[str, Any]
 
     @property
     def finished(self) -> bool:

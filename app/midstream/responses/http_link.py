@@ -74,11 +74,13 @@ class ApiChoice:
     Attributes:
         chosen: Whether a request was answered.
         concessions: What the server has refused, and requests do without.
+        call_notes: What the server wants to have back with its calls of tools, by their ids.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.chosen = False
         self.concessions = Concessions()
+        self.call_notes: dict[str, Any] = {}
         self._names = endpoint.apis
         elsewhere = () if endpoint.dialect.midstream else endpoint.elsewhere
         self._places = (endpoint, *(replace(endpoint, url=url) for url in elsewhere))
@@ -259,7 +261,12 @@ class HttpLink:
 
     def _body(self, frame: dict[str, Any]) -> dict[str, Any]:
         endpoint = self._choice.endpoint
-        return self._choice.concessions.apply(self._choice.api.body(frame, endpoint))
+        body = self._choice.api.body(frame, endpoint)
+        for message in body.get("messages", ()):
+            for call in message.get("tool_calls", ()):
+                if (note := self._choice.call_notes.get(call["id"])) is not None:
+                    call["extra_content"] = note  # Gemini refuses its calls without.
+        return self._choice.concessions.apply(body)
 
     async def _answer(self, frame: dict[str, Any], attempt: _Attempt) -> None:
         """Send a request once and read what comes, no longer than anything is to be expected.
@@ -311,6 +318,7 @@ class HttpLink:
             if not reading.reader.finished:
                 raise
             reading.end()
+        self._choice.call_notes |= reading.reader.call_notes
         if attempt.state == "ended":
             return
         if reading.said:

@@ -141,6 +141,7 @@ _liberal = Liberal(_Event)
 
 class _MessagesReader:
     def __init__(self) -> None:
+        self.call_notes: dict[str, Any] = {}
         self._composer = EventComposer()
         self._calls: dict[int, tuple[int, ArgumentReader]] = {}
         self._index = 0

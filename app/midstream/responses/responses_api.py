@@ -74,6 +74,7 @@ class _ResponsesReader:
     """
 
     def __init__(self) -> None:
+        self.call_notes: dict[str, Any] = {}
         self._id = ""
         self._item = ""
         self._arguments = ArgumentReader()
