@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 
 from models.training.edit_script.vocabulary import SPECIAL
-from models.training.graphs import BlockFormat, quantise_range, unpack_blocks
+from models.training.graphs import quantise_range, unpack_blocks
 from models.training.rewriting import rounding, train
 from models.training.rewriting.examples import Codec, Group, Packer, batch_of, group_of
 from models.training.rewriting.network import Network
@@ -198,7 +198,7 @@ def test_rounding_by_examples_beats_the_nearest(folder: Path) -> None:
     rows = torch.nn.functional.embedding(found[0].tokens, exact.emb)[0].float()
     weight = block.gu.w.float()[:128]
     form, blocks = matrices["model.layers.0.mlp.gate_proj"]
-    assert form == BlockFormat(4, 32)
+    assert form == rounding.FOUR
     nearest = unpack_blocks(quantise_range(weight.numpy().T, form), 128, form)
 
     def error(values: Any) -> float:

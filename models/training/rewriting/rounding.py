@@ -18,7 +18,7 @@ from models.training.graphs import BlockFormat, QuantisedBlocks, quantise_range,
 from models.training.rewriting.examples import Batch
 from models.training.rewriting.network import PARTS, PRODUCTS, Block, Network
 
-FOUR: Final = BlockFormat(4, 32)
+FOUR: Final = BlockFormat(4, 128)
 EIGHT: Final = BlockFormat(8, 128)
 NAMES: Final = {
     "qkv": ("attn.qkv_proj",),
