@@ -22,7 +22,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
 from tests.helpers.rewriting import BEFORE, give, rewrite
-from tests.helpers.stepped import SteppedModel, served
+from tests.helpers.stepped import PROMPT_TOKENS, SteppedModel, served
 
 
 async def test_one_change_from_instruction_to_disk(
@@ -53,7 +53,7 @@ async def test_one_change_from_instruction_to_disk(
     assert turn.tokens == len(lines)
     assert turn.ttft_s is not None
     assert session.status.meter.output_tokens == len(lines)
-    assert session.status.meter.input_tokens == 10
+    assert session.status.meter.input_tokens == PROMPT_TOKENS
 
 
 async def test_accept_and_reject_while_the_rest_still_streams(

@@ -301,7 +301,8 @@ async def test_an_answer_that_nobody_can_have_read_is_shown_from_its_first_hunk(
 
 async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, project: Path) -> None:
     body = "".join(f"    step({n})\n" for n in range(50))
-    (project / "pkg" / "long.py").write_text(f"def run():\n{body}    return total\n")
+    names = "\n\nstep = total = found = 0\n"
+    (project / "pkg" / "long.py").write_text(f"def run():\n{body}    return total\n{names}")
     await stage.open("pkg/long.py")
     await stage.instruct("rename total to count in run")
     await stage.stream("def run():\n    step(0)\n")

@@ -202,7 +202,7 @@ async def test_a_stop_or_a_redirect_ends_what_a_tool_has_started(
             assert not session.turns.busy
         await witness.until(lambda: not running(int(begun.read_text())))
         (use,) = uses(session)
-        assert use.call.status == "failed"
+        await witness.until(lambda: use.call.status == "failed")
 
 
 async def test_endless_calls_come_to_an_end(hosted: Hosted, root: Path) -> None:
