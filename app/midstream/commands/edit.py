@@ -114,6 +114,8 @@ class DiffSink:
     def __init__(self) -> None:
         self._diff: UnifiedDiff | None = None
         self._path = ""
+        self._reads = False
+        """Whether the terminal's last line says how much has been read."""
         self._terminal = sys.stdout.isatty()
         self._colours = colours()
 
@@ -126,16 +128,19 @@ class DiffSink:
 
     def waiting(self, sentence: str) -> None:
         """Say so on standard error."""
+        self.reading(None)
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def reading(self, progress: PromptReading | None) -> None:
-        """Show it in one line of the terminal, which the text replaces."""
-        if sys.stderr.isatty():
-            words = "" if progress is None else f"reading {progress}"
+        """Show it in one line of the terminal, which whatever is printed next replaces."""
+        if sys.stderr.isatty() and (self._reads or progress is not None):
+            self._reads = progress is not None
+            words = f"reading {progress}" if self._reads else ""
             print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
     def disclosed(self, sentence: str) -> None:
         """Say so on standard error."""
+        self.reading(None)
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def text(self, text: str) -> None:
@@ -181,6 +186,7 @@ class DiffSink:
             print(said, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
+        self.reading(None)
         for line in lines:
             self._line(line)
         sys.stdout.flush()

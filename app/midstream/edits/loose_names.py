@@ -1,7 +1,7 @@
 """Names in a Python rewrite that nothing defines, and names that were changed unasked.
 
-What is told here is wrong, or at least worth a look, however confident the model was. It is found
-in the text of one file before anything is decided; ``codebase.references`` looks into others.
+These findings are errors, or at least worth a look, however confident the model was. They need the
+text of one file only, before anything is decided; ``codebase.references`` searches the others.
 """
 
 from __future__ import annotations

@@ -190,8 +190,8 @@ class RewriteReading:
     ) -> dict[str, float]:
         """Return features of the tokens' log-probabilities, which are at least one.
 
-        Most tokens are copies of the region's, which are nearly certain, so those that change
-        something are told apart.
+        Most tokens copy the region and are nearly certain. Tokens that change something therefore
+        have features of their own.
 
         Returns:
             ``mean``: of all log-probabilities. ``doubt`` and ``changes``: the ``doubt`` of the

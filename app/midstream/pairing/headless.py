@@ -109,7 +109,7 @@ class Sink(Protocol):
         ...
 
     def reading(self, progress: PromptReading | None) -> None:
-        """The server has read a part of a long prompt, or all of it (``None``)."""
+        """The server has read a part of a long prompt; ``None``: it reads no more."""
         ...
 
     def disclosed(self, sentence: str) -> None:
@@ -174,6 +174,7 @@ async def run_job(
             await _follow(session, turn, sink, streams=not job.everywhere)
         finally:
             told.cancel()
+            sink.reading(None)
         turn = session.turns.last or turn  # The guard may have had the model write it again.
         if turn.status is not TurnStatus.DONE:
             # What has come of an answer before the server was lost is a cut answer.

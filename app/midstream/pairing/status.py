@@ -613,7 +613,7 @@ class Meter:
             self.request_s = time.monotonic() - self._sent_at
 
     def note_reading(self, tokens: int, total: int) -> None:
-        """The server has read so many tokens of its prompt."""
+        """Note how many tokens of the prompt the server has read."""
         now = time.monotonic()
         if self._read_first is None:
             self._read_first = now, tokens

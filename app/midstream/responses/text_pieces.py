@@ -13,7 +13,7 @@ _MIN_REPEATED: Final = 40
 """Characters of a text that nothing but a repetition brings a second time."""
 _MIN_PIECES: Final = 3
 _OUTLIER: Final = 2
-"""A repetition is so many times as long as any piece before it."""
+"""How many times longer than every earlier piece a repetition is."""
 
 
 class TextPieces:

@@ -451,7 +451,7 @@ class Inspector:
                 # A folder that moved or went takes the files below with it.
                 look.update(name for name in followed if name.startswith(f"{rel}/"))
             news.update(self._unfollowed(rel, kinds))
-        # A file that a writer of ours made meanwhile: it holds the lock until the file is followed.
+        # One of our own writers made it meanwhile; it holds the lock until the file is followed.
         made = news & self._ledger.followed().keys()
         self._tell((news - made) | self._repo_news())
         self._settle(look | made, followed, heard)

@@ -193,6 +193,8 @@ class Report:
     def started(self, *_: object) -> None:
         pass
 
+    def reading(self, progress: object) -> None: ...
+
     def waiting(self, sentence: str) -> None:
         pass
 

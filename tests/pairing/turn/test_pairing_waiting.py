@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from midstream.commands.edit import DiffSink, JsonSink
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
-from midstream.pairing.status import Notice, NoticePosted, SessionEvent
+from midstream.pairing.status import Notice, NoticePosted, PromptReading, SessionEvent
 from midstream.pairing.turn import responses
 from midstream.settings import Settings
 from tests.helpers.scripted_http import ScriptedHttp
@@ -123,3 +124,15 @@ async def test_the_api_of_a_server_is_told_once(
                 assert hunk.new == ("    return 2",)
                 await session.decisions.reject(hunk.id)
     assert said == ([sentence] if sentence else [])
+
+
+def test_how_much_is_read_gives_way_to_what_is_printed_next(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    sink = DiffSink()
+    sink.reading(PromptReading(1900, 3000, 6.0))
+    sink.waiting("Still waiting.")
+    sink.reading(None)
+    said = "\r\x1b[Kreading 1.9k of 3.0k tokens, 6 s left\r\x1b[KStill waiting.\n"
+    assert capsys.readouterr().err == said

@@ -177,7 +177,7 @@ class AcceptedChanges:
     Args:
         files: The open files.
         attention: What was read.
-        reviewed: Waits until it is known what others have changed and nobody has decided.
+        reviewed: Waits until all undecided changes of other programs are known.
     """
 
     def __init__(

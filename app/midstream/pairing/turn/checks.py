@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream import processes
 from midstream.code.syntax import has_syntax, is_python
-from midstream.codebase.references import ReferencesError, listed, renames, uses_left
+from midstream.codebase.references import ReferencesError, UseLeft, listed, renames, uses_left
 from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.files.put_backs import Writers
     from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.workspace.files import Workspace
 
 MAX_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
@@ -190,6 +191,24 @@ def _ruff(path: str, text: str) -> list[LintFinding]:
     return [LintFinding(f["location"]["row"], str(f["code"]), f["message"]) for f in found]
 
 
+async def uses_left_in(
+    workspace: Workspace, path: str, before: Sequence[str], after: Sequence[str]
+) -> tuple[UseLeft, ...]:
+    """Where a workspace still uses names that a change of one file renames or deletes.
+
+    Raises:
+        ReferencesError: The search fails.
+    """
+    files = await asyncio.to_thread(workspace.files)
+    return await uses_left(
+        workspace.root,
+        files,
+        {path: before},
+        {path: after},
+        outside=workspace.files_outside,
+    )
+
+
 async def newly_broken(proposal: FileProposal) -> str:
     """Say where a file stops parsing if all open hunks are accepted.
 
@@ -294,16 +313,8 @@ class UndefinedNames:
         before, after = self._before(proposal), proposal.composed().lines
         if before == after or not has_syntax(path):
             return False
-        workspace = self._files.workspace
         try:
-            files = await asyncio.to_thread(workspace.files)
-            left = await uses_left(
-                workspace.root,
-                files,
-                {path: before},
-                {path: after},
-                outside=workspace.files_outside,
-            )
+            left = await uses_left_in(self._files.workspace, path, before, after)
         except ReferencesError as error:
             self._status.warn(str(error))
             return False

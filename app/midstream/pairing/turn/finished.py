@@ -218,8 +218,8 @@ def tell_doubt(
     # The kept lines and the lines after them answer two different instructions.
     torn = () if turn.redirected_from is None else signs.unbound
     grave = Signs(unbound=() if torn else signs.unbound)
-    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region)]
-    loose = _undefined(answer, region)
+    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region, before)]
+    loose = _undefined(answer, region, before)
     if confidence is None:
         if python and (gone := vanished(turn.instruction, before, new_text)):
             wrong.append(f"no longer defines {_quoted(gone)}")
@@ -286,7 +286,7 @@ def _writer(answer: Answer, server: ServerLink) -> str:
     return answer.turn.answered_by or server.name_or_the_model
 
 
-def _slips(answer: Answer, region: RegionMode) -> list[str]:
+def _slips(answer: Answer, region: RegionMode, before: str) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
     from midstream.edits.slips import neighbours_again, slips
 
@@ -296,17 +296,15 @@ def _slips(answer: Answer, region: RegionMode) -> list[str]:
         found.append("wrote the lines around the region again, which are in the file already")
     if not is_python(answer.turn.path):
         return found
-    before = "".join(f"{line}\n" for line in region.old_lines)
     return [*found, *slips(answer.turn.instruction, before, new_text, "\n".join(lines))]
 
 
-def _undefined(answer: Answer, region: RegionMode) -> list[str]:
+def _undefined(answer: Answer, region: RegionMode, before: str) -> list[str]:
     """The names that a rewrite uses and nothing in the file defines."""
     from midstream.edits.slips import undefined_names
 
     if answer.given is not None or not is_python(answer.turn.path):
         return []
-    before = "".join(f"{line}\n" for line in region.old_lines)
     return undefined_names(before, region.new_text, "\n".join(region.proposal.base.lines))
 
 

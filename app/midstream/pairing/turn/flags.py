@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from midstream.codebase.references import ReferencesError, listed, uses_left
+from midstream.codebase.references import ReferencesError, listed
 from midstream.edits.external import waiting_hunks
 from midstream.edits.stand_ins import is_whole
 from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent
-from midstream.pairing.turn.checks import MAX_LINES, look
+from midstream.pairing.turn.checks import MAX_LINES, look, uses_left_in
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -113,16 +113,8 @@ class ReviewFlags:
     async def _uses_left(
         self, path: str, before: Sequence[str], after: Sequence[str], waiting: Sequence[Hunk]
     ) -> Mapping[int, str]:
-        workspace = self._files.workspace
         try:
-            files = await asyncio.to_thread(workspace.files)
-            left = await uses_left(
-                workspace.root,
-                files,
-                {path: before},
-                {path: after},
-                outside=workspace.files_outside,
-            )
+            left = await uses_left_in(self._files.workspace, path, before, after)
         except ReferencesError:
             return {}
         sure = [use for use in left if use.certain]

@@ -163,7 +163,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     def _score(wanted: str, text: str, also: str) -> float | None:
         """How well a row fits; its other words count where they begin with what is typed."""
         score = fuzzy_score(wanted, text)
-        if f" {also}".find(f" {wanted}") >= 0:
+        if f" {wanted}" in f" {also}":
             score = max(score or 0, SYNONYM)
         return score
 
