@@ -186,12 +186,12 @@ class DiffSink:
             print(said, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
-        self.reading(None)
         for line in lines:
             self._line(line)
         sys.stdout.flush()
 
     def _line(self, line: str) -> None:
+        self.reading(None)
         if not self._terminal:
             sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape"))
             return
