@@ -60,18 +60,22 @@ class Origin:
                 except NotTextError:
                     return
 
-    def accepted(self, reviewed: SourceText, *, partly: bool) -> tuple[SourceText, SourceText]:
+    def accepted(
+        self, reviewed: SourceText, form: SourceText | None = None
+    ) -> tuple[SourceText, SourceText]:
         """The file without and with what was accepted; the same if that is nothing.
 
         Args:
             reviewed: The reviewed text.
-            partly: Whether something waits for a decision yet.  Until nothing does, only lines
-                count, and no line ends or encoding that changed along with them.
+            form: The reviewed text at the last time when nothing waited, if something does now.
+                Until it is decided only lines count, and no line ends or encoding that changed
+                along with them.
         """
         if self._kept and self.text.lines == reviewed.lines and same_file(self._kept[1], reviewed):
             return self._kept
-        if partly and not (self._kept or is_whole(self.text) or is_whole(reviewed)):
-            lines = self.text.replace(line_edits(self.text.lines, reviewed.lines))
+        if form and not (self._kept or is_whole(self.text) or is_whole(reviewed)):
+            form = self.text if is_whole(form) else form
+            lines = form.replace(line_edits(form.lines, reviewed.lines))
             reviewed = lines if lines.lines else lines.gone(reviewed.missing)
         return self.text, reviewed
 

@@ -56,6 +56,8 @@ class FileProposal:
         self._program: bool | None = None  # whether the origin can be run, beside its lines
         self._origin = Origin(base)
         self._marks: list[Origin] = []
+        self._decided = Origin(base)  # the last reviewed text while nothing waited
+        self._newest = 0  # the newest hunk at that time
         hunks.show_in(path, self)
 
     @property
@@ -93,6 +95,7 @@ class FileProposal:
             raise ValueError(f"a rewrite of {self.path} is open already")
         if not 0 <= start <= stop <= len(self.base.lines):
             raise ValueError(f"{self.path} has no lines {start}-{stop}")
+        self._note_decided()
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
         shown = self.proposed_region(start, stop) if repair_indentation else ""
@@ -302,8 +305,12 @@ class FileProposal:
 
     def accepted(self) -> tuple[SourceText, SourceText]:
         """The file without and with what was accepted; the same if that is nothing."""
-        partly = not all(hunk.decided for hunk in self.hunks.for_path(self.path))
-        return self._origin.accepted(self.reviewed(), partly=partly)
+        waiting = [hunk.id for hunk in self.hunks.for_path(self.path) if not hunk.decided]
+        if not waiting:
+            return self._origin.accepted(self.reviewed())
+        # Where a decision was taken back, the form that it brought waits again.
+        form = self._decided if min(waiting) > self._newest else self._origin
+        return self._origin.accepted(self.reviewed(), form.text)
 
     def accepted_programs(self) -> tuple[bool | None, bool | None]:
         """Whether the file could be run without and with what was accepted, if that is known."""
@@ -386,6 +393,7 @@ class FileProposal:
         Returns:
             The external hunks that are new, by position.
         """
+        self._note_decided()
         before, contained = self.reviewed(), self._contained()
         self._note_written(new_base)
         added = self._follow(new_base, review=review, programs=programs)
@@ -394,8 +402,15 @@ class FileProposal:
         return added
 
     def _follow_with_origins(self, before: SourceText, after: SourceText) -> None:
-        for origin in (self._origin, *self._marks):
+        for origin in (self._origin, self._decided, *self._marks):
             origin.follow(before, after)
+
+    def _note_decided(self) -> None:
+        """Remember the reviewed text if nothing waits, before something does."""
+        hunks = self.hunks.for_path(self.path)
+        if all(hunk.decided for hunk in hunks):
+            self._decided = Origin(self.reviewed())
+            self._newest = max((hunk.id for hunk in hunks), default=0)
 
     def _contained(self) -> set[int]:
         """Ids of the accepted hunks whose lines are in the reviewed text."""
@@ -477,6 +492,7 @@ class FileProposal:
             after: The lines as the agent would leave them; not ``blocked``.
             call: The number of its call.
         """
+        self._note_decided()
         if self.hunks.accepted_edits(self.path):
             self._advance(self.composed(), 0, 0)
         added: list[Hunk] = []

@@ -184,6 +184,25 @@ async def test_changed_line_ends_stay_out_until_nothing_waits(
         assert git(root, "diff") == ""
 
 
+@pytest.mark.parametrize("undone", [False, True])
+async def test_a_last_newline_that_was_kept_counts_while_later_lines_wait(
+    root: Path, endpoint: Endpoint, undone: bool
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        place = root / "run.py"
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        place.write_text(TEXT.replace("x = 1", "x = 3").removesuffix("\n"))
+        await session.review.changed({"run.py"})
+        (kept,) = session.hunks.undecided()
+        await session.decisions.accept(kept.id)
+        await _proposed(session, 8, "y = 2\n")
+        if undone:
+            await session.decisions.undo()
+        await session.commit.stage("run.py")
+        ours = TEXT.replace("x = 1", "x = 2" if undone else "x = 3")
+        assert _index(root) == (ours if undone else ours.removesuffix("\n"))
+
+
 @pytest.mark.system
 @pytest.mark.fuzz
 @given(seed=st.integers(0, 2**32))
