@@ -15,7 +15,7 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.guard import LightState
-from midstream.pairing.headless import Job, run_job
+from midstream.pairing.headless import EditFailedError, Job, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import SessionState
@@ -348,21 +348,22 @@ async def test_a_served_script_end_to_end(
         assert "step_0" not in text
 
 
+class Sink:
+    hunks: ClassVar[list[str]] = []
+
+    def started(self, turn: object, base: object, model: str) -> None: ...
+    def reading(self, progress: object) -> None: ...
+
+    def waiting(self, sentence: str) -> None: ...
+    def text(self, text: str) -> None: ...
+    def passed(self, line: int) -> None: ...
+    def hunk(self, hunk: Hunk) -> None:
+        self.hunks.extend(hunk.new)
+
+
 async def test_headless_gives_the_corrected_answer(
     root: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
-    class Sink:
-        hunks: ClassVar[list[str]] = []
-
-        def started(self, turn: object, base: object, model: str) -> None: ...
-        def reading(self, progress: object) -> None: ...
-
-        def waiting(self, sentence: str) -> None: ...
-        def text(self, text: str) -> None: ...
-        def passed(self, line: int) -> None: ...
-        def hunk(self, hunk: Hunk) -> None:
-            self.hunks.extend(hunk.new)
-
     give(model, *HEAD, BAD_SQL, end=False)
     job = Job(root, Question("use the database", "m.py", 4), apply=True)
     running = asyncio.create_task(
@@ -377,6 +378,20 @@ async def test_headless_gives_the_corrected_answer(
     assert BAD_SQL.rstrip("\n") not in Sink.hunks
     assert GOOD_SQL in (root / "m.py").read_text()
     assert BAD_SQL not in (root / "m.py").read_text()
+
+
+@pytest.mark.parametrize("unsure", [False, True])
+async def test_headless_writes_nothing_of_an_answer_with_a_secret(
+    root: Path, tmp_path: Path, unsure: bool
+) -> None:
+    lines = ["def find(db, name, limit=20):\n", f'    rows = db.open("{KEY}")\n', *TAIL]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": "".join(lines), "rate": 1000}]))
+    asked = Question("use the key", "m.py", 4)
+    job = Job(root, asked, apply=True, unsure=unsure, anyway=True)
+    with pytest.raises(EditFailedError):
+        await run_job(job, Sink(), settings=Settings(journal=False), replay=script)
+    assert (root / "m.py").read_text() == BEFORE
 
 
 async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_rest(

@@ -359,8 +359,9 @@ def _quoted(left: Sequence[UseLeft]) -> str:
 
 def _places(left: Sequence[UseLeft]) -> str:
     places = ", ".join(f"{use.path}:{use.line + 1}" for use in left[:MAX_LISTED])
-    more = f" and {len(left) - MAX_LISTED} more places" if len(left) > MAX_LISTED else ""
-    return f"{places}{more}"
+    if (more := len(left) - MAX_LISTED) <= 0:
+        return places
+    return f"{places} and {more} more place{'s' * (more != 1)}"
 
 
 def _gone(before: Sequence[str], after: Sequence[str], path: str) -> list[Definition]:

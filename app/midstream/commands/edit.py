@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--message", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--apply", action="store_true", help="write the result")
     parser.add_argument(
-        "--unsure", action="store_true", help="with --apply, also write an answer that is flagged"
+        "--unsure",
+        action="store_true",
+        help="with --apply, also write an answer that is flagged or leaves names undefined",
     )
     parser.add_argument(
         "--anyway",

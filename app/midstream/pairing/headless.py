@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
 from midstream.codebase.syntax_check import breaks
 from midstream.edits.documents import join_lines
+from midstream.edits.hunks import HunkState
 from midstream.errors import UnavailableError, UserError
 from midstream.pairing.session import PairingSession, SessionState
 from midstream.pairing.status import NoticePosted, PromptReading, SessionEvent, Turn, TurnStatus
@@ -188,17 +189,18 @@ async def run_job(
             raise error(turn.error or said)
         if job.everywhere:
             await _go_everywhere(session, turn, sink)
+        await session.guard.caught_up()
         hunks = session.hunks.undecided()
         if not hunks:
             raise NothingToChangeError(session.status.notices[-1].text)
         if turn.failures:
             raise EditFailedError(session.status.notices[-1].text)
-        refused = await _objection(session, hunks, job) if job.apply else ""
+        left = await _left_behind(session, hunks, job)
+        refused = await _objection(session, hunks, job, left) if job.apply else ""
         writes = job.apply and not refused
-        left = await _left_behind(session, hunks)
-        for path in dict.fromkeys(hunk.path for hunk in hunks) if writes else ():
-            wanted = len(session.hunks.undecided(path))
-            if await session.decisions.accept_rest(path, anyway=True) != wanted:
+        if writes:
+            ids = {hunk.id for hunk in hunks}
+            if await session.decisions.accept_all(ids, anyway=True) != len(ids):
                 raise EditFailedError(session.status.notices[-1].text)
         return Outcome(
             hunks=len(hunks),
@@ -210,7 +212,7 @@ async def run_job(
             confidence=turn.confidence,
             unsure=turn.unsure,
             refused=refused,
-            left=left,
+            left="" if not left.found or refused.startswith(left.found) else f"{left.found}.",
             answered_by=turn.answered_by,
         )
 
@@ -225,9 +227,21 @@ async def _tell_reading(session: PairingSession, sink: Sink) -> None:
             sink.reading(reading)
 
 
-async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
-    """Names that an answer leaves behind or brings undefined, as a sentence or ``""``."""
-    from midstream.codebase.references import MAX_LISTED, told_uses_left
+class _Left(NamedTuple):
+    """Names that an answer leaves behind or brings undefined.
+
+    Attributes:
+        found: What was found, without a full stop; ``""`` for nothing.
+        way_out: How to write the answer all the same; ``""`` if it may be written.
+    """
+
+    found: str = ""
+    way_out: str = ""
+
+
+async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> _Left:
+    """What the names of a change say about it, over all its files."""
+    from midstream.codebase.references import MAX_LISTED, ReferencesError, listed, uses_left
     from midstream.pairing.turn.checks import look
 
     before: dict[str, Sequence[str]] = {}
@@ -237,11 +251,15 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
         before[path] = proposal.base.lines
         after[path] = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")[:-1]
     files = await asyncio.to_thread(session.workspace.files)
-    left = await told_uses_left(
-        session.root, files, before, after, outside=session.workspace.files_outside
-    )
+    outside = session.workspace.files_outside
+    try:
+        left = await uses_left(session.root, files, before, after, outside=outside)
+    except ReferencesError as error:
+        return _Left(str(error).removesuffix("."))
     if left:
-        return left
+        renamed = all(use.new for use in left) and not job.everywhere
+        everywhere = "--everywhere changes that as well, " if renamed else ""
+        return _Left(listed(left), f"{everywhere}--unsure writes it as it is")
     verdicts = {path: await look(path, before[path], after[path]) for path in after}
     undefined = [
         f"`{finding.undefined}` ({path}, line {finding.line})"
@@ -249,12 +267,15 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk]) -> str:
         for finding in verdict.undefined
     ]
     if not undefined:
-        return ""
-    return f"Nothing defines {' and '.join(undefined[:MAX_LISTED])}."
+        return _Left()
+    return _Left(f"Nothing defines {' and '.join(undefined[:MAX_LISTED])}", "--unsure writes it")
 
 
-async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> str:
+async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job, left: _Left) -> str:
     """Why an answer should not be written without a person, ``""`` for no reason."""
+    for hunk in session.hunks:
+        if hunk.live and hunk.state is HunkState.QUARANTINED:
+            return f"lines of {hunk.path} are quarantined: {session.reason(hunk)}"
     if not job.unsure and any(session.turns.doubts(hunk) for hunk in hunks):
         return "the answer is flagged; --unsure writes it"
     for path in dict.fromkeys(hunk.path for hunk in hunks) if not job.anyway else ():
@@ -262,7 +283,7 @@ async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job) -
         lines = proposal.base.lines
         if broken := await breaks(path, join_lines(lines), proposal.proposed_region(0, len(lines))):
             return f"{path} would no longer parse ({broken}); --anyway writes it"
-    return ""
+    return f"{left.found}; {left.way_out}" if left.way_out and not job.unsure else ""
 
 
 async def _go_everywhere(session: PairingSession, turn: Turn, sink: Sink) -> None:

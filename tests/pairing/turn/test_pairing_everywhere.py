@@ -230,6 +230,26 @@ async def test_edit_everywhere(
     assert (root / "main.py").read_text() == expected(MAIN)
 
 
+async def test_edit_writes_no_name_that_is_used_where_it_is_not_changed(
+    root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
+) -> None:
+    outcomes: list[Outcome] = []
+    for unsure in (False, True):
+        model.give("def add_one(x):\n    return x + 1\n")
+        model.end()
+        asked = Question("rename helper to add_one in helper", "util.py")
+        job = Job(root, asked, apply=True, unsure=unsure)
+        outcomes.append(await run_job(job, Report(), settings=settings, endpoint=endpoint))
+        assert (root / "main.py").read_text() == MAIN
+        if not unsure:
+            assert (root / "util.py").read_text() == UTIL
+    refused, outcome = outcomes
+    uses = "`helper` is still used in main.py:2, main.py:4, util.py:1, util.py:8 and 1 more place"
+    ways = "--everywhere changes that as well, --unsure writes it as it is"
+    assert (refused.written, refused.refused, refused.left) == (False, f"{uses}; {ways}", "")
+    assert (outcome.written, outcome.refused, outcome.left) == (True, "", f"{uses}.")
+
+
 async def test_edit_tells_of_a_name_that_nothing_defines(
     root: Path, endpoint: Endpoint, model: SteppedModel, settings: Settings
 ) -> None:

@@ -128,11 +128,12 @@ class Decisions:
         now = len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
         return now + len(later)
 
-    async def accept_all(self, only: Collection[int]) -> int:
+    async def accept_all(self, only: Collection[int], *, anyway: bool = False) -> int:
         """Accept undecided settled hunks of any files, in one write and one undo step.
 
         Args:
             only: Their ids.
+            anyway: Whether to write a text that does not parse without asking.
 
         Returns:
             How many were accepted.
@@ -141,7 +142,7 @@ class Decisions:
         ids = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
         ids = self._not_held(ids)
         ids = self._files.moves.with_partners(ids)
-        return len(ids) if ids and await self._accept(ids) else 0
+        return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
     async def reject_all(self) -> int:
         """Reject every undecided settled hunk, of one file after the other; returns how many."""
