@@ -16,7 +16,7 @@ from midstream.engine.plan import EncodedRequest
 from midstream.engine.prefix_cache import PrefixCache
 from midstream.engine.sampling import Sampler
 from midstream.engine.types import FinishReason, Usage
-from models.training.graphs import DecoderShape
+from tests.helpers.decoders import DecoderShape
 from tests.helpers.folders import bare_folder
 from tests.helpers.tiny import build, build_integer, make_shape, random_weights
 

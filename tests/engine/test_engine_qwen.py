@@ -13,7 +13,7 @@ from midstream.engine.folder import read_folder
 from midstream.engine.inspect import describe
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from models.training.graphs import DecoderShape
+from tests.helpers.decoders import DecoderShape
 from tests.helpers.qwen import FULL, LAYOUTS, REDUCED, Layout, as_computed, qwen_weights, write_qwen
 from tests.helpers.tiny import Array, reference_logits
 

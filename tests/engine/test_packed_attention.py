@@ -17,7 +17,7 @@ from midstream.engine.folder import ModelFolder, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.packed_attention import pack_attention
 from midstream.engine.types import GenerateRequest, Message
-from models.training.graphs import DecoderShape
+from tests.helpers.decoders import DecoderShape
 from tests.helpers.qwen import LAYOUTS, qwen_weights, write_qwen
 from tests.helpers.tiny import Array, reference_logits
 

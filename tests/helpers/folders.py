@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from midstream.engine.folder import ModelFolder
 from midstream.engine.rewrite_codec import BEGIN, END
-from models.training.graphs import DecoderShape
+from tests.helpers.decoders import DecoderShape
 from tests.helpers.tiny import build, make_shape, random_weights
 
 SAMPLE = """

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from models.training.graphs import DecoderShape, weight_shapes
+from tests.helpers.decoders import DecoderShape, weight_shapes
 from tests.helpers.folders import CHAT_SPECIAL, CHAT_TEMPLATE, make_tokenizer
 from tests.helpers.tiny import Array, build, dequantised
 

@@ -1,6 +1,6 @@
 """Random-weight decoders for engine tests: weights, a NumPy reference, graphs in several dialects.
 
-Graphs come from `models.training.graphs`; other exporters' ways of feeding lengths and of keeping
+Graphs come from `decoders`; other exporters' ways of feeding lengths and of keeping
 a cache are made by rewriting them.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from models.training.calibration import calibrated
-from models.training.graphs import (
+from tests.helpers.decoders import (
     BLOCK_SIZE,
     DecoderShape,
     build_decoder,
+    product_names,
     quantise,
     weight_shapes,
 )
@@ -147,11 +147,8 @@ def build(
 
 
 def build_integer(shape: DecoderShape, weights: dict[str, Array]) -> onnx.ModelProto:
-    """A graph of integer products, calibrated on random tokens."""
-    rng = np.random.default_rng(3)
-    sequences = [[int(i) for i in rng.integers(0, shape.vocab, 40)] for _ in range(8)]
-    smooth, steps = calibrated(shape, weights, sequences)
-    return build_decoder(shape, smooth, steps=steps)
+    """A graph of integer products, activations of which are rounded in equal steps."""
+    return build_decoder(shape, weights, steps=dict.fromkeys(product_names(shape), 0.05))
 
 
 def _value(name: str, kind: int, dims: list[Any]) -> onnx.ValueInfoProto:
