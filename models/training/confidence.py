@@ -1,345 +1,295 @@
-"""Measure whether a model folder knows that it has misunderstood, and calibrate it.
+"""Calibrate how sure a model folder may be of an answer, on requests that it was not trained on.
 
-What the engine finds in an answer (`midstream.engine.confidence.features`) is weighed by a logistic
-regression, so that the result is the share of right answers among such ones. Only answers that
-change something are looked at: an answer that changes nothing cannot be taken for a right one.
+    PYTHONPATH=app:. python -m models.training.confidence set --data DATA \
+        --evaluation EVALUATION --wishes wishes_apart.txt --out apart.jsonl
+    PYTHONPATH=app:. python -m models.training.evaluate FOLDER --per-kind 1000 \
+        --sets apart=apart.jsonl hand=models/training/human/edits.toml --save report.json
+    PYTHONPATH=app:. python -m models.training.confidence fit report.json --folder FOLDER
 
-Sets, all of packages that were never trained on: `known` and `new` are those of `evaluate`;
-`reworded` puts free words round some of them, `outside` asks for what no task covers (see
-`confidence_requests`). Every figure is of packages that the weights for it were not fitted on (five
-folds). The threshold is the highest one that flags at most one right answer in ten of `known` and
-of `new`, or a higher one that free words need (`RIGHT_UNFLAGGED`). The edits written by hand are
-measured with `--human` and choose nothing.
+``set`` writes requests of the generator about held-out code, which no other set asks, and as many
+everyday wishes. ``fit`` fits a logistic regression on the answers to the set ``apart`` that change
+something, writes it into the folder, and reports every set of the report by its confidence; of
+``apart`` by folds of regions. ``tell`` reports the same of a folder that is calibrated.
 
-What did not help, on the sets of `evaluate` and by folds: the margin to the runner-up in place of
-or beside the probability, the lowest probability, how many are low, the length of answer or
-request, and how many names are new.
+An answer is right if it is the same program as the one that was written for its request, or another
+one that was read and found right (``texts/accepted.txt``), so a little more is right than counted.
+
+What told nothing more by folds: the lowest log-probability of a change and the first one's, the
+doubt of what is copied, how much is left out, the signs in the text (``edits.signs``), whether
+words of the request come up in the change or the region, their number, how many names are new.
+Back quotes in the request do, but only because the generator writes them; people do not.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.confidence import EditJudge, weighed
-from midstream.engine.edit_request import EditRequest
+from midstream.engine.confidence import weighed
 from midstream.engine.folder import Calibration, read_folder
-from midstream.engine.model import OnnxModel
-from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.errors import UserError
-from models.training import human
-from models.training.confidence_requests import OUTSIDE, REWORDED
-from models.training.evaluate import load, percent, request_of, tree
-from models.training.regression import area, fitted, trusted_from, with_section
+from models.training import script_format as fmt
+from models.training.data import blocks, corpus_of, frozen
+from models.training.regression import area, expected_from, fitted, with_section
+from models.training.wordings import TEXTS, table
 
 Array = np.ndarray[Any, Any]
+Row = dict[str, Any]
 
-FALSE_ALARMS: Final = 0.1
-"""Most right answers that may be flagged, of `known` and of `new`."""
-FREE: Final = ("reworded", "outside")
-FOLDS: Final = 5
-LISTED: Final = re.compile(r"^\s+(\S.*)$", re.MULTILINE)
+FITTED_ON: Final = "apart"
+USED: Final = ("mean", "doubt", "changes", "size")
+"""Features that are weighed, of those that the engine finds."""
+FOLDS: Final = 8
+KEYS: Final = ("before", "instruction", "text")
+"""What an answer that was found right by reading is known by."""
+EACH: Final = 60
+"""Requests of each sort of the generator."""
+MEASURED_PER_KIND: Final = 2
+"""Requests of a kind in the sets "known" and "new" that ``evaluate`` asks, the first ones."""
 _SIGNATURE: Final = re.compile(r"def (\w+)\(([^()]*)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One answer.
-
-    Attributes:
-        group: which set it is of.
-        package: where its snippet is from.
-        right: whether it is the right one, or the same program.
-        changed: whether it changes anything.
-        found: its features.
-    """
-
-    group: str
-    package: str
-    right: bool
-    changed: bool
-    found: dict[str, float]
+def digest(*texts: str) -> str:
+    """Return the start of the SHA-256 of some texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-class Prober:
-    """Asks a model folder and keeps what its judge finds, whether it is calibrated or not."""
-
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
-        """Load the folder."""
-        self._model = OnnxModel(
-            replace(read_folder(folder), confidence=Calibration(0.0, 0.0, {})), threads=threads
-        )
-
-    def ask(self, request: EditRequest) -> tuple[str, dict[str, float]] | None:
-        """Return the rewrite and its features; None where there is no complete one."""
-        region = RegionRequest(request.instruction, request.region, language="python")
-        try:
-            generation = self._model.answer(
-                GenerateRequest((Message("user", render_request(region)),))
-            )
-            text = "".join(piece.text for piece in generation)
-        except UserError:
-            return None
-        judge = generation.judge
-        if generation.finish_reason is not FinishReason.STOP or not isinstance(judge, EditJudge):
-            return None
-        return text, judge.features()
-
-    def case(self, group: str, package: str, request: EditRequest, right: Sequence[str]) -> Case:
-        """Ask, and compare with the right answers; without an answer nothing is changed."""
-        answer = self.ask(request)
-        text, found = (request.region, {}) if answer is None else answer
-        same = text in right
-        if not same and (made := tree(text)) is not None:
-            same = made in map(tree, right)
-        return Case(group, package, same, text != request.region, found)
-
-    def close(self) -> None:
-        """Free the model."""
-        self._model.close()
+def accepted() -> frozenset[str]:
+    """Return the digests of region, request and answer that were found right by reading."""
+    return frozenset((TEXTS / "accepted.txt").read_text("utf-8").split())
 
 
-def reworded(examples: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+def wished(texts: Sequence[Path], corpus: dict[str, str], count: int) -> list[Row]:
+    """Return some wishes in one wording each, in the form of the generator's examples."""
+    rng = random.Random(7)
+    rows: list[Row] = []
+    for path in texts:
+        for language, region, requests in blocks(path.read_text("utf-8"), corpus):
+            for asked, script in requests:
+                left = script.strip() == "="
+                rows.append(
+                    {
+                        "task": f"wish {len(rows)}",
+                        "package": digest(region),
+                        "language": language,
+                        "region": region,
+                        "instruction": rng.choice(asked.split(" | ")).strip(),
+                        "target": None if left else fmt.apply(region, script),
+                    }
+                )
+    rng.shuffle(rows)
+    return rows[:count]
+
+
+def unmeasured(path: Path) -> list[Row]:
+    """Return the examples of a set of the generator that no measurement asks, in random order."""
+    rows: list[Row] = []
+    seen: Counter[str] = Counter()
+    for line in path.read_text("utf-8").splitlines():
+        row: Row = json.loads(line)
+        seen[row["task"]] += 1
+        if seen[row["task"]] > MEASURED_PER_KIND:
+            rows.append(row)
+    random.Random(3).shuffle(rows)
+    return rows
+
+
+def reworded(examples: Sequence[Row], count: int) -> list[Row]:
     """Put free words round the requests of some examples."""
     rng = random.Random(5)
-    forms = LISTED.findall(REWORDED)
+    (forms,) = table("reworded").values()
     return [
         row | {"instruction": rng.choice(forms).format(x=row["instruction"].rstrip("."))}
         for row in rng.sample(examples, min(count, len(examples)))
     ]
 
 
-def outside(snippets: Sequence[dict[str, Any]], each: int) -> list[tuple[str, str, str]]:
-    """Make requests that no task covers; returns (package, instruction, region) of each."""
+def outside(snippets: Sequence[Row]) -> list[Row]:
+    """Return requests that no task covers, to be left alone."""
     rng = random.Random(6)
     functions = [
         (row, found)
         for row in snippets
         if 3 <= row["text"].count("\n") <= 25 and (found := _SIGNATURE.search(row["text"]))
     ]
-    made: list[tuple[str, str, str]] = []
-    for form in LISTED.findall(OUTSIDE):
-        for row, found in rng.sample(functions, min(each, len(functions))):
-            names = re.findall(r"(?:^|,)\s*(\w+)", found[2])
-            names = [name for name in names if name not in ("self", "cls")]
-            if "{name}" in form and not names:
-                continue
-            quote = "`" if rng.random() < 0.4 else ""
-            name = rng.choice(names) if names else ""
-            words = form.format(fn=f"{quote}{found[1]}{quote}", name=f"{quote}{name}{quote}")
-            made.append((row["package"], words, row["text"]))
+    made: list[Row] = []
+    for form in table("outside")[""] if functions else ():
+        row, found = rng.choice(functions)
+        names = [n for n in re.findall(r"(?:^|,)\s*(\w+)", found[2]) if n not in ("self", "cls")]
+        if "{name}" in form and not names:
+            continue
+        quote = "`" if rng.random() < 0.4 else ""
+        name = rng.choice(names) if names else ""
+        asked = form.format(fn=f"{quote}{found[1]}{quote}", name=f"{quote}{name}{quote}")
+        about = {"package": row["package"], "region": row["text"]}
+        made.append(about | {"instruction": asked, "target": None})
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class FittedConfidence:
-    """What was fitted, and what it gave for each case by folds.
+def generated(data: Path, evaluation: Path) -> list[Row]:
+    """Return requests of the generator that no set asks, some of them in free words, and goals."""
+    snippets = [json.loads(line) for line in (data / "heldout.jsonl").read_text().splitlines()]
+    known, new = (unmeasured(evaluation / f"eval_{name}.jsonl") for name in ("known", "new"))
+    doable = [row for row in new[EACH:] + known[EACH:] if row["target"] is not None]
+    held = corpus_of(data / "heldout.jsonl")
+    goals = [
+        {
+            "package": digest(row["region"]),
+            "region": row["region"],
+            "instruction": asked,
+            "target": fmt.apply(row["region"], script),
+        }
+        for row in frozen((TEXTS / "goals_apart.jsonl").read_text("utf-8"), held)
+        for _, asked, script in row["edits"]
+    ]
+    sorts: dict[str, list[Row]] = {
+        "known": known[:EACH],
+        "new": new[:EACH],
+        "reworded": reworded(doable, EACH),
+        "outside": random.Random(6).sample(away := outside(snippets), min(EACH // 2, len(away))),
+        "goals": goals[:EACH],
+    }
+    keys = ("package", "region", "instruction", "target")
+    return [
+        {"task": f"{sort} {number}", **{key: row[key] for key in keys}}
+        for sort, rows in sorts.items()
+        for number, row in enumerate(rows)
+    ]
 
-    Attributes:
-        table: what goes into the model folder.
-        chances: [cases], of weights fitted on other packages.
-    """
 
-    table: Calibration
-    chances: Array
+def taken(rows: Sequence[Row]) -> list[Row]:
+    """Return the answers that change something and are complete, with ``right`` after reading."""
+    known = accepted()
+    return [
+        row | {"right": row["right"] or digest(*(row[key] for key in KEYS)) in known}
+        for row in rows
+        if row["changed"] and row["features"]
+    ]
 
 
-def calibrate(cases: Sequence[Case]) -> FittedConfidence:
-    """Fit weights and threshold on answers that change something.
+def chances_of(rows: Sequence[Row]) -> tuple[Calibration, Array]:
+    """Fit a calibration; return it, and the chances of the rows by folds of regions.
 
     Raises:
-        SystemExit: there are too few of them, or all are right.
+        SystemExit: There is too little to fit on.
     """
-    right = np.array([case.right for case in cases], float)
-    if len(cases) < 100 or not 0 < right.mean() < 1:
-        raise SystemExit(
-            f"{len(cases)} answers change something and {int(right.sum())} of them are right: that "
-            "is too little to calibrate on."
-        )
-    names = sorted({name for case in cases for name in case.found})
-    inputs = np.array([[case.found.get(name, 0.0) for name in names] for case in cases])
+    right = np.array([row["right"] for row in rows], float)
+    if len(rows) < 50 or not 0 < right.mean() < 1:
+        raise SystemExit(f"{len(rows)} answers change something: too few to calibrate on.")
+    inputs = np.array([[row["features"].get(name, 0.0) for name in USED] for row in rows])
     mean, spread = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
     inputs = (inputs - mean) / spread
-    packages = sorted({case.package for case in cases})
-    fold = np.array([packages.index(case.package) % FOLDS for case in cases])
-    chances = np.full(len(cases), right.mean())
+    fold = np.array([int(digest(row["before"]), 16) % FOLDS for row in rows])
+    chances = np.full(len(rows), right.mean())
     for number in range(FOLDS):
         inside, out = fold != number, fold == number
         if out.any() and 0 < right[inside].mean() < 1:
             weights = fitted(inputs[inside], right[inside])
             chances[out] = 1 / (1 + np.exp(-(weights[0] + inputs[out] @ weights[1:])))
-    groups = np.array([case.group for case in cases])
-    threshold = chosen_threshold(groups, right, chances)
     weights = fitted(inputs, right)
     raw = weights[1:] / spread
     table = Calibration(
-        round(threshold, 4),
+        round(expected_from(chances, float(right.mean())), 4),
         round(float(weights[0] - (raw * mean).sum()), 4),
-        {name: round(float(weight), 4) for name, weight in zip(names, raw, strict=True)},
+        {name: round(float(weight), 4) for name, weight in zip(USED, raw, strict=True)},
     )
-    return FittedConfidence(table, chances)
+    return table, chances
 
 
-def rechosen(cases: Sequence[Case], table: Calibration) -> FittedConfidence:
-    """Keep the weights of a model folder and choose its threshold anew.
-
-    The folder's weights have seen these packages, so the figures are a little too good.
-    """
-    chances = np.array([weighed(table, case.found) for case in cases])
-    right = np.array([case.right for case in cases], float)
-    groups = np.array([case.group for case in cases])
-    threshold = round(chosen_threshold(groups, right, chances), 4)
-    return FittedConfidence(replace(table, threshold=threshold), chances)
-
-
-def chosen_threshold(groups: Array, right: Array, chances: Array) -> float:
-    """Return the threshold for answers that change something; see the module's text."""
-    chosen = [chances[(groups == name) & (right > 0)] for name in ("known", "new")]
-    threshold = min(float(np.quantile(part, FALSE_ALARMS)) for part in chosen if len(part))
-    free = np.isin(groups, FREE)
-    return max(threshold, trusted_from(chances[free], right[free]))
-
-
-def row(cases: Sequence[Case], chances: Array, threshold: float) -> dict[str, Any]:
-    """Return what is told of one set: shares in per cent, of answers that change something."""
-    right = np.array([case.right for case in cases], float)
-    low = chances < threshold
-    # Of a handful of right or wrong answers an area says nothing.
-    auc = area(chances, right) if min(right.sum(), len(right) - right.sum()) >= 10 else None
-    return {
-        "answers": len(cases),
-        "right": percent(right.mean(), 1) if len(cases) else 0.0,
-        "auc": None if auc is None else round(auc, 3),
-        "wrong_flagged": percent(int((low & (right == 0)).sum()), int((right == 0).sum())),
-        "right_flagged": percent(int((low & (right > 0)).sum()), int(right.sum())),
-        "right_among_flagged": percent(int((low & (right > 0)).sum()), int(low.sum())),
-        "right_among_others": percent(int((~low & (right > 0)).sum()), int((~low).sum())),
-    }
+def told(name: str, right: Array, chances: Array, threshold: float) -> list[str]:
+    """Return what is told of one set: below and above the threshold, and by tenths."""
+    wrong, low = 1 - right, chances < threshold
+    both = 0 < right.sum() < len(right)
+    kept = int((~low).sum())
+    lines = [
+        f"{name}: {len(right)} answers change something, {right.sum():.0f} are right"
+        + (f"; AUC {area(chances, right):.3f}" if both else ""),
+        f"  not flagged {kept}, right of them {right[~low].sum():.0f}"
+        f"; flagged: wrong {wrong[low].sum():.0f} of {wrong.sum():.0f}"
+        f", right {right[low].sum():.0f} of {right.sum():.0f}",
+    ]
+    for tenth in range(10):
+        here = (chances >= tenth / 10) & (chances < (tenth + 1) / 10 + (tenth == 9))
+        if here.any():
+            lines.append(f"  {tenth / 10:.1f}: right {right[here].sum():.0f} of {here.sum()}")
+    return lines
 
 
-def measured(cases: Sequence[Case], calibration: FittedConfidence) -> dict[str, Any]:
-    """Return the report of all sets."""
-    changed = [case for case in cases if case.changed]
-    table = calibration.table
-    sets: dict[str, Any] = {}
-    for name in dict.fromkeys(case.group for case in cases):
-        at = [k for k, case in enumerate(changed) if case.group == name]
-        asked = [case for case in cases if case.group == name]
-        sets[name] = {
-            "asked": len(asked),
-            "left_alone": percent(sum(not case.changed for case in asked), len(asked)),
-            **row([changed[k] for k in at], calibration.chances[at], table.threshold),
-        }
-    return {
+def fit(report: dict[str, Any], folder: Path | None) -> list[str]:
+    """Fit on a report of ``evaluate``, write it into a folder, and return what is told."""
+    sets = sets_of(report)
+    if FITTED_ON not in sets:
+        raise SystemExit(f"The report has no set {FITTED_ON}.")
+    table, folds = chances_of(sets[FITTED_ON])
+    written: dict[str, Any] = {
         "threshold": table.threshold,
         "bias": table.bias,
         "weights": dict(table.weights),
-        "auc": round(
-            area(calibration.chances, np.array([case.right for case in changed], float)), 3
-        ),
-        "sets": sets,
     }
+    lines = [json.dumps(written), *tell(sets, table, folds)]
+    if folder is not None:
+        card = folder / "midstream.toml"
+        card.write_text(with_section(card.read_text("utf-8"), written), "utf-8")
+    return lines
 
 
-def by_hand(prober: Prober, table: Calibration) -> dict[str, Any]:
-    """Return the row of the edits written by hand, with a calibration that did not see them."""
-    cases: list[Case] = []
-    for edit in human.load():
-        right = (edit.before,) if edit.kind in human.LEFT_ALONE else edit.right
-        cases.append(prober.case("human", "", EditRequest(edit.instruction, edit.before), right))
-    changed = [case for case in cases if case.changed]
-    chances = np.array([weighed(table, case.found) for case in changed])
-    return {
-        "asked": len(cases),
-        "left_alone": percent(len(cases) - len(changed), len(cases)),
-        **row(changed, chances, table.threshold),
-    }
+def sets_of(report: dict[str, Any]) -> dict[str, list[Row]]:
+    """Return the answers of each set of a report of ``evaluate``; see ``taken``."""
+    return {key.partition(" ")[2]: taken(value["rows"]) for key, value in report.items()}
 
 
-def told(report: Mapping[str, Any]) -> str:
-    """Return a report as text."""
-    lines = [
-        f"threshold {report['threshold']}, AUC over all {report['auc']}",
-        f"{'':10} {'asked':>6} {'alone':>6} {'changed':>8} {'right':>6} {'AUC':>6} "
-        f"{'wrong flagged':>14} {'right flagged':>14} {'right if flagged, else':>23}",
-    ]
-    for name, part in report["sets"].items():
-        auc = "-" if part["auc"] is None else part["auc"]
-        lines.append(
-            f"{name:10} {part['asked']:6} {part['left_alone']:5} % {part['answers']:8} "
-            f"{part['right']:5}% {auc:>6} {part['wrong_flagged']:12} % {part['right_flagged']:12} %"
-            f" {part['right_among_flagged']:9} % {part['right_among_others']:9} %"
-        )
-    return "\n".join(lines)
-
-
-def cases_of(prober: Prober, data: Path, per_task: int) -> list[Case]:
-    """Ask everything that the calibration is made from."""
-    cases: list[Case] = []
-
-    def ask(group: str, examples: Iterable[dict[str, Any]]) -> None:
-        for example in examples:
-            right = example["region"] if example["target"] is None else example["target"]
-            cases.append(prober.case(group, example["package"], request_of(example), (right,)))
-
-    doable: list[dict[str, Any]] = []
-    for group in ("known", "new"):
-        examples = load(data / f"eval_{group}.jsonl", per_task)
-        examples = [row for row in examples if not row["kept"]]
-        doable += [row for row in examples if row["task"] != "beyond"]
-        ask(group, examples)
-    ask("reworded", reworded(doable, 20 * per_task))
-    snippets = [json.loads(line) for line in (data / "heldout.jsonl").read_text().splitlines()]
-    for package, words, region in outside(snippets, max(1, per_task // 5)):
-        cases.append(prober.case("outside", package, EditRequest(words, region), (region,)))
-    return cases
+def tell(
+    sets: dict[str, list[Row]], table: Calibration, folds: Array | None = None
+) -> Iterator[str]:
+    """Yield what is told of each set; ``folds`` has the chances of the one that was fitted on."""
+    for name, rows in sets.items():
+        right = np.array([row["right"] for row in rows], float)
+        chances = np.array([weighed(table, row["features"]) for row in rows])
+        if folds is not None and name == FITTED_ON:
+            chances = folds
+        yield from told(name, right, chances, table.threshold)
 
 
 def main() -> None:
-    """Calibrate a model folder and say what that is worth."""
+    """Write the set, fit, or tell."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--model", type=Path, default=Path("models/brook-4m"))
-    parser.add_argument("--data", type=Path, default=Path("models/training/data"))
-    parser.add_argument("--per-task", type=int, default=30)
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--human", action="store_true", help="also measure the edits by hand")
-    parser.add_argument(
-        "--keep-weights", action="store_true", help="choose the threshold only, for these weights"
-    )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
-        "--save", action="store_true", help="write the calibration into the model folder"
-    )
-    arguments = parser.parse_args()
-    folder: Path = arguments.model
-    prober = Prober(folder, arguments.threads)
-    cases = cases_of(prober, arguments.data, arguments.per_task)
-    changed = [case for case in cases if case.changed]
-    table = read_folder(folder).confidence
-    if arguments.keep_weights and table is not None:
-        calibration = rechosen(changed, table)
-    else:
-        calibration = calibrate(changed)
-    report = measured(cases, calibration)
-    if arguments.human:
-        report["sets"]["human"] = by_hand(prober, calibration.table)
-    prober.close()
-    if arguments.save:
-        facts, saved = folder / "midstream.toml", folder / "evaluation.json"
-        facts.write_text(with_section(facts.read_text("utf-8"), report), "utf-8")
-        everything: dict[str, Any] = json.loads(saved.read_text()) if saved.exists() else {}
-        everything["confidence"] = report
-        saved.write_text(json.dumps(everything, indent=1) + "\n")
-    print(json.dumps(report, indent=1) if arguments.json else told(report))
+    parts = parser.add_subparsers(dest="what", required=True)
+    made = parts.add_parser("set")
+    made.add_argument("--data", type=Path, required=True, help="folder of train and heldout.jsonl")
+    made.add_argument("--evaluation", type=Path, required=True, help="folder of eval_*.jsonl")
+    made.add_argument("--wishes", type=Path, nargs="+", required=True, help="texts")
+    made.add_argument("--out", type=Path, required=True)
+    fitting = parts.add_parser("fit")
+    fitting.add_argument("report", type=Path, help="of evaluate, with the set apart")
+    fitting.add_argument("--folder", type=Path, help="where [confidence] is written")
+    telling = parts.add_parser("tell")
+    telling.add_argument("report", type=Path, help="of evaluate")
+    telling.add_argument("--folder", type=Path, required=True, help="whose [confidence] is told of")
+    options = parser.parse_args()
+    if options.what == "tell":
+        table = read_folder(options.folder).confidence
+        if table is None:
+            raise SystemExit(f"{options.folder / 'midstream.toml'} has no [confidence].")
+        report = json.loads(options.report.read_text("utf-8"))
+        print("\n".join(tell(sets_of(report), table)))
+        return
+    if options.what == "fit":
+        print("\n".join(fit(json.loads(options.report.read_text("utf-8")), options.folder)))
+        return
+    rows = generated(options.data, options.evaluation)
+    corpus = corpus_of(options.data / "train.jsonl")
+    rows += wished(options.wishes, corpus, len(rows))
+    random.Random(8).shuffle(rows)
+    options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    print(len(rows))
 
 
 if __name__ == "__main__":

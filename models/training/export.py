@@ -1,194 +1,228 @@
-"""Export trained weights as a model folder: ONNX graph, GenAI configuration, tokenizer,
-`midstream.toml`.
+"""From adapters to a model folder: merge, cut the vocabulary, build the graph, round, split.
 
-The card and the exact-match table are written by `card` from what `evaluate` measured.
+    PYTHONPATH=app:. python -m models.training.export run.safetensors OUT \
+        --base base --cut cut --data shards
+
+The graph is that of the ONNX Runtime GenAI builder (packages onnxruntime-genai, onnx, onnx-ir); its
+weights are replaced by those of ``rounding``. The table of tokens keeps 8 bits and serves as output
+too. Weights lie in several files, none above 90 MB.
 """
 
 # pyright: reportMissingImports=false
-# (torch belongs to the `train` extra only)
 from __future__ import annotations
 
 import argparse
 import json
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
+from onnx.external_data_helper import load_external_data_for_model, set_external_data
+from safetensors.torch import load_file, save_file
 
-from midstream.engine.vocabulary import CodecLimits
-from models.training.calibration import calibrated
-from models.training.graphs import DecoderShape, build_decoder, genai_config
-from models.training.model import Decoder, ModelConfig
-from models.training.regression import section
+from models.training.blocks import BlockFormat, QuantisedBlocks, quantise_range
+from models.training.examples import Batch, Codec, Packer, batch_of
+from models.training.mixture import Mixture
+from models.training.network import PARTS, Network, Shape
+from models.training.rounding import EIGHT, rounded_layers
+from models.training.train import SHARES
 
-MAX_OUTPUT_TOKENS = 768
-SEQUENCES = 200
-"""Training examples on which activations are measured for integer products."""
+CONTEXT = 8_192
+EXAMPLES = 24
+"""Sequences that weights are rounded by."""
+MAX_FILE_BYTES = 90_000_000
+BUILDER = "onnxruntime_genai.models.builder"
+CARD = """\
+schema = 1
+name = "{name}"
+title = "Edit model for requests in free words, {millions} M parameters"
+prompt = "edit-rewrite"
+edit_format = "region"
+languages = ["python", "javascript", "typescript", "go", "rust", "java"]
+max_region_lines = 200
+
+[facts]
+region_first = "1"
+
+[limits]
+max_prompt_tokens = 3584
+max_output_tokens = 2048
+
+[drafting]
+enabled = true
+most = 24
+
+[card]
+parameters = {parameters}
+"""
 
 
-def graph_weights(model: Decoder) -> dict[str, np.ndarray]:
-    """Return a decoder's weights under the names of `graphs.weight_shapes`."""
-    state = {name: value.detach().float().numpy() for name, value in model.state_dict().items()}
-    weights: dict[str, np.ndarray] = {
-        "embedding": state["embedding.weight"] * model.config.embedding_scale,
-        "head": np.ascontiguousarray(state["embedding.weight"].T),
-        "final_norm": state["final_norm.gain"],
-        "cos": model.cos.numpy(),
-        "sin": model.sin.numpy(),
+def merge(base: Path, adapters: Path | None, cut: Path, out: Path) -> int:
+    """Write a Hugging Face folder, adapters merged and vocabulary cut; return its parameters."""
+    state = load_file(base / "model.safetensors")
+    shape = Shape(base)
+    heads, keys = shape.heads * shape.head, shape.keys * shape.head
+    sizes = {
+        "qkv": [heads, keys, keys],
+        "o": [shape.width],
+        "gu": [shape.inner, shape.inner],
+        "dn": [shape.width],
     }
-    for layer in range(model.config.layers):
-        at, to = f"blocks.{layer}", f"layers.{layer}"
-        weights[f"{to}.attention_norm"] = state[f"{at}.attention_norm.gain"]
-        weights[f"{to}.hidden_norm"] = state[f"{at}.hidden_norm.gain"]
-        weights[f"{to}.qkv_bias"] = state[f"{at}.qkv.bias"]
-        for name in ("qkv", "out", "gate_up", "down"):
-            weights[f"{to}.{name}"] = np.ascontiguousarray(state[f"{at}.{name}.weight"].T)
-    return weights
-
-
-def load_run(run: Path) -> tuple[Decoder, dict[str, Any]]:
-    """Load the weights of a training run and its facts (tokens seen, seconds)."""
-    config = ModelConfig(**json.loads((run / "config.json").read_text()))
-    model = Decoder(config)
-    saved = torch.load(run / "last.pt", map_location="cpu")
-    model.load_state_dict(saved["weights"])
-    return model, {
-        "tokens": int(saved["tokens"]),
-        "seconds": float(saved["seconds"]),
-        "tokens_before": int(saved["progress"]["tokens_before"]),
+    learnt = load_file(adapters) if adapters else {}
+    for layer in range(shape.layers if learnt else 0):
+        for name, parts in PARTS.items():
+            at = f"layers.{layer}.{name}"
+            change = learnt[f"{at}.bb"].float() @ learnt[f"{at}.a"].float()
+            for part, piece in zip(parts, change.split(sizes[name]), strict=True):
+                key = f"model.layers.{layer}.{part}.weight"
+                state[key] = (state[key].float() + piece).contiguous()
+    rows = json.loads((cut / "rows.json").read_text("utf-8"))
+    table = "model.embed_tokens.weight"
+    state[table] = state[table][torch.tensor(rows)].contiguous()
+    state.pop("lm_head.weight", None)
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(state, out / "model.safetensors", metadata={"format": "pt"})
+    tokenizer = json.loads((cut / "tokenizer.json").read_text("utf-8"))
+    ids = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    end, text_end = ids["<|im_end|>"], ids["<|endoftext|>"]
+    changes: dict[str, dict[str, Any]] = {
+        "config.json": {
+            "vocab_size": len(rows),
+            "eos_token_id": end,
+            "bos_token_id": text_end,
+            "pad_token_id": text_end,
+            "max_position_embeddings": CONTEXT,
+        },
+        "generation_config.json": {
+            "eos_token_id": [end, text_end],
+            "bos_token_id": text_end,
+            "pad_token_id": text_end,
+        },
     }
+    for name, more in changes.items():
+        known = json.loads((base / name).read_text("utf-8"))
+        (out / name).write_text(json.dumps(known | more, indent=1), "utf-8")
+    shutil.copy(cut / "tokenizer.json", out)
+    for name in ("tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(base / name, out)
+    return sum(value.numel() for value in state.values())
 
 
-def some_examples(data: Path, count: int = SEQUENCES) -> list[list[int]]:
-    """Return the tokens of some training examples, from a folder's first shard."""
-    shard = next(iter(sorted(data.glob("shard-*.npz"))), None)
-    if shard is None:
-        raise SystemExit(f"{data} has no shard-*.npz: activations are measured on its examples.")
-    part = np.load(shard)
-    tokens, starts = part["tokens"], part["starts"]
-    chosen = np.random.default_rng(0).choice(len(starts) - 1, count, replace=False)
-    return [tokens[starts[k] : starts[k + 1]].tolist() for k in chosen]
+def build(merged: Path, out: Path) -> None:
+    """Run the GenAI builder; its rounding is replaced afterwards."""
+    options = ["accuracy_level=4", "algo_config=k_quant", "matmul_mixed_precision=last_matmul:int8"]
+    subprocess.run(
+        [
+            *(sys.executable, "-m", BUILDER, "-i", merged, "-o", out, "-p", "int4", "-e", "cpu"),
+            *("--extra_options", *options, "shared_embeddings=true"),
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
-def toml_text(value: object) -> str:
-    """Write one TOML value: a string, number, truth value, list or flat table."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, list):
-        return "[" + ", ".join(toml_text(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {toml_text(v)}" for k, v in value.items()) + " }"
-    return json.dumps(str(value), ensure_ascii=False)
+class GraphWeights:
+    """The quantised matrices of a builder's graph."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = onnx.load(str(path), load_external_data=False)
+        load_external_data_for_model(self.model, str(path.parent))
+        self._constants = {each.name: each for each in self.model.graph.initializer}
+
+    def replace(self, name: str, form: BlockFormat, blocks: QuantisedBlocks, rows: int) -> None:
+        """Give the nodes that use a matrix other blocks.
+
+        Args:
+            name: As in ``model.layers.0.attn.o_proj`` or ``lm_head``.
+            form: How the blocks are stored.
+            blocks: The matrix.
+            rows: Its outputs.
+        """
+        scales = blocks.scales.astype(np.float32).reshape(rows, -1)
+        values = blocks.stored.reshape(rows, scales.shape[1], -1)
+        points = blocks.zeros.reshape(rows, -1)
+        for suffix, value in (("weight_scale", scales), ("weight_zp", points)):
+            self._set(f"{name}.MatMul.{suffix}", value)
+        stored = next(k for k in self._constants if k.startswith(f"{name}.MatMul.weight_Q"))
+        self._set(stored, values)
+        for node in self.model.graph.node:
+            if f"{name}.MatMul.weight_scale" in node.input:
+                for attribute in node.attribute:
+                    if attribute.name == "bits":
+                        attribute.i = form.bits
+                    elif attribute.name == "block_size":
+                        attribute.i = form.block
+
+    def _set(self, name: str, value: Any) -> None:
+        made = numpy_helper.from_array(np.ascontiguousarray(value), name)
+        self._constants[name].CopyFrom(made)
+
+    def save(self, folder: Path) -> None:
+        """Write the graph, and its weights into files of at most ``MAX_FILE_BYTES``."""
+        for old in folder.glob("model.onnx*"):
+            old.unlink()
+        number, used = 0, 0
+        file = (folder / "model.onnx.data").open("wb")
+        for constant in self.model.graph.initializer:
+            raw = numpy_helper.to_array(constant).tobytes()
+            if len(raw) < 1024:
+                continue
+            if used + len(raw) > MAX_FILE_BYTES:
+                file.close()
+                number, used = number + 1, 0
+                file = (folder / f"model.onnx.data{number}").open("wb")
+            constant.raw_data = raw
+            set_external_data(constant, Path(file.name).name, used, len(raw))
+            file.write(raw)
+            used += len(raw)
+            constant.ClearField("raw_data")
+        file.close()
+        onnx.save(self.model, str(folder / "model.onnx"))
 
 
-def midstream_toml(
-    name: str,
-    config: ModelConfig,
-    parameters: int,
-    tokens: int,
-    measured: dict[str, Any] | None,
-    *,
-    appended: int,
-) -> str:
-    """Return the contents of `midstream.toml`; `measured` is the report of `evaluate`, None before
-    there is one, `appended` as in `CodecLimits`.
-    """
-    limits = CodecLimits(appended=appended)
-    tasks: list[dict[str, Any]] = []
-    suggestions: list[str] = []
-    calibration: list[str] = []
-    if measured is not None:
-        for task, row in measured["sets"]["eval_known"]["tasks"].items():
-            tasks.append({"name": task, "exact_match": row["exact_match"], "n": row["n"]})
-        suggestions = measured.get("suggestions", [])
-        if "confidence" in measured:
-            calibration = section(measured["confidence"]).splitlines()
-    rows = [
-        "schema = 1",
-        f"name = {toml_text(name)}",
-        f'title = "Small Python edit model, {parameters / 1e6:.1f} M parameters"',
-        'prompt = "edit-codec"',
-        'edit_format = "region"',
-        'languages = ["python"]',
-        f"max_region_lines = {limits.lines}",
-        "",
-        "[limits]",
-        f"max_region_lines = {limits.lines}",
-        f"max_prompt_tokens = {config.context - MAX_OUTPUT_TOKENS}",
-        f"max_output_tokens = {MAX_OUTPUT_TOKENS}",
-        "",
-        "[drafting]",
-        "enabled = true",
-        "most = 32",
-        "",
-        "[codec]",
-        *(f"{key} = {getattr(limits, key)}" for key in CodecLimits.__slots__),
-        "",
-        *calibration,
-        "[card]",
-        f"parameters = {parameters}",
-        f"trained_tokens = {tokens}",
-        "tasks = [",
-        *(f"    {toml_text(task)}," for task in tasks),
-        "]",
-        "suggestions = [",
-        *(f"    {toml_text(text)}," for text in suggestions),
-        "]",
-    ]
-    return "\n".join(rows) + "\n"
+def examples(cut: Path, data: Path, count: int = EXAMPLES, length: int = 640) -> list[Batch]:
+    """Return sequences of training data."""
+    packer = Packer(Codec(cut / "tokenizer.json"), Mixture(data, SHARES), length, seed=0)
+    return [batch_of([packer.sequence()], length) for _ in range(count)]
 
 
 def main() -> None:
-    """Write the model folder."""
+    """Write a model folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--run", type=Path, default=Path("models/training/runs/brook"))
-    parser.add_argument("--data", type=Path, default=Path("models/training/data"))
-    parser.add_argument("--out", type=Path, default=Path("models/brook-4m"))
-    parser.add_argument(
-        "--bits", type=int, default=8, choices=(4, 8, 32), help="8 gives integer products"
-    )
-    parser.add_argument(
-        "--appended",
-        type=int,
-        default=0,
-        choices=(0, 1),
-        help="whether redirects are appended to what is in the cache, or read first",
-    )
-    arguments = parser.parse_args()
-    model, facts = load_run(arguments.run)
-    c = model.config
-    shape = DecoderShape(
-        c.vocab, c.width, c.layers, c.heads, c.kv_heads, c.head_size, c.hidden, c.context, c.epsilon
-    )
-    out: Path = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
-    weights, steps = graph_weights(model), None
-    if arguments.bits == 8:
-        weights, steps = calibrated(shape, weights, some_examples(arguments.data))
-    graph = build_decoder(shape, weights, bits=arguments.bits, steps=steps)
-    (out / "model.onnx").write_bytes(graph.SerializeToString())
-    (out / "genai_config.json").write_text(
-        json.dumps(genai_config(shape, end=4, pad=0), indent=2) + "\n"
-    )
-    shutil.copy(arguments.data / "tokenizer.json", out / "tokenizer.json")
-    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": c.context}
-    (out / "tokenizer_config.json").write_text(json.dumps(kind, indent=2) + "\n")
-    parameters = sum(p.numel() for p in model.parameters())
-    measured_path = out / "evaluation.json"
-    measured = json.loads(measured_path.read_text()) if measured_path.exists() else None
-    text = midstream_toml(
-        out.name, c, parameters, facts["tokens"], measured, appended=arguments.appended
-    )
-    (out / "midstream.toml").write_text(text, "utf-8")
-    size = (out / "model.onnx").stat().st_size / 1e6
-    print(
-        f"{out}: {parameters / 1e6:.2f} M parameters, {size:.1f} MB, "
-        f"{facts['tokens'] / 1e6:.1f} M tokens seen"
-    )
+    parser.add_argument("adapters", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--base", type=Path, default=Path("base"))
+    parser.add_argument("--cut", type=Path, default=Path("cut"))
+    parser.add_argument("--data", type=Path, default=Path("shards"))
+    parser.add_argument("--graph", type=Path, help="an export with the same cut, to be built on")
+    parser.add_argument("--name", default="river-391m")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        merged = Path(folder) / "merged"
+        parameters = merge(options.base, options.adapters, options.cut, merged)
+        if options.graph:  # adapters change no other weights than those that are replaced
+            shutil.copytree(options.graph, options.out, dirs_exist_ok=True)
+        else:
+            build(merged, options.out)
+        table = load_file(merged / "model.safetensors")["model.embed_tokens.weight"].numpy()
+        network = Network(merged)
+    weights = GraphWeights(options.out / "model.onnx")
+    for name, form, blocks in rounded_layers(network, examples(options.cut, options.data)):
+        print(name, form, flush=True)
+        weights.replace(name, form, blocks, blocks.stored.shape[0])
+    weights.replace("lm_head", EIGHT, quantise_range(table.T, EIGHT), len(table))
+    weights.save(options.out)
+    card = CARD.format(name=options.name, millions=round(parameters / 1e6), parameters=parameters)
+    (options.out / "midstream.toml").write_text(card, "utf-8")
 
 
 if __name__ == "__main__":

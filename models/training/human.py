@@ -226,7 +226,7 @@ def table(title: str, tallies: dict[str, Tally]) -> str:
 def main() -> None:
     """Measure a model folder on the human-written edits."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--model", type=Path, default=Path("models/brook-4m"))
+    parser.add_argument("--model", type=Path, default=Path("models/river-391m"))
     parser.add_argument("--edits", type=Path, default=EDITS)
     parser.add_argument("--threads", type=int, help="threads inside one operator")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")

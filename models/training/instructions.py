@@ -1,10 +1,9 @@
-"""How people ask: from a template to a written instruction.
+"""How people ask: from a wording to a written instruction.
 
-A template is a small pattern: `(a|b)` chooses, `[x]` is optional (and may choose as well), `<word>`
-takes a word of the lexicon, `{name}` is filled in. `TEMPLATES`, `MORE`, `EXTRA` and the grammars
-are for training; the families of `NEW` and `EXTRA_NEW` are kept for measuring how the model takes
-phrasings that it never saw: what the grammar makes is thrown away where it says the same as one of
-them. Styles (quotes, politeness, haste, typing errors, reasons) are applied on top by `write`.
+Wordings are in `texts/wordings.txt` (notation: `wordings`). The families of the sort "new" are kept
+for measuring how the model takes phrasings that it never saw: what the grammar makes is thrown away
+where it says the same as one of them. Styles (quotes, politeness, haste, typing errors, reasons)
+are applied on top by `write`.
 """
 
 from __future__ import annotations
@@ -14,33 +13,11 @@ import itertools
 import random
 import re
 
-from midstream.guard.correction import Correction, CorrectionRequest
-from models.training import phrases_body, phrases_names, reasons
-from models.training.phrases_names import LEXICON
-from models.training.phrases_sentences import SENTENCES
-from models.training.phrases_symptoms import SYMPTOMS
-from models.training.templates import TEMPLATES
-from models.training.templates_bugs import BUGS, BUGS_NEW
-from models.training.templates_calls import CALLS, CALLS_NEW
-from models.training.templates_flow import DESCRIBED, FLOW, FLOW_NEW
-from models.training.templates_repairs import (
-    ALSO,
-    BEYOND,
-    BOTH,
-    EXTRA,
-    EXTRA_NEW,
-    RATHER,
-    WARNINGS,
-)
-from models.training.templates_second import MORE, NEW
-from models.training.templates_words import CONDITION_WORDS, TYPE_WORDS
+from models.training.wordings import table
 
-GRAMMAR = phrases_names.GRAMMAR | phrases_body.GRAMMAR
-GRAMMAR |= {task: GRAMMAR.get(task, []) + phrases for task, phrases in SYMPTOMS.items()}
-FIXED = (
-    {task: TEMPLATES[task] + MORE.get(task, []) for task in TEMPLATES} | EXTRA | CALLS | FLOW | BUGS
-)
-HELD_OUT = NEW | EXTRA_NEW | CALLS_NEW | FLOW_NEW | BUGS_NEW
+KNOWN, NEW, FREE, SENTENCES = map(table, ("known", "new", "free", "sentence"))
+WORDS, OPENINGS, ENDINGS = map(table, ("word", "opening", "ending"))
+(REASONED,) = table("reason").values()
 
 FREE_SHARE = 0.6
 """Share of training instructions that the grammar makes, where a task has one."""
@@ -49,172 +26,14 @@ SENTENCE_SHARE = 0.25
 REASON_SHARE = 0.16
 """Share of the other training instructions that get a reason."""
 
-NOUNS, ATOMS = " nouns", " atoms"
-"""Keys of values that are no operands: words that reasons may use."""
-
-PREFIXES = [
-    "please ",
-    "please ",
-    "can you ",
-    "could you ",
-    "i want you to ",
-    "let's ",
-    "now ",
-    "then ",
-    "ok, ",
-    "we should ",
-    "you should ",
-    "pls ",
-    "plz ",
-    "would you ",
-    "would you mind to ",
-    "can we ",
-    "could we ",
-    "i would like you to ",
-    "i'd like to ",
-    "i need you to ",
-    "we need to ",
-    "you need to ",
-    "kindly ",
-    "just ",
-    "simply ",
-    "quickly ",
-    "go ahead and ",
-    "make sure to ",
-    "try to ",
-    "time to ",
-    "hey, ",
-    "hi, ",
-    "so, ",
-    "ok ",
-    "alright, ",
-    "well, ",
-    "hmm, ",
-    "next, ",
-    "also ",
-    "actually ",
-    "i think we should ",
-    "maybe ",
-    "please just ",
-    "can you please ",
-    "could you please ",
-    "todo: ",
-    "nit: ",
-    "minor: ",
-    "one thing: ",
-    "quick one: ",
-    "small change: ",
-    "request: ",
-    "task: ",
-    "review: ",
-    "help me ",
-    "it would be nice to ",
-    "would be good to ",
-    "shall we ",
-    "how about we ",
-    "let us ",
-    "i'd ",
-    "we want to ",
-    "i want to ",
-    "remember to ",
-    "don't forget to ",
-    "you have to ",
-    "first, ",
-    "for this function, ",
-    "here, ",
-    "in this function, ",
-    "in here ",
-]
-NEUTRAL = [
-    "please, ",
-    "ok, ",
-    "hey, ",
-    "hi, ",
-    "so, ",
-    "now ",
-    "i think ",
-    "i guess ",
-    "maybe ",
-    "actually ",
-    "well, ",
-    "hmm, ",
-    "nit: ",
-    "minor: ",
-    "review: ",
-    "todo: ",
-    "imo ",
-    "by the way, ",
-    "here ",
-    "in this function ",
-    "for this one, ",
-    "also ",
-    "note: ",
-    "as discussed, ",
-    "",
-]
-"""Openings that fit before something that is no imperative."""
-SUFFIXES = [
-    " please",
-    ", please",
-    " pls",
-    "?",
-    "!",
-    ".",
-    " here",
-    " in this function",
-    " in this method",
-    ", thanks",
-    " thanks",
-    " thx",
-    " thank you",
-    " now",
-    " for me",
-    " in here",
-    " in this code",
-    " if you can",
-    " if possible",
-    ", ok?",
-    " ok",
-    " :)",
-    " asap",
-    " quickly",
-    " again",
-    ", would you",
-    "...",
-]
-REASONS = [
-    ", because it is clearer",
-    ", it reads better",
-    ", for readability",
-    ", for consistency",
-    ", to match the rest of the code",
-    ", as discussed",
-    " because the reviewer said so",
-    ", per review",
-    " since it confuses people",
-    ", so that it is easier to read",
-    ", otherwise it is confusing",
-    " because we always do it that way",
-    ", it is cleaner",
-    ", that is our convention",
-    " so the linter is happy",
-    ", the linter complains",
-    " to keep it simple",
-    ", it's safer",
-    ", i think it's better",
-    " because i say so",
-    ", as in the other functions",
-    ", like everywhere else",
-    ", for now",
-    ", that is what we agreed on",
-    " since that's what it is",
-]
+NOUN, ATOM = "noun", "atom"
+"""Keys of values that are no operands: words that reasons use."""
 
 
 @functools.cache
 def _skeletons(task: str) -> tuple[str, ...]:
     found: set[str] = set()
-    for template in HELD_OUT.get(task, []):
+    for template in NEW.get(task, []):
         parts = re.split(r"\(([^()]*)\)", template)
         choices = [part.split("|") if k % 2 else [part] for k, part in enumerate(parts)]
         found.update(_bare(" ".join(each)) for each in itertools.product(*choices))
@@ -237,13 +56,13 @@ def is_held_out(task: str, text: str) -> bool:
 
 def families(task: str, *, held_out: bool) -> list[str]:
     """Return the written-out template families of a task, of training or of the held-out side."""
-    return HELD_OUT[task] if held_out else FIXED[task]
+    return (NEW if held_out else KNOWN)[task]
 
 
 def expand(template: str, rng: random.Random) -> str:
     """Resolve the words, choices and optional parts of a template."""
     while (found := re.search(r"<([a-z]+)>", template)) is not None:
-        word = rng.choice(LEXICON[found[1]].split("|"))
+        word = rng.choice(WORDS[found[1]])
         template = template[: found.start()] + word + template[found.end() :]
     while True:
         found = re.search(r"\[([^\[\]()]*)\]|\(([^\[\]()]*)\)", template)
@@ -321,12 +140,12 @@ def _styled(text: str, template: str, rng: random.Random, *, full: bool) -> str:
         neutral = full or text.startswith(
             ("{", "the ", "it ", "this ", "if ", "when ", "no ", "we ", "i ")
         )
-        text = rng.choice(NEUTRAL if neutral else PREFIXES) + text
+        text = f"{rng.choice(OPENINGS['neutral' if neutral else 'request'])} {text}"
     elif chance < 0.19:
-        text += rng.choice(REASONS)
+        text += rng.choice(ENDINGS["reason"])
     chance = rng.random()
     if chance < 0.1:
-        text += rng.choice(SUFFIXES)
+        text += rng.choice(ENDINGS["any"])
     elif chance < 0.2:
         text += "."
     return text
@@ -358,18 +177,13 @@ def _filled(
     reason: float = 0.0,
     full: bool = False,
 ) -> str:
-    nouns, atoms = values.get(NOUNS, "").split(), values.get(ATOMS, "").split()
     if rng.random() < 0.15:
         text = _hasty(text, rng)
     if styled:
         text = _styled(text, template, rng, full=full)
     operand_first = text.startswith("{")
-    if rng.random() < reason and "{raw}" not in template and "{why}" not in template:
-        text = reasons.around(text, rng, nouns, atoms)
-    while "{why}" in text:
-        text = text.replace("{why}", reasons.why(rng, nouns, atoms), 1)
-    while "{what}" in text:
-        text = text.replace("{what}", reasons.what(rng, nouns), 1)
+    if rng.random() < reason and not {"{raw}", "<why>"} & set(re.findall(r"[{<]\w+[}>]", template)):
+        text = expand(rng.choice(REASONED), rng).replace("{ask}", text)
     if rng.random() < 0.06:
         text = _mistyped(text, rng)
     for name, value in values.items():
@@ -384,38 +198,23 @@ def ask(
 ) -> str:
     """Write an instruction for a task, from the families of one side of the split.
 
-    `values[NOUNS]` and `values[ATOMS]`, if given, are words for reasons, divided by blanks.
+    With `values[NOUN]` and `values[ATOM]`, words for reasons, it may be a whole sentence.
     """
     fixed = families(task, held_out=held_out)
-    grammar = [] if held_out else GRAMMAR.get(task, [])
-    sentences = [] if held_out or NOUNS not in values else SENTENCES.get(task, [])
-    reason = REASON_SHARE if styled and not held_out and NOUNS in values else 0.0
+    grammar = [] if held_out else FREE.get(task, [])
+    sentences = [] if held_out or NOUN not in values else SENTENCES.get(task, [])
+    described = table("described").get(task, [])
+    reason = REASON_SHARE if styled and not held_out and NOUN in values else 0.0
     for _ in range(200):
         full = sentences and rng.random() < SENTENCE_SHARE
         free = full or (grammar and rng.random() < FREE_SHARE)
         template = rng.choice(sentences if full else grammar if free else fixed)
-        if free and task in DESCRIBED and rng.random() < 0.12:
-            template = rng.choice(DESCRIBED[task])
+        if free and described and rng.random() < 0.12:
+            template = rng.choice(described)
         text = expand(template, rng)
-        missing = set(re.findall(r"\{(\w+)\}", text)) - values.keys() - {"why", "what"}
+        missing = set(re.findall(r"\{(\w+)\}", text)) - values.keys()
         if missing or (free and is_held_out(task, text)):
             continue
         share = 0.5 * reason if full else reason
         return _filled(text, template, values, rng, styled=styled, reason=share, full=bool(full))
     raise ValueError(f"no template of {task} fits")
-
-
-def vocabulary() -> list[str]:
-    """Return every plain word of the training templates."""
-    words: set[str] = set()
-    phrases = [
-        t for table in (FIXED, GRAMMAR, SENTENCES) for group in table.values() for t in group
-    ]
-    phrases += [w for group in TYPE_WORDS.values() for w in group]
-    phrases += [w for group in CONDITION_WORDS.values() for w in group]
-    phrases += [*LEXICON.values(), *BEYOND, *ALSO, *RATHER, *BOTH]
-    phrases += [text for group in WARNINGS.values() for text in group]
-    phrases.append(CorrectionRequest("", Correction(1, "", "", "")).instruction)
-    for phrase in [*phrases, *PREFIXES, *SUFFIXES, *REASONS, *NEUTRAL]:
-        words.update(w.lower() for w in re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "", phrase)))
-    return sorted(words)

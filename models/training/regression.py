@@ -52,32 +52,10 @@ def area(chances: Array, right: Array) -> float:
     return float(below.mean() / 2 / len(bad))
 
 
-def trusted_from(chances: Array, right: Array) -> float:
-    """Return the lowest threshold above which the share of right answers is ``RIGHT_UNFLAGGED``.
-
-    Args:
-        chances: [n], of answers to free words.
-        right: [n], 1 for a right answer, else 0; right and wrong ones weigh the same together.
-
-    Returns:
-        0 where there are not answers of both kinds.
-    """
-    if not 0 < right.sum() < len(right):
-        return 0.0
-    order = np.argsort(chances)
-    # Share of the right and of the wrong answers at or above each chance.
-    good = right[order][::-1].cumsum()[::-1] / right.sum()
-    bad = (1 - right[order])[::-1].cumsum()[::-1] / (1 - right).sum()
-    enough = good / (good + bad) >= RIGHT_UNFLAGGED
-    # From there on it holds at every higher one, too, as far as there are answers to tell.
-    fails = np.flatnonzero(~enough & (good >= 0.5))
-    return float(chances[order][min(fails[-1] + 1 if len(fails) else 0, len(order) - 1)])
-
-
 def expected_from(chances: Array, share: float) -> float:
     """Return the lowest threshold above which ``RIGHT_UNFLAGGED`` of the answers should be right.
 
-    That is what the chances promise, so it depends less on single answers than ``trusted_from``.
+    That is what the chances promise, so it depends little on single answers.
 
     Args:
         chances: [n], calibrated.

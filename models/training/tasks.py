@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from midstream.guard.correction import CorrectionRequest
 from models.training import (
     instructions,
     tasks_body,
@@ -20,7 +19,7 @@ from models.training import (
     tasks_text,
 )
 from models.training.code import Code, Edit
-from models.training.templates_words import VALUE_WORDS
+from models.training.wordings import table
 
 Task = Callable[[Code], Edit | None]
 
@@ -47,7 +46,6 @@ SHARES: dict[str, float] = {
     "extract_constant": 4,
     "extract_variable": 7,
     "fstring": 18,
-    "invert_if": 1,
     "remove_else": 4,
     "change_comparison": 3,
     "replace_literal": 5,
@@ -101,7 +99,6 @@ SHARES: dict[str, float] = {
     "return_to_raise": 3.5,
     "guard_continue": 2,
     "negate_condition": 3,
-    "beyond": 7,
     "fix_boundary": 4,
     "fix_condition": 4.5,
     "fix_sign": 3.5,
@@ -122,7 +119,6 @@ _MODULES = (
 TASKS: dict[str, Task] = {
     name: next(getattr(module, name) for module in _MODULES if hasattr(module, name))
     for name in SHARES
-    if name != "beyond"
 }
 
 _SPOKEN = (
@@ -136,19 +132,14 @@ _SPOKEN = (
 class Example:
     """One written example: what a user would send, and the right answer.
 
-    `kept` is the part that an earlier turn wrote already, under the instructions `earlier`;
-    `target` is the whole region, kept lines included. None: the right answer is to give up.
-    `correction` is what `instruction` asks for, where the guard wrote it.
+    `target` is the whole region after the edit; None where nothing is to change.
     """
 
     task: str
     package: str
     instruction: str
     region: str
-    kept: str
     target: str | None
-    earlier: tuple[str, ...] = ()
-    correction: CorrectionRequest | None = None
 
 
 def attempt(task: str, code: Code) -> Edit | None:
@@ -166,12 +157,13 @@ def attempt(task: str, code: Code) -> Edit | None:
 
 
 def _texts(edit: Edit, rng: random.Random) -> dict[str, str]:
+    values = table("value")
     ready: dict[str, str] = {}
     for key, value in edit.values.items():
-        if key in (instructions.NOUNS, instructions.ATOMS):
+        if key in (instructions.NOUN, instructions.ATOM):
             ready[key] = value
             continue
-        words = VALUE_WORDS.get(value, []) if key in ("value!", "old!", "new!") else []
+        words = values.get(value, []) if key in ("value!", "old!", "new!") else []
         if words and edit.task in _SPOKEN and rng.random() < 0.2:
             ready[key[:-1]] = rng.choice(words)
         elif key.endswith("!"):

@@ -7,6 +7,7 @@ import re
 
 from models.training.code import Code, Edit, Function
 from models.training.tasks_shared import described_parameter
+from models.training.wordings import table
 
 DEFAULTS = [
     "None",
@@ -383,16 +384,15 @@ def remove_decorators(code: Code) -> Edit | None:
 
 def made_up_type(code: Code) -> tuple[str, str]:
     """Return a type and how a person may name it."""
-    from models.training.templates_words import TYPE_WORDS
-
+    types = table("type")
     rng = code.rng
     if rng.random() < 0.2:
         name = rng.choice(code.names).title().replace("_", "")
         return name, name
-    kind = rng.choice(sorted(TYPE_WORDS))
+    kind = rng.choice(sorted(types))
     if rng.random() < 0.4:
         return kind, kind
-    return kind, rng.choice(TYPE_WORDS[kind])
+    return kind, rng.choice(types[kind])
 
 
 def insert_hint(code: Code, arg: ast.arg, kind: str) -> tuple[int, int, str] | None:

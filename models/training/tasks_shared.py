@@ -6,8 +6,9 @@ import ast
 import re
 
 from models.training.code import Code, Edit
-from models.training.templates_words import COMPARISON_WORDS, CONDITION_WORDS, KIND_WORDS
+from models.training.wordings import table
 
+COMPARISONS, CONDITIONS, INSTANCES = map(table, ("comparison", "condition", "instance"))
 WORDS = [
     "Return the sum of all values",
     "Load the settings from disk",
@@ -75,14 +76,14 @@ def made_up_condition(code: Code, name: str) -> tuple[str, str]:
     """Return a condition on a variable, and how a person may say it (`{x}` is the variable)."""
     rng = code.rng
     if rng.random() < 0.25:
-        sign, said = rng.choice(sorted(COMPARISON_WORDS.items()))
+        sign, said = rng.choice(sorted(COMPARISONS.items()))
         number = rng.choice([rng.randint(1, 12), rng.randint(1, 12), rng.randint(13, 999)])
         return f"{name} {sign} {number}", f"{{x}} {rng.choice(said)} {number}"
     if rng.random() < 0.12:
-        kind, said = rng.choice(sorted(KIND_WORDS.items()))
+        kind, said = rng.choice(sorted(INSTANCES.items()))
         return f"not isinstance({name}, {kind})", f"{{x}} {rng.choice(said)}"
-    shape = rng.choice([*CONDITION_WORDS, "{x} is None", "{x} is None", "not {x}", "not {x}"])
-    return shape.format(x=name), rng.choice(CONDITION_WORDS[shape])
+    shape = rng.choice([*CONDITIONS, "{x} is None", "{x} is None", "not {x}", "not {x}"])
+    return shape.format(x=name), rng.choice(CONDITIONS[shape])
 
 
 def described_parameter(code: Code, name: str) -> str:

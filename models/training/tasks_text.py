@@ -188,28 +188,6 @@ def _if_else(code: Code) -> list[ast.If]:
     return found
 
 
-def invert_if(code: Code) -> Edit | None:
-    nodes = _if_else(code)
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
-    test = negated(code, node.test)
-    begin, end = code.line_start(node.body[0].lineno), code.end(node.body[-1])
-    begin2, end2 = code.line_start(node.orelse[0].lineno), code.end(node.orelse[-1])
-    if test is None or (
-        "(" in test and code.of(node.test)[-1] == ")" and code.text[code.end(node.test)] != ":"
-    ):
-        return None
-    if end - begin > 400 or end2 - begin2 > 400:
-        return None
-    changes = [
-        (code.start(node.test), code.end(node.test), test),
-        (begin, end, code.text[begin2:end2]),
-        (begin2, end2, code.text[begin:end]),
-    ]
-    return Edit("invert_if", {}, code.splice(changes))
-
-
 def _remove_else_backwards(code: Code) -> Edit | None:
     """Nest what follows an early exit in an else; the snippet is the answer."""
     ends = (ast.Return, ast.Raise)

@@ -1,319 +1,227 @@
-"""Train an edit model: loss on the target only, Muon for matrices and AdamW for the rest.
+"""Train the adapters: packed sequences, resumable, at a rate that falls to zero at the end.
 
-The learning rate rises, stays, and falls linearly to zero over the last part of the time, so a run
-fits any budget: `--minutes` is what all its calls together may take. `last.pt` holds everything
-that `--resume` needs to go on, on the same or on another machine. The curve and the task table go
-to `curve.jsonl`.
+    PYTHONPATH=app:. python -m models.training.train --base base --cut cut --data shards \
+        --name run --until 18:30 --start models/training/adapters.safetensors
+
+``NAME.safetensors`` holds the adapters, ``NAME.state`` all that ``--resume`` needs. SIGTERM saves
+and ends. ``OMP_WAIT_POLICY=passive`` where the machine is shared.
 """
 
 # pyright: reportMissingImports=false
-# (torch belongs to the `train` extra only)
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import random
+import os
+import signal
 import time
-import tomllib
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
-from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
+import torch.nn.functional as F  # noqa: N812
+from safetensors.torch import load_file, save_file
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from midstream.engine.codec import EditCodec
-from midstream.engine.edit_request import EditRequest
-from midstream.engine.vocabulary import CodecLimits, Vocabulary
-from models.training.model import Decoder, ModelConfig, induction_init
-from models.training.optim import Muon
-from models.training.shards import Batch, Shards, prefetched
+from models.training.examples import NO_LOSS, Batch, Codec, Packer, batch_of
+from models.training.mixture import Mixture
+from models.training.network import Network
+
+SHARES = {
+    "generated": 0.13,
+    "everyday": 0.16,
+    "goals": 0.07,
+    "commits": 0.04,
+    "requests": 0.24,
+    "wishes": 0.18,
+    "polyglot": 0.06,
+    "languages": 0.03,
+    "done": 0.03,
+    "none": 0.03,
+    "questions": 0.03,
+}
+"""Each source's share of the tokens."""
+WARM_UP = 20
+LOG_EVERY = 4
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a run is, over all its calls."""
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    tokens_before: int = 0
-    seconds_before: float = 0.0
+def rate_at(most: float, step: int, share: float, decay: float) -> float:
+    """Return the rate after a share of the time: it rises, stays, and falls over the last part."""
+    falling = 1.0 if share < 1 - decay else max(0.02, (1 - share) / decay)
+    return most * min(1.0, (step + 1) / WARM_UP) * falling
 
 
-class Trainer:
-    """A model, its optimisers and where it stands."""
+def loss_of(network: Network, batch: Batch) -> torch.Tensor:
+    """Return the weighted mean loss of a batch."""
+    keep = batch.labels != NO_LOSS
+    hidden = network.hidden(batch.tokens, batch.positions, batch.mask())[keep]
+    each = F.cross_entropy(network.logits(hidden).float(), batch.labels[keep], reduction="none")
+    weights = batch.weights[keep]
+    return (each * weights).sum() / weights.sum()
 
-    def __init__(self, model: Decoder, settings: dict[str, Any], device: torch.device) -> None:
-        """Set the optimisers up; `settings` is the `[train]` table of a configuration."""
-        self.model, self.settings, self.device = model, settings, device
-        named = list(model.named_parameters())
-        self.matrices = [p for n, p in named if p.ndim == 2 and "embedding" not in n]
-        self.others = [p for n, p in named if p.ndim != 2 or "embedding" in n]
-        self.muon = Muon(self.matrices, settings["muon_lr"])
-        self.adam = torch.optim.AdamW(
-            self.others, settings["adam_lr"], betas=(0.9, 0.98), weight_decay=0.0
+
+def seconds_until(clock: str) -> float:
+    """Return the time up to ``HH:MM``, today or tomorrow."""
+    hour, minute = map(int, clock.split(":"))
+    now = time.localtime()
+    left = (hour - now.tm_hour) * 3600 + (minute - now.tm_min) * 60 - now.tm_sec
+    return left if left > 0 else left + 86_400
+
+
+def packed(options: argparse.Namespace, mixture: Mixture, seed: int) -> Iterator[Batch]:
+    """Yield batches without end."""
+    packer = Packer(Codec(options.cut / "tokenizer.json"), mixture, options.length, seed)
+    count = max(1, options.tokens // options.length)
+    while True:
+        yield batch_of([packer.sequence() for _ in range(count)], options.length)
+
+
+class Batches(IterableDataset[Batch]):
+    """Batches for a loader with workers, each of which begins elsewhere in the shards."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__()
+        self.options = options
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        return self.part(worker.id, worker.num_workers) if worker else self.part(0, 1)
+
+    def part(self, number: int, count: int) -> Iterator[Batch]:
+        """Yield the batches of worker ``number`` of ``count`` workers, endlessly."""
+        mixture = Mixture(self.options.data, SHARES)
+        at: dict[str, tuple[int, int]] = {}
+        for path in self.options.data.glob("*.jsonl"):
+            rows = path.read_bytes().count(b"\n")
+            at[path.name] = (0, rows * number // count)
+        mixture.restore({"files": at, "owed": {}, "tokens": {}})
+        return packed(self.options, mixture, number)
+
+
+class Run:
+    """One training run."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        rows = json.loads((options.cut / "rows.json").read_text("utf-8"))
+        self.device = torch.device(options.device)
+        self.network = Network(options.base, rows, options.frozen).to(self.device)
+        if self.device.type == "cuda":
+            for layer in self.network.layers:
+                layer.compile()
+        self.optimiser = torch.optim.AdamW(
+            self.network.learning(), lr=options.rate, betas=(0.9, 0.98), weight_decay=0.0
         )
-        self.at = Progress()
-
-    def rate(self, share: float) -> float:
-        """Return the factor of the learning rates at a share of the time."""
-        run = self.settings
-        return min(1.0, (self.at.step + 1) / run["warmup"], max(0.0, 1 - share) / run["decay"])
-
-    def loss(self, batch: Batch) -> Tensor:
-        """Return the weighted cross entropy of a batch."""
-        tokens, places, answers, weights = (
-            part.to(self.device, non_blocking=True)
-            for part in (batch.tokens, batch.places, batch.answers, batch.weights)
-        )
-        with torch.autocast(self.device.type, torch.bfloat16):
-            states = self.model.hidden(tokens).flatten(0, 1)[places]
-            logits = F.linear(states, self.model.embedding.weight)
-        losses = F.cross_entropy(logits.float(), answers, reduction="none")
-        return (losses * weights).sum() / weights.sum()
-
-    def step(self, batch: Batch, share: float) -> Tensor:
-        """Learn from a batch; return its loss (on the device)."""
-        rate = self.rate(share)
-        for optimizer, base in (
-            (self.muon, self.settings["muon_lr"]),
-            (self.adam, self.settings["adam_lr"]),
-        ):
-            for group in optimizer.param_groups:
-                group["lr"] = base * rate
-            optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.others, 1.0)
-        self.muon.step()
-        self.adam.step()
-        self.at.step += 1
-        self.at.tokens += batch.tokens.numel()
-        return loss.detach()
-
-    def save(self, path: Path) -> None:
-        """Write everything that going on needs; the file is never half written."""
-        state = {
-            "weights": self.model.state_dict(),
-            "muon": self.muon.state_dict(),
-            "adam": self.adam.state_dict(),
-            "progress": asdict(self.at),
-            "tokens": self.at.tokens_before + self.at.tokens,
-            "seconds": self.at.seconds_before + self.at.seconds,
-        }
-        part = path.with_suffix(".part")
-        torch.save(state, part)
-        part.replace(path)
-
-    def load(self, path: Path) -> None:
-        """Go on where `save` was."""
-        state = torch.load(path, map_location=self.device)
-        self.model.load_state_dict(state["weights"])
-        self.muon.load_state_dict(state["muon"])
-        self.adam.load_state_dict(state["adam"])
-        self.at = Progress(**state["progress"])
-
-    def start_from(self, path: Path) -> None:
-        """Take the weights of another run; its tokens and seconds count."""
-        state = torch.load(path, map_location=self.device)
-        self.model.load_state_dict(state["weights"])
-        self.at.tokens_before, self.at.seconds_before = (
-            int(state["tokens"]),
-            float(state["seconds"]),
-        )
-
-
-@torch.no_grad()
-def evaluate(
-    model: Decoder, sets: dict[str, list[dict[str, Any]]], per_task: int, device: torch.device
-) -> dict[str, Any]:
-    """Return the share of examples with every target token right (teacher-forced), per set and
-    task.
-    """
-    model.eval()
-    report: dict[str, Any] = {}
-    for name, examples in sets.items():
-        used: dict[str, int] = {}
-        picked: list[dict[str, Any]] = []
-        for example in examples:
-            used[example["task"]] = used.get(example["task"], 0) + 1
-            if used[example["task"]] <= per_task:
-                picked.append(example)
-        picked.sort(key=lambda e: len(e["ids"]))
-        hits: dict[str, list[int]] = {}
-        for begin in range(0, len(picked), 32):
-            group = picked[begin : begin + 32]
-            width = max(len(e["ids"]) for e in group)
-            tokens = torch.zeros(len(group), width, dtype=torch.long)
-            for row, example in enumerate(group):
-                tokens[row, : len(example["ids"])] = torch.tensor(example["ids"])
-            with torch.autocast(device.type, torch.bfloat16):
-                guess = model(tokens.to(device)).argmax(-1).cpu()
-            for row, example in enumerate(group):
-                prompt, length = example["prompt"], len(example["ids"])
-                right = bool(
-                    (guess[row, prompt - 1 : length - 1] == tokens[row, prompt:length]).all()
-                )
-                hits.setdefault(example["task"], []).append(right)
-        report[name] = {task: round(100 * sum(h) / len(h)) for task, h in sorted(hits.items())}
-        report[name + "_mean"] = round(sum(report[name].values()) / max(1, len(report[name])), 1)
-    model.train()
-    return report
-
-
-def load_sets(
-    data: Path, codec: EditCodec, skip: frozenset[str] = frozenset()
-) -> dict[str, list[dict[str, Any]]]:
-    """Read and encode the evaluation sets."""
-    sets: dict[str, list[dict[str, Any]]] = {}
-    for name in ("eval_known", "eval_new", "eval_steered"):
-        sets[name] = []
-        path = data / f"{name}.jsonl"
-        for line in path.read_text().splitlines() if path.exists() else []:
-            row = json.loads(line)
-            if row["task"] in skip:
-                continue
-            request = EditRequest(
-                row["instruction"],
-                row["region"],
-                kept=row["kept"],
-                earlier=tuple(row.get("earlier", ())),
+        self.mixture = Mixture(options.data, SHARES)
+        self.step = self.tokens = self.edits = 0
+        state: dict[str, Any] = {}
+        if options.resume:
+            state = torch.load(f"{options.name}.state", weights_only=False)
+        start = f"{options.name}.safetensors" if options.resume else options.start
+        if start:
+            found = {name: value.float() for name, value in load_file(start).items()}
+            self.network.load_state_dict(found, strict=False)
+        if state:
+            self.optimiser.load_state_dict(state["optimiser"])
+            self.mixture.restore(state["mixture"])
+            self.step, self.tokens, self.edits = state["counts"]
+        if options.workers:
+            loaded = DataLoader(
+                Batches(options),
+                batch_size=None,
+                num_workers=options.workers,
+                pin_memory=self.device.type == "cuda",
+                multiprocessing_context="spawn",  # threads of this process do not survive a fork
             )
-            prompt, target = codec.encode_target(request, row["target"])
-            if len(prompt) + len(target) <= 700:
-                sets[name].append(
-                    {"task": row["task"], "ids": prompt + target, "prompt": len(prompt)}
+            self.batches: Iterator[Batch] = iter(loaded)
+        else:
+            self.batches = packed(options, self.mixture, self.step)
+
+    def save(self) -> None:
+        """Write adapters and state."""
+        name = self.options.name
+        found = {k: v.to(torch.bfloat16).contiguous() for k, v in self.network.adapters().items()}
+        save_file(found, f"{name}.part")
+        os.replace(f"{name}.part", f"{name}.safetensors")  # noqa: PTH105
+        counts = (self.step, self.tokens, self.edits)
+        state = {"optimiser": self.optimiser.state_dict(), "mixture": self.mixture.state()}
+        torch.save(state | {"counts": counts}, f"{name}.state")
+
+    def one_step(self, rate: float) -> tuple[float, int]:
+        """Take a step; return its loss and tokens."""
+        batch = next(self.batches).to(self.device)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        loss = loss_of(self.network, batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.learning(), 1.0)
+        self.optimiser.step()
+        self.step, self.tokens = self.step + 1, self.tokens + batch.used
+        self.edits += batch.edits
+        return float(loss.item()), batch.used
+
+    def train(self) -> None:
+        """Take steps until the time is over or SIGTERM comes."""
+        ending: list[int] = []
+        signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+        options = self.options
+        began = saved = time.time()
+        first = self.step
+        whole = options.minutes * 60 if options.minutes else seconds_until(options.until)
+        losses: list[float] = []
+        while (spent := time.time() - began) < whole and not ending:
+            rate = rate_at(options.rate, self.step - first, spent / whole, options.decay)
+            begun = time.time()
+            loss, used = self.one_step(rate)
+            losses.append(loss)
+            if self.step % LOG_EVERY == 0:
+                print(
+                    f"{self.step} {spent / 60:.1f} min, {self.tokens} tokens, {self.edits} edits, "
+                    f"loss {sum(losses) / len(losses):.3f}, rate {rate:.1e}, "
+                    f"{used / (time.time() - begun):.0f} tokens/s",
+                    flush=True,
                 )
-    return sets
+                losses.clear()
+            if time.time() - saved > options.save_every * 60:
+                self.save()
+                saved = time.time()
+        self.save()
+        print("end", self.mixture.tokens)
 
 
 def main() -> None:
-    """Train for the given minutes."""
+    """Train until a time of day."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--config", type=Path, default=Path("models/training/configs/nano.toml"))
-    parser.add_argument("--data", type=Path, default=Path("models/training/data"))
-    parser.add_argument("--out", type=Path, default=Path("models/training/runs/brook"))
-    parser.add_argument("--minutes", type=float, default=60, help="of the whole run, all calls")
+    parser.add_argument("--base", type=Path, default=Path("base"))
+    parser.add_argument("--cut", type=Path, default=Path("cut"), help="what `vocabulary` wrote")
+    parser.add_argument("--data", type=Path, default=Path("shards"))
+    parser.add_argument("--name", default="run")
+    parser.add_argument("--start", help="adapters to start from")
+    parser.add_argument("--resume", action="store_true")
+    ends = parser.add_mutually_exclusive_group(required=True)
+    ends.add_argument("--until", help="HH:MM")
+    ends.add_argument("--minutes", type=float)
+    parser.add_argument("--rate", type=float, default=2e-4)
+    parser.add_argument("--decay", type=float, default=0.45, help="part of the time that it falls")
+    parser.add_argument("--frozen", type=int, default=8, help="layers that are left as they are")
+    parser.add_argument("--length", type=int, default=640)
+    parser.add_argument("--tokens", type=int, default=1920, help="of a step")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument(
-        "--stop-after", type=float, help="minutes of this call; save then, to go on with --resume"
+        "--workers",
+        type=int,
+        default=0,
+        help="processes that make batches; the "
+        "position in the shards is not kept for --resume then",
     )
-    parser.add_argument("--resume", action="store_true", help="go on from the run's last.pt")
-    parser.add_argument("--start", type=Path, help="weights of another run to begin with")
-    parser.add_argument("--init", choices=("induction", "standard"), default="induction")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--compile", action="store_true", help="compile the blocks first")
-    arguments = parser.parse_args()
-    settings = tomllib.loads(arguments.config.read_text())
-    run: dict[str, Any] = settings["train"]
-    device = torch.device(arguments.device)
-    if device.type == "cpu":
-        torch.set_num_threads(arguments.threads)
+    parser.add_argument("--save-every", type=float, default=5, help="minutes")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    out: Path = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
-    limits = CodecLimits()
-    codec = EditCodec(
-        Vocabulary(Tokenizer.from_file(str(arguments.data / "tokenizer.json")), limits)
-    )
-    config = ModelConfig(vocab=codec.vocab.size, **settings["model"])
-    model = Decoder(config)
-    if arguments.init == "induction":
-        induction_init(model, codec.vocab.anchor_0, limits.lines + 1)
-    model.to(device)
-    trainer = Trainer(model, run, device)
-    if arguments.resume:
-        trainer.load(out / "last.pt")
-    elif arguments.start:
-        trainer.start_from(arguments.start)
-    if arguments.compile:
-        for block in model.blocks:
-            block.compile(dynamic=True)
-    (out / "config.json").write_text(json.dumps(asdict(config)))
-    skip = frozenset[str](run.get("skip_tasks", []))
-    anchors = (codec.vocab.anchor_0, codec.vocab.anchor_0 + limits.lines + 1)
-    shards = Shards(arguments.data, anchors, skip, random.Random(trainer.at.step))
-    sets = load_sets(arguments.data, codec, skip)
-    print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters", flush=True)
-    train(trainer, shards, sets, out, arguments.minutes * 60, arguments.stop_after)
-
-
-def train(
-    trainer: Trainer,
-    shards: Shards,
-    sets: dict[str, list[dict[str, Any]]],
-    out: Path,
-    seconds: float,
-    stop_after: float | None,
-) -> None:
-    """Train until the run's time, or this call's, is over.
-
-    Raises:
-        RuntimeError: the loss is not finite any more.
-    """
-    run, at = trainer.settings, trainer.at
-    began = time.time()
-    before, seen_before = at.seconds, at.tokens
-    evaluating = 0.0
-    losses: list[Tensor] = []
-    running = math.nan
-    next_report, next_save = 30.0, 90.0
-    next_evaluation = at.seconds + run["evaluate_every" if before else "first_evaluation"]
-    curve = (out / "curve.jsonl").open("a")
-
-    def log(per_task: int, **extra: Any) -> None:
-        report = {
-            "seconds": round(at.seconds),
-            "tokens": at.tokens_before + at.tokens,
-            "loss": None if math.isnan(running) else round(running, 4),
-            **extra,
-        } | evaluate(trainer.model, sets, per_task, trainer.device)
-        curve.write(json.dumps(report) + "\n")
-        curve.flush()
-        print(json.dumps(report), flush=True)
-
-    def make() -> Batch:
-        share = at.seconds / seconds
-        ramp = min(1.0, share / run["ramp"])
-        longest = int(run["shortest"] + (run["longest"] - run["shortest"]) * ramp)
-        size = run["batch_tokens"] // (1 if share >= run["small_until"] else 2)
-        return shards.next(size, longest, run["copied_weight"])
-
-    ahead = trainer.device.type != "cpu"
-    batches = prefetched(make, 6) if ahead else iter(make, None)
-    while True:
-        here = time.time() - began
-        at.seconds = before + here
-        share = at.seconds / seconds
-        if share >= 1 or (stop_after is not None and here >= stop_after * 60):
-            break
-        losses.append(trainer.step(next(batches), share))
-        if here > next_report:
-            next_report = here + 30
-            running = torch.stack(losses[-100:]).mean().item()
-            losses = losses[-100:]
-            if not math.isfinite(running):
-                raise RuntimeError(f"the loss is {running} at step {at.step}")
-            print(
-                f"{at.seconds:6.0f} s step {at.step} tokens {at.tokens / 1e6:.2f} M loss "
-                f"{running:.4f} {(at.tokens - seen_before) / max(here - evaluating, 1):.0f} tok/s "
-                f"rate {trainer.rate(share):.2f}",
-                flush=True,
-            )
-        if at.seconds > next_evaluation:
-            mark = time.time()
-            log(run["evaluate_per_task"])
-            evaluating += time.time() - mark
-            next_evaluation = at.seconds + run["evaluate_every"]
-        if here > next_save:
-            next_save = here + 120
-            trainer.save(out / "last.pt")
-    trainer.save(out / "last.pt")
-    log(60, final=at.seconds >= seconds)
+    Run(options).train()
 
 
 if __name__ == "__main__":

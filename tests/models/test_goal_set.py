@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.training.edit_script.items import items_of, passing, same_programs
+from models.training.items import items_of, passing, same_programs
 
 GOALS = Path("models/training/human/goals.toml")
 

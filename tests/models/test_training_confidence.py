@@ -1,67 +1,110 @@
-"""Calibration of how sure a model may be: the fit, the threshold, and what is written of it."""
+"""Calibration: what it is fitted on, what it finds, and what is written."""
 
 from __future__ import annotations
 
+import json
 import tomllib
-from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from midstream.engine.confidence import weighed
+from midstream.engine.folder import Calibration
+from models.training import confidence
 from models.training.confidence import (
-    FALSE_ALARMS,
-    FREE,
-    Case,
-    calibrate,
-    measured,
+    KEYS,
+    USED,
+    digest,
+    fit,
     outside,
     reworded,
-    told,
+    taken,
+    wished,
 )
 from models.training.regression import (
     RIGHT_UNFLAGGED,
     area,
     expected_from,
     fitted,
-    trusted_from,
     with_section,
 )
 
-GROUPS = ("known", "new", "other")
+WISHES = """\
+%%python
+def half(x):
+    return x / 2
+> integers | whole numbers
+2|    return x // 2
+> of zero it is zero
+=
+"""
 
 
-def made_up(count: int = 3000) -> list[Case]:
-    """Answers that are right with a probability that two of their three features set."""
-    rng = np.random.default_rng(4)
-    cases: list[Case] = []
+def answers(count: int = 600) -> list[dict[str, Any]]:
+    """Answers that are the likelier right the less they are doubted."""
+    rng = np.random.default_rng(3)
+    rows: list[dict[str, Any]] = []
     for number in range(count):
-        doubt, broken, idle = rng.normal(), float(rng.random() < 0.2), rng.normal()
-        chance = 1 / (1 + np.exp(-(1.0 - 2.0 * doubt - 3.0 * broken)))
-        cases.append(
-            Case(
-                GROUPS[number % 3],
-                f"package-{number % 7}",
-                bool(rng.random() < chance),
-                number % 10 > 0,
-                {"doubt": doubt, "broken": broken, "idle": idle},
-            )
+        doubt = float(rng.normal())
+        rows.append(
+            {
+                "before": f"x = {number // 3}\n",
+                "instruction": "two",
+                "text": f"x = {number}\n",
+                "changed": number % 10 > 0,
+                "right": bool(rng.random() < 1 / (1 + np.exp(3 * doubt))),
+                "features": dict.fromkeys(USED, 0.0) | {"doubt": doubt},
+            }
         )
-    return cases
+    return rows
 
 
-def test_the_fit_finds_the_weights_that_the_answers_were_made_with() -> None:
-    changed = [case for case in made_up(12_000) if case.changed]
-    table = calibrate(changed).table
-    assert table.bias == pytest.approx(1.0, abs=0.15)
-    assert table.weights["doubt"] == pytest.approx(-2.0, abs=0.2)
-    assert table.weights["broken"] == pytest.approx(-3.0, abs=0.3)
-    assert table.weights["idle"] == pytest.approx(0.0, abs=0.1)
-    chances = np.array([weighed(table, case.found) for case in changed])
-    right = np.array([case.right for case in changed])
-    for low, high in ((0.0, 0.2), (0.4, 0.6), (0.8, 1.0)):
-        inside = (chances >= low) & (chances < high)
-        assert chances[inside].mean() == pytest.approx(right[inside].mean(), abs=0.05)
+def test_the_fit_is_written_into_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "midstream.toml").write_text('name = "m"\n\n[card]\nparameters = 3\n')
+    rows = answers()
+    lines = fit({"m apart": {"rows": rows}, "m hand": {"rows": rows[:100]}}, tmp_path)
+    card = tomllib.loads((tmp_path / "midstream.toml").read_text())
+    assert json.loads(lines[0]) == card["confidence"]
+    table = Calibration(**card["confidence"])
+    assert table.weights["doubt"] == pytest.approx(-3, abs=1)
+    used = [row for row in rows if row["changed"]]
+    sure = [row for row in used if weighed(table, row["features"]) >= table.threshold]
+    good = sum(row["right"] for row in sure) / sum(row["right"] for row in used)
+    bad = sum(not row["right"] for row in sure) / sum(not row["right"] for row in used)
+    assert good / (good + bad) == pytest.approx(0.85, abs=0.03)
+    assert any(line.startswith("hand: 90 answers") for line in lines)
+    hand = confidence.sets_of({"m hand": {"rows": rows[:100]}})
+    assert list(confidence.tell(hand, table)) == lines[-len(list(confidence.tell(hand, table))) :]
+
+
+def test_an_answer_that_was_read_and_found_right_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = answers(20)
+    wrong = next(row for row in rows if row["changed"] and not row["right"])
+    known = frozenset([digest(*(wrong[key] for key in KEYS))])
+    monkeypatch.setattr(confidence, "accepted", lambda: known)
+    before = sum(row["right"] for row in rows if row["changed"])
+    assert sum(row["right"] for row in taken(rows)) == before + 1
+
+
+def test_too_little_to_fit_on(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no set apart"):
+        fit({"m hand": {"rows": answers(20)}}, None)
+    with pytest.raises(SystemExit, match="too few"):
+        fit({"m apart": {"rows": answers(20)}}, None)
+
+
+def test_a_wish_is_asked_in_one_of_its_wordings(tmp_path: Path) -> None:
+    path = tmp_path / "wishes.txt"
+    path.write_text(WISHES)
+    rows = {row["instruction"]: row for row in wished([path], {}, 5)}
+    assert len(rows) == 2
+    assert rows["of zero it is zero"]["target"] is None
+    (asked,) = rows.keys() - {"of zero it is zero"}
+    assert asked in ("integers", "whole numbers")
+    assert rows[asked]["target"] == "def half(x):\n    return x // 2\n"
+    assert rows[asked]["language"] == "python"
 
 
 def test_a_ridge_keeps_weights_finite_where_a_feature_decides_all() -> None:
@@ -69,29 +112,6 @@ def test_a_ridge_keeps_weights_finite_where_a_feature_decides_all() -> None:
     weights = fitted(inputs, np.array([0.0, 0.0, 1.0, 1.0]))
     assert np.isfinite(weights).all()
     assert weights[1] > 0
-
-
-def test_the_threshold_flags_no_more_right_answers_than_it_may() -> None:
-    cases = made_up()
-    report = measured(cases, calibrate([case for case in cases if case.changed]))
-    shares = [report["sets"][name]["right_flagged"] for name in ("known", "new")]
-    assert max(shares) == pytest.approx(100 * FALSE_ALARMS, abs=0.5)
-    assert report["sets"]["new"]["wrong_flagged"] > 40
-    assert report["sets"]["known"]["left_alone"] == pytest.approx(10, abs=1)
-    assert all(name in told(report) for name in GROUPS)
-
-
-def test_free_words_may_need_a_higher_threshold() -> None:
-    free = [replace(case, group=FREE[0]) for case in made_up() if case.changed]
-    cases = [case for case in made_up() if case.changed]
-    without, with_free = calibrate(cases).table, calibrate([*cases, *free])
-    assert with_free.table.threshold > without.threshold
-    chances = with_free.chances[len(cases) :]
-    right = np.array([case.right for case in free], float)
-    high = chances >= trusted_from(chances, right)
-    good, bad = right[high].sum() / right.sum(), (1 - right)[high].sum() / (1 - right).sum()
-    assert good / (good + bad) == pytest.approx(RIGHT_UNFLAGGED, abs=0.01)
-    assert trusted_from(chances, np.ones(len(free))) == 0.0
 
 
 def test_a_threshold_that_calibrated_chances_promise() -> None:
@@ -111,13 +131,6 @@ def test_the_area_is_how_often_a_right_answer_stands_above_a_wrong_one() -> None
     good, bad = chances[right > 0], chances[right == 0]
     pairs = [(a > b) + 0.5 * (a == b) for a in good for b in bad]
     assert area(chances, right) == pytest.approx(np.mean(pairs))
-
-
-def test_too_little_to_calibrate_on() -> None:
-    with pytest.raises(SystemExit, match="too little"):
-        calibrate(made_up(50))
-    with pytest.raises(SystemExit, match="too little"):
-        calibrate([case for case in made_up() if case.right])
 
 
 @pytest.mark.parametrize(
@@ -144,11 +157,12 @@ def test_requests_that_are_outside_and_reworded() -> None:
         "def load(self, path, limit=None):\n    data = read(path)\n    check(data)\n    return 1\n"
     )
     rows = [{"package": "p", "text": text}, {"package": "p", "text": "x = 1\n"}]
-    made = outside(rows, 1)
+    made = outside(rows)
     assert len(made) > 80
-    assert all(region == text for _, _, region in made)
-    assert not any("{" in words for _, words, _ in made)
-    assert any("path" in words or "limit" in words for _, words, _ in made)
+    assert all(row["region"] == text and row["target"] is None for row in made)
+    asked = [row["instruction"] for row in made]
+    assert not any("{" in words for words in asked)
+    assert any("path" in words or "limit" in words for words in asked)
     again = reworded([{"instruction": "rename a to b.", "target": "t"}], 5)
     assert len(again) == 1
     assert again[0]["target"] == "t"

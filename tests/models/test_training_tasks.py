@@ -1,31 +1,19 @@
-"""The example generators: both sides parse, and every example survives the codec."""
+"""The generator of edits: both sides parse, and requests say what the edits are."""
 
 from __future__ import annotations
 
 import ast
 import random
+import re
 import textwrap
-from pathlib import Path
+from dataclasses import asdict
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-from midstream.engine.answer import StreamDecoder  # noqa: E402
-from midstream.engine.codec import EditCodec  # noqa: E402
-from midstream.engine.edit_request import EditRequest  # noqa: E402
-from models.training import (  # noqa: E402
-    corpus,
-    instructions,
-    phrases_names,
-    phrases_sentences,
-    reasons,
-    tasks,
-    variants,
-)
-from models.training.code import Code  # noqa: E402
-from models.training.duplicates import NearDuplicates, is_benchmark  # noqa: E402
-
-FOLDER = next(p.parent for p in sorted((ROOT / "models").glob("*/midstream.toml")))
+from models.training import corpus, generate, instructions, tasks, wordings
+from models.training import script_format as fmt
+from models.training.code import Code
+from models.training.duplicates import NearDuplicates, is_benchmark
 
 SNIPPETS = [
     '''    @cached
@@ -112,7 +100,7 @@ def test_every_task_makes_edits_whose_both_sides_parse(task: str) -> None:
         ast.parse(source)
         ast.parse(edit.target)
         assert edit.target != source
-        assert edit.task in instructions.FIXED
+        assert edit.task in instructions.KNOWN
 
 
 def test_a_rename_is_the_same_program_under_another_name() -> None:
@@ -155,30 +143,37 @@ def test_negation_of_a_condition_is_its_opposite() -> None:
                 assert bool(eval(other, {}, values)) == expected, (text, other, values)
 
 
-def test_examples_survive_the_codec_and_kept_lines_begin_the_target() -> None:
-    codec = EditCodec.load(FOLDER)
-    rng = random.Random(5)
-    made = [
-        example
-        for _ in range(6)
-        for text in SNIPPETS
-        for example in variants.examples(
-            text, "p", NAMES, rng, list(tasks.SHARES), held_out=False, plain=False
-        )
-    ]
-    assert any(example.kept for example in made)
-    assert any(example.earlier for example in made)
-    assert any(example.target is None for example in made)
-    for example in made:
-        request = EditRequest(
-            example.instruction, example.region, kept=example.kept, earlier=example.earlier
-        )
-        _, ids = codec.encode_target(request, example.target)
-        decoder = codec.encode(request).decoder
-        assert isinstance(decoder, StreamDecoder)
-        text = "".join(decoder.feed(token) for token in ids) + decoder.finish()
-        assert decoder.gave_up == (example.target is None)
-        assert example.kept + text == (example.region if example.target is None else example.target)
+def snippets(count: int) -> list[dict[str, str]]:
+    return [{"package": "p", "text": SNIPPETS[n % len(SNIPPETS)]} for n in range(count)]
+
+
+def test_rows_have_scripts_that_lead_to_another_program() -> None:
+    maker = generate.Maker(NAMES, dict.fromkeys(tasks.TASKS, 1.0))
+    rows = maker.rows(("1", snippets(60)))
+    assert rows == maker.rows(("1", snippets(60)))
+    kinds: set[str] = set()
+    for region, edits in rows:
+        ast.parse(region)
+        for kind, asked, script in edits:
+            after = fmt.apply(region, script)
+            ast.parse(after)
+            assert after != region
+            assert asked
+            assert not re.search(r"<(why|what|noun)>|\{(noun|atom|ask|one|two|name)\}", asked)
+            kinds.add(kind)
+    assert len(kinds) > 60
+
+
+def test_an_evaluation_set_asks_in_the_words_of_its_side() -> None:
+    for held_out in (False, True):
+        made = generate.evaluation_set(snippets(400), held_out=held_out)
+        kinds = {example.task for example in made}
+        assert kinds <= {*tasks.TASKS, "beyond"}
+        assert len(kinds) > 75
+        for example in made:
+            assert (example.target is None) == (example.task == "beyond")
+            assert example.region != example.target
+            assert asdict(example).keys() == {"task", "package", "instruction", "region", "target"}
 
 
 def test_held_out_families_are_never_used_for_training() -> None:
@@ -200,7 +195,7 @@ def test_the_grammar_never_says_what_is_kept_for_measuring() -> None:
     for task in ("rename_local", "add_parameter", "delete_statement", "guard_raise", "add_first"):
         seen: set[str] = set()
         for _ in range(600):
-            template = rng.choice(instructions.GRAMMAR[task])
+            template = rng.choice(instructions.FREE[task])
             seen.add(instructions.expand(template, rng))
         assert len(seen) > 250
         for _ in range(300):
@@ -210,59 +205,47 @@ def test_the_grammar_never_says_what_is_kept_for_measuring() -> None:
 
 
 def test_every_word_of_the_grammar_is_in_its_lexicon() -> None:
-    import re
-
-    for phrases in instructions.GRAMMAR.values():
+    for phrases in instructions.FREE.values():
         for phrase in phrases:
-            assert set(re.findall(r"<([a-z]+)>", phrase)) <= phrases_names.LEXICON.keys(), phrase
+            assert set(re.findall(r"<([a-z]+)>", phrase)) <= instructions.WORDS.keys(), phrase
             assert phrase.count("(") == phrase.count(")")
             assert phrase.count("[") == phrase.count("]")
 
 
 def test_sentences_fit_the_lexicon_and_say_what_the_edit_is_about() -> None:
-    import re
-
-    for task, phrases in phrases_sentences.SENTENCES.items():
+    for task, phrases in instructions.SENTENCES.items():
         assert task in tasks.TASKS
         for phrase in phrases:
-            assert set(re.findall(r"<([a-z]+)>", phrase)) <= phrases_names.LEXICON.keys(), phrase
+            assert set(re.findall(r"<([a-z]+)>", phrase)) <= instructions.WORDS.keys(), phrase
             assert phrase.count("(") == phrase.count(")"), phrase
             assert phrase.count("[") == phrase.count("]"), phrase
-            operands = {name for each in instructions.FIXED[task] for name in names_in(each)}
-            operands |= {n for each in instructions.GRAMMAR.get(task, []) for n in names_in(each)}
-            assert names_in(phrase) <= operands | {"why", "what"}, phrase
+            operands = {name for each in instructions.KNOWN[task] for name in names_in(each)}
+            operands |= {n for each in instructions.FREE.get(task, []) for n in names_in(each)}
+            assert names_in(phrase) <= operands, phrase
 
 
 def names_in(template: str) -> set[str]:
-    import re
-
     return set(re.findall(r"\{(\w+)\}", template))
 
 
 def test_a_reason_stands_beside_what_is_asked() -> None:
     rng = random.Random(2)
-    reasons.use_prose(["the server closes it"])
-    texts = [reasons.around("remove {name}", rng, ["socket"], ["send"]) for _ in range(400)]
-    reasons.use_prose([])
-    assert all("emove {name}" in text for text in texts)
-    assert len(set(texts)) > 300
-    assert any("the server closes it" in text.lower() for text in texts)
-    assert not any(mark in text for text in texts for mark in ("{why}", "{noun}", "{atom}", "|"))
-
-
-def test_what_is_asked_a_second_time_leaves_nothing_to_do() -> None:
-    rng = random.Random(11)
-    given_up = [
-        example
-        for _ in range(25)
-        for text in SNIPPETS
-        for example in variants.examples(
-            text, "p", NAMES, rng, ["rename_local", "add_hint"], held_out=False, plain=False
-        )
-        if example.target is None
+    values = {"name": "n", instructions.NOUN: "socket", instructions.ATOM: "send"}
+    texts = [
+        instructions.write("remove {name}", values, rng, styled=False, reason=1.0)
+        for _ in range(400)
     ]
-    assert any(example.region not in SNIPPETS for example in given_up)
-    assert any(example.region in SNIPPETS for example in given_up)
+    assert len(set(texts)) > 300
+    assert any("socket" in text for text in texts)
+    assert not any(mark in text for text in texts for mark in ("{", "<", "|"))
+    assert sum("emove n" in text for text in texts) > 350, "but for typing errors and haste"
+
+
+def test_wordings_have_every_sort_and_no_empty_line() -> None:
+    text = (wordings.TEXTS / "wordings.txt").read_text("utf-8")
+    assert "\n\n" not in text
+    for sort in ("known", "new", "free", "sentence", "word", "reason", "beyond", "both", "advice"):
+        assert all(wordings.table(sort).values())
 
 
 def test_a_seeded_bug_is_one_token_away_from_its_repair() -> None:
