@@ -24,6 +24,7 @@ from midstream.engine.confidence import weighed
 from midstream.engine.folder import Calibration, read_folder
 from models.training.confidence import FITTED_ON, taken
 from models.training.corpus import HELD_OUT
+from models.training.data import HELD_OUT as MEASURING
 from models.training.languages import LANGUAGES
 from models.training.wordings import TEXTS
 
@@ -115,7 +116,35 @@ def counted(shards: Path) -> dict[str, tuple[int, int]]:
         for line in path.read_text("utf-8").splitlines():
             regions[source] += 1
             requests[source] += len(json.loads(line)["edits"])
+    if not regions["requests"]:  # their code comes with the commits, but they are known
+        asked = asked_for()
+        regions["requests"] = len(asked)
+        requests["requests"] = sum(count for _, count in asked)
     return {name: (regions[name], requests[name]) for name in SOURCES if regions[name]}
+
+
+def fields_of(name: str) -> list[list[str]]:
+    """Return the lines of a table of the texts, without those of remarks."""
+    lines = (TEXTS / name).read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
+def asked_for() -> list[tuple[str, int]]:
+    """Return the repository of each commit that has requests, and how many."""
+    rows = fields_of("requests.tsv")
+    return [(repo, len(texts)) for repo, _, *texts in rows if repo not in MEASURING]
+
+
+def repositories() -> list[str]:
+    """Return the rows of the table of repositories."""
+    asked: Counter[str] = Counter()
+    for repo, count in asked_for():
+        asked[repo] += count
+    return [
+        f"| {repo} | {licence} | {asked[repo] or '-'} | {head or '-'} |"
+        for repo, licence, head in fields_of("repositories.tsv")
+        if repo not in MEASURING
+    ]
 
 
 def card(folder: Path, evaluation: Report) -> str:
@@ -123,7 +152,7 @@ def card(folder: Path, evaluation: Report) -> str:
     facts = tomllib.loads((folder / "midstream.toml").read_text("utf-8"))
     config = json.loads((folder / "genai_config.json").read_text("utf-8"))["model"]
     readme = README.read_text("utf-8")
-    sets = ordered(evaluation["sets"])
+    sets, counts = ordered(evaluation["sets"]), evaluation["sources"]
     packages: list[dict[str, Any]] = [
         row for row in evaluation["packages"] if row["split"] == "train" and row["snippets"]
     ]
@@ -146,9 +175,10 @@ def card(folder: Path, evaluation: Report) -> str:
             packages=sum(row["package"] != "stdlib" for row in packages),
             held_out=", ".join(sorted(HELD_OUT)),
             sources="\n".join(
-                f"| {name} | {regions} | {requests} | {SOURCES[name]} |"
-                for name, (regions, requests) in evaluation["sources"].items()
+                f"| {name} | {' | '.join(map(str, counts.get(name, '--')))} | {said} |"
+                for name, said in SOURCES.items()
             ),
+            repositories="\n".join(repositories()),
             packages_table="\n".join(
                 f"| {row['package']} | {row['licence']} | {row['snippets']} |" for row in packages
             ),

@@ -64,6 +64,8 @@ def test_a_card_tells_what_was_measured(folder: Path, monkeypatch: pytest.Monkey
     assert "| by hand | 2 | 1 (50 %) | 0 | 0 of 0 | 2 | 1 |" in text
     assert "| wishes | 1 | 3 |" in text
     assert "| attrs | MIT | 7 |" in text
+    assert "| twisted/twisted | MIT | 784 |" in text
+    assert "{" not in text
     assert "83 of 107" in text, "the README has what other weights reached"
     assert written(monkeypatch, folder) == text
 
