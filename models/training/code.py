@@ -23,7 +23,7 @@ class Edit:
     """One training example before its instruction is written.
 
     Attributes:
-        task: key of `instructions.TEMPLATES`.
+        task: which edit it is, a key of the wordings.
         values: what the template may name; keys ending in "!" are code or text to be quoted by
             kind.
         target: the snippet after the edit.
