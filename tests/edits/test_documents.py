@@ -84,6 +84,13 @@ def test_new_lines_take_the_neighbours_terminator() -> None:
     assert edited.to_bytes() == b"a\r\nB\nB2\nc\r\nd\r\n"
 
 
+def test_missing_final_newline_survives_the_removal_of_the_last_line() -> None:
+    text = SourceText.from_bytes(b"a\nb\nc")
+    assert text.replace([LineEdit(2, 3, ())]).to_bytes() == b"a\nb"
+    assert text.replace([LineEdit(0, 1, ("x",)), LineEdit(1, 3, ())]).to_bytes() == b"x"
+    assert text.replace([LineEdit(0, 3, ())]).to_bytes() == b""
+
+
 def test_missing_final_newline_survives() -> None:
     source = SourceText.from_text("a\nb")
     assert source.replace([LineEdit(1, 2, ("B",))]).to_bytes() == b"a\nB"

@@ -142,6 +142,27 @@ async def test_outside_a_repository(root: Path) -> None:
         commit_staged(root, "x")
 
 
+async def test_a_message_is_committed_as_it_was_typed(repository: Path) -> None:
+    """Whatever git does with comments in an editor."""
+    git(repository, "config", "commit.cleanup", "strip")
+    git(repository, "config", "i18n.commitEncoding", "latin1")
+    stage_changes(repository, [AcceptedChange("new.py", None, b"x = 1\n")])
+    commit_staged(repository, "#12 Prüfe €\n\n# Why\nfor X\n")
+    log = git(repository, "log", "-1", "--encoding=UTF-8", "--format=%B")
+    assert log.strip() == "#12 Prüfe €\n\n# Why\nfor X"
+
+
+@pytest.mark.parametrize("name", ["LITERAL", "GLOB", "NOGLOB", "ICASE"])
+async def test_paths_mean_what_they_say_whatever_the_environment_asks_for(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"GIT_{name}_PATHSPECS", "1")
+    stage_changes(repository, [AcceptedChange("[n]ew*.py", None, b"x = 1\n")])
+    commit_staged(repository, "Add it")
+    monkeypatch.undo()
+    assert git(repository, "show", "HEAD:[n]ew*.py") == "x = 1\n"
+
+
 async def test_commit_takes_what_is_staged_only(repository: Path) -> None:
     (repository / "src/b.py").write_text("not staged\n")
     stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
@@ -180,6 +201,27 @@ async def test_a_hook_that_wants_a_terminal_ends_with_the_way_out(repository: Pa
     with pytest.raises(GitError, match=r"/dev/tty.*run git commit in a terminal"):
         commit_staged(repository, "No")
     assert staged_paths(repository) == ["new.py"]
+
+
+async def test_a_signing_program_finds_no_terminal(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the one that the environment names, either."""
+    ours, theirs = os.openpty()
+    monkeypatch.setenv("GPG_TTY", os.ttyname(theirs))
+    signs = tmp_path / "signs"
+    signs.write_text('#!/bin/sh\necho "Passphrase:" > "${GPG_TTY:-/dev/tty}"; exit 2\n')
+    signs.chmod(0o755)
+    git(repository, "config", "gpg.program", str(signs))
+    git(repository, "config", "commit.gpgsign", "true")
+    stage_changes(repository, [AcceptedChange("new.py", None, b"x = 1\n")])
+    with pytest.raises(GitError, match=r"failed to sign.*run git commit in a terminal"):
+        commit_staged(repository, "No")
+    os.set_blocking(ours, False)
+    with pytest.raises(BlockingIOError):
+        os.read(ours, 1)
+    os.close(ours)
+    os.close(theirs)
 
 
 async def test_a_missing_author_is_explained(repository: Path) -> None:

@@ -154,7 +154,7 @@ class SourceText:
 
         The k-th new line of an edit takes the terminator of the k-th line it replaces, further ones
         that of the line before.  A file without a final newline stays without one when its last
-        line is new; the line before such a line gets one.
+        line is new or gone; the line before a new one gets one.
 
         Args:
             edits: Ascending, not overlapping; insertions at one place keep their order.
@@ -192,12 +192,12 @@ class SourceText:
                 lines.append(line)
                 ends.append(end or default)
             at = edit.stop
-        last_is_new = at == len(self.lines) and bool(edits[-1].lines)
+        reaches_end = at == len(self.lines)
         lines += self.lines[at:]
         ends += self.ends[at:]
         for index in range(len(ends) - 1):
             ends[index] = ends[index] or default
-        if last_is_new and self.ends and not self.ends[-1]:
+        if reaches_end and ends and not self.final_newline:
             ends[-1] = ""
         missing = self.missing and not lines
         return replace(self, lines=tuple(lines), ends=tuple(ends), missing=missing)

@@ -199,11 +199,13 @@ class Workspace:
             return
 
     def make_room(self, name: str) -> None:
-        """Remove an empty folder, and the empty ones in it, where a file is to be."""
+        """Remove a folder without files, and those in it, where a file is to be."""
+        if Path(self._real(name)).is_symlink():
+            return
+        below = list(os.walk(self._real(name), topdown=False))
         with contextlib.suppress(OSError):
-            if not Path(self._real(name)).is_symlink():
-                for folder, _, _ in os.walk(self._real(name), topdown=False):
-                    Path(folder).rmdir()
+            for folder, _, _ in below if not any(files for *_, files in below) else ():
+                Path(folder).rmdir()
 
     def _follow(self, name: str) -> Entry:
         with self.ledger.lock:

@@ -47,7 +47,8 @@ STUCK_S = 3.0
 _stuck: Final[set[Path]] = set()
 """Work trees in which git is stuck, and would be again."""
 
-# Set by git for hooks and aliases; they would point every command at another repository.
+# Set by git for hooks and aliases, or to have paths read in another way: they would point commands
+# at another repository, at other files, or a program at the terminal.
 _FOREIGN = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -56,6 +57,14 @@ _FOREIGN = (
     "GIT_COMMON_DIR",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GPG_TTY",  # by which a program that asks for a passphrase finds the terminal of the screen
 )
 _STUCK: Final = (
     "git waits for something, maybe a pipe among the files of the folder; it is not asked again "

@@ -567,10 +567,12 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
         raise GitError("A commit needs a message", "write one line that says what changed")
     if not amend and not _has_staged(root):
         raise GitError("Nothing is staged", "stage accepted changes first")
+    # A line that begins with "#" is part of a message that no editor has been open on.
+    how = ["--quiet", "--cleanup=whitespace", "--file=-", *(["--amend"] if amend else [])]
     try:
         run_git(
             root,
-            ["commit", "--quiet", *(["--amend"] if amend else []), "--file=-"],
+            ["-c", "i18n.commitEncoding=UTF-8", "commit", *how],
             stdin=message.encode(errors="replace"),
             programs=True,
             timeout=_COMMIT_TIMEOUT_S,
@@ -582,11 +584,12 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
                 "Git does not know who you are", "set user.name and user.email with git config"
             ) from error
         why = shown("; ".join(_said(error.output)) or str(error))
-        asks = "/dev/tty" in error.output or "not a tty" in error.output.lower()
-        remedy = "run git commit in a terminal, which a hook wants; what is staged stays"
-        raise GitError(
-            f"Git did not commit: {why}", remedy if asks else "", output=error.output
-        ) from error
+        remedy = ""
+        if "/dev/tty" in error.output or "not a tty" in error.output.lower():
+            remedy = "run git commit in a terminal, which a hook wants; what is staged stays"
+        elif "failed to sign" in error.output:  # The signing program may have wanted to ask.
+            remedy = "run git commit in a terminal to see why; what is staged stays"
+        raise GitError(f"Git did not commit: {why}", remedy, output=error.output) from error
 
 
 def _said(output: str) -> list[str]:

@@ -106,6 +106,21 @@ async def test_a_resumed_review_tells_them_apart(
         assert on_disk(root, "f.txt") == STATES[first]
 
 
+async def test_an_empty_folder_gives_way_to_the_file_that_was_there(
+    session: PairingSession, root: Path
+) -> None:
+    await become(session, root, "a", b"a\n")
+    await session.decisions.accept_rest("a")
+    (root / "a").unlink()
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "b" / "c").write_bytes(b"c\n")
+    await session.review.changed({"a", "a/b/c"})
+    assert await session.decisions.reject_rest("a/b/c")
+    assert (root / "a").is_dir()
+    assert await session.decisions.reject_rest("a")
+    assert on_disk(root, "a") == b"a\n"
+
+
 async def test_a_file_is_not_committed_in_the_place_of_a_folder_that_waits(
     session: PairingSession, root: Path
 ) -> None:

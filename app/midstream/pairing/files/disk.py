@@ -249,8 +249,6 @@ class FilesOnDisk:
             first = dict.fromkeys(_in_the_way(data))
             if first:
                 self._workspace.write_all(first, expected, label)
-                for path in data.keys() - first.keys():
-                    self._workspace.make_room(path)
             try:
                 self._write_rest(
                     {path: data[path] for path in data.keys() - first.keys()},
@@ -278,8 +276,10 @@ class FilesOnDisk:
         label: str,
         modes: dict[str, int],
     ) -> None:
-        """Write files whose names are free (blocking)."""
-        for path in data:
+        """Write files whose names are free, but for empty folders (blocking)."""
+        for path, new in data.items():
+            if new is not None:
+                self._workspace.make_room(path)
             if not self._workspace.is_free(path):
                 raise UserError(
                     f"{path} cannot be written: something else has taken its place",
