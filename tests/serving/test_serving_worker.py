@@ -109,6 +109,26 @@ async def test_ending_at_the_line_cuts_nothing_but_the_next_line() -> None:
     assert text.count("\n") < 900
 
 
+async def test_the_thread_outlives_a_panic() -> None:
+    """What a library in Rust raises then is no ``Exception``."""
+
+    class Panic(BaseException):
+        pass
+
+    def script(request: GenerateRequest) -> str:
+        if request.messages[0].text == "first":
+            raise Panic("gave up")
+        return "fine"
+
+    async with working(ReplayModel(script)) as worker:
+        first, second = job("first", "a"), job("second", "a")
+        worker.submit(first)
+        worker.submit(second)
+        assert await finish(first) == ""
+        assert str(first.error) == "Panic: gave up"
+        assert await finish(second) == "fine"
+
+
 async def test_closing_stops_what_runs() -> None:
     worker = ModelWorker(ReplayModel("word " * 100_000, rate=100))
     one = job("x", "a")

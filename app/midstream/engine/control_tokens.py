@@ -10,6 +10,8 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from midstream.engine.bounded_prompt import token_ids
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -51,5 +53,4 @@ class ControlTokens:
     def encode(self, text: str, joint: str) -> list[int]:
         """The tokens of a text, without the joints in it."""
         pieces = text.split(joint) if joint and joint in text else [text]
-        encoded = (self._tokenizer.encode(piece, add_special_tokens=False).ids for piece in pieces)
-        return list(chain.from_iterable(encoded))
+        return token_ids(self._tokenizer, pieces)

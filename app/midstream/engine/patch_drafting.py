@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from midstream.engine.bounded_prompt import token_ids
 from midstream.engine.drafting import Drafter
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class PatchDrafter:
         """Cut a guess into tokens; none if the output's last tokens would be others with it."""
         head = self._head[-HEAD_TOKENS:]
         text = "".join(piece for _, piece in head) + guess
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        ids = token_ids(self._tokenizer, [text])
         known = [token for token, _ in head]
         # The guess may end within a token.
         return ids[len(known) : -1] if ids[: len(known)] == known else []

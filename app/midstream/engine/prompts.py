@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
+from midstream.engine.bounded_prompt import BoundedPrompt
 from midstream.engine.codec import EditCodec
 from midstream.engine.confidence import AnswerFacts, EditJudge
 from midstream.engine.control_tokens import ControlTokens
@@ -315,6 +316,10 @@ def prompt_style(folder: ModelFolder) -> PromptStyle:
     Raises:
         ModelFolderError: The folder lacks what the style needs.
     """
+    return BoundedPrompt(folder.tokenizer, lambda: _style(folder))
+
+
+def _style(folder: ModelFolder) -> PromptStyle:
     load = CODECS.get(folder.prompt)
     if load is None:
         return ChatPrompt(folder, load_tokenizer(folder))

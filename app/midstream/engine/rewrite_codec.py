@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from midstream.edits.lcs import equal_blocks
+from midstream.engine.bounded_prompt import token_ids
 from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.confidence import doubt
 from midstream.engine.edit_request import EditRequest, corrected_request
@@ -100,7 +101,7 @@ class RewriteCodec:
         return b"" if token in self._special else self._plain(token)
 
     def _ids(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return token_ids(self._tokenizer, [text])
 
 
 def _without(margin: str, line: str) -> str:

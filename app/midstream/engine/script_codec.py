@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from midstream.engine.bounded_prompt import token_ids
 from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.drafting import Drafter
 from midstream.engine.edit_request import EditRequest, corrected_request
@@ -82,7 +83,7 @@ class ScriptVocabulary:
         self.marks = {char: self.encode(char)[0] for char in "0123456789|-+><*=?\n"}
 
     def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return token_ids(self._tokenizer, [text])
 
     def bytes_of(self, token: int) -> bytes:
         """Return the bytes of a token; those of a special one are empty."""

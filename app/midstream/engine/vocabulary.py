@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midstream.engine.bounded_prompt import token_ids
 from midstream.engine.byte_tokens import token_bytes
 from midstream.engine.layout import Layout, replaced
 from midstream.engine.slots import SlotPiece, SlotTable, code_pieces
@@ -127,7 +128,7 @@ class Vocabulary:
     def encode_text(self, text: str) -> list[int]:
         found = self._cache.get(text)
         if found is None:
-            found = list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+            found = token_ids(self._tokenizer, [text])
             if len(self._cache) < 200_000:
                 self._cache[text] = found
         return found

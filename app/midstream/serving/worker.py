@@ -119,6 +119,8 @@ class GenerationJob:
                     self.finish_reason = generation.finish_reason
         except Exception as error:  # the turn decides what to report to the client
             self.error = error
+        except BaseException as error:  # as a library in Rust panics; this thread has to go on
+            self.error = RuntimeError(f"{type(error).__name__}: {error}")
         finally:
             self._generation = None
 

@@ -1,0 +1,47 @@
+"""A tokenizer of any content ends, and says one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midstream.engine import bounded_prompt
+from midstream.engine.folder import ModelFolderError, read_folder
+from midstream.engine.prompts import PromptStyle, prompt_style
+from midstream.engine.types import GenerateRequest, Message
+from tests.helpers.folders import write_folder
+
+FAILS = "(a+)+$"
+"""The library gives this up and panics."""
+TAKES_LONG = "(a*)(a*)(a*)(a*)[xy]"
+
+
+def style(path: Path, pattern: str) -> PromptStyle:
+    write_folder(path, prompt="chat")
+    file = path / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
+    tokenizer["pre_tokenizer"] = {**split, "invert": False}
+    file.write_text(json.dumps(tokenizer))
+    return prompt_style(read_folder(path))
+
+
+def asked(text: str) -> GenerateRequest:
+    return GenerateRequest((Message("user", text),))
+
+
+def test_a_panic_is_a_sentence(tmp_path: Path) -> None:
+    prompt = style(tmp_path, FAILS)
+    with pytest.raises(ModelFolderError, match=r"tokenizer\.json fails for this request"):
+        prompt.plan(asked("a" * 60 + "!"))
+    assert prompt.plan(asked("b")).prompt_ids
+
+
+def test_what_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = style(tmp_path, TAKES_LONG)
+    monkeypatch.setattr(bounded_prompt, "ENCODE_S", 0.2)
+    for _ in range(2):
+        with pytest.raises(ModelFolderError, match="takes longer than"):
+            prompt.plan(asked("a" * 200 + "!x"))
