@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from midstream.workspace.baseline import Baseline
 from midstream.workspace.content import Entry
+from midstream.workspace.errors import UnknownFormerError
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import work_tree_changes
 from tests.helpers.repositories import git
@@ -53,6 +57,25 @@ def test_a_checkout_is_followed_and_a_commit_is_not(repository: Path) -> None:
     assert not baseline.follow_head({"a.py"})
     git(repository, "checkout", "-q", "HEAD^")
     assert baseline.follow_head({"a.py"}) == {"a.py"}
+
+
+def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: Path) -> None:
+    """What git wrote, its marks included, is what counts from there on."""
+    git(repository, "checkout", "-qb", "side")
+    (repository / "a.py").write_text("a = 2\n")
+    git(repository, "commit", "-aqm", "two")
+    git(repository, "checkout", "-q", "-")
+    (repository / "a.py").write_text("a = 3\n")
+    git(repository, "commit", "-aqm", "three")
+    baseline = Baseline(Workspace(repository), since_commit=True)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, "merge", "-q", "side")
+    marked = (repository / "a.py").read_bytes()
+    assert b"<<<<<<<" in marked
+    with pytest.raises(UnknownFormerError, match="in conflict"):
+        baseline.read("a.py")
+    assert baseline.read("a.py") == Entry(marked, executable=False)
+    assert baseline.read("src/b.py") is not None
 
 
 def test_a_reflog_that_was_cut_is_no_move(repository: Path) -> None:

@@ -35,6 +35,7 @@ from midstream.workspace.repo import (
     recorded_files,
     run_git,
     sparse_files,
+    unmerged_files,
     work_tree_changes,
 )
 
@@ -108,6 +109,8 @@ class Baseline:
         """The folders of the commit."""
         self._sparse: frozenset[str] | None = None
         self._size = 0
+        self._conflicts: tuple[tuple[int, int], frozenset[str]] | None = None
+        """The files in conflict, with the state of the index that says so."""
         try:
             self.head, tracked, new = work_tree_changes(self._root, self._place)
         except GitFailedError:
@@ -206,9 +209,11 @@ class Baseline:
         if not self.head:
             return None
         try:
+            if rel in self._unmerged():
+                raise self._cannot_tell(rel, "a merge has left it in conflict")
             recorded = self._recorded()
         except GitFailedError as error:
-            raise self._cannot_tell(rel, f"git cannot read the last commit: {error}") from error
+            raise self._cannot_tell(rel, f"git cannot read its records: {error}") from error
         for name in _with_folders(rel):
             if recorded.modes.get(name) == _SUBMODULE:
                 raise _other_repository(name)
@@ -272,6 +277,19 @@ class Baseline:
             modes = self._of_commit.modes
             self._folders = frozenset(folder for path in modes for folder in folders_of(path))
         return self._of_commit
+
+    def _unmerged(self) -> frozenset[str]:
+        """The files that are in conflict now; raises GitFailedError."""
+        if self._place is None:
+            return frozenset()
+        try:
+            index = (self._place.git_dir / "index").stat()
+        except OSError:
+            return frozenset()
+        state = (index.st_mtime_ns, index.st_size)
+        if self._conflicts is None or self._conflicts[0] != state:
+            self._conflicts = state, unmerged_files(self._root)
+        return self._conflicts[1]
 
     def git_writes(self) -> bool:
         """Whether git is in the middle of a write, as of a checkout: it holds the index's lock."""

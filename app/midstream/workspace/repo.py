@@ -523,6 +523,16 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
     )
 
 
+def unmerged_files(root: Path) -> frozenset[str]:
+    """Files that are in conflict, by path from a folder.
+
+    Raises:
+        GitFailedError: Git cannot tell.
+    """
+    answer = os.fsdecode(run_git(root, ["ls-files", "--unmerged", "-z"]))
+    return frozenset(line.partition("\t")[2] for line in answer.split("\0")) - {""}
+
+
 def sparse_files(root: Path) -> frozenset[str]:
     """Files that git knows and does not check out here (a sparse checkout); none if git fails."""
     with contextlib.suppress(GitFailedError):
