@@ -9,7 +9,8 @@ import pytest
 
 from midstream.engine import bounded_prompt
 from midstream.engine.folder import ModelFolderError, read_folder
-from midstream.engine.prompts import PromptStyle, prompt_style
+from midstream.engine.plan import PromptStyle
+from midstream.engine.prompts import prompt_style
 from midstream.engine.types import GenerateRequest, Message
 from tests.helpers.folders import write_folder
 

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from midstream.engine.folder import ModelFolderError
-from midstream.engine.plan import EncodedRequest
+from midstream.engine.plan import EncodedRequest, PromptStyle
 from midstream.engine.types import GenerateRequest
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-    from midstream.engine.prompts import PromptStyle
 
 ENCODE_S: Final = 30.0
 """How long a request may take to become tokens; a long one takes about a second."""

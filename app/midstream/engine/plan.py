@@ -11,6 +11,8 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     import numpy as np
 
+    from midstream.engine.types import GenerateRequest
+
 
 class PromptError(UserError):
     """The conversation cannot be put to this model."""
@@ -155,3 +157,21 @@ class StopStrings:
             if any(stop.startswith(text[-length:]) for stop in self._stops):
                 return length
         return 0
+
+
+class PromptStyle(Protocol):
+    """How requests are encoded for a model.
+
+    Attributes:
+        vocab_size: How many tokens its tokenizer knows.
+    """
+
+    vocab_size: int
+
+    def plan(self, request: GenerateRequest) -> EncodedRequest:
+        """Encode a request.
+
+        Raises:
+            UserError: The model cannot be asked this.
+        """
+        ...

@@ -21,7 +21,7 @@ from midstream.engine.control_tokens import ControlTokens
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
 from midstream.engine.patch_drafting import PatchDrafter
-from midstream.engine.plan import EncodedRequest, PromptError
+from midstream.engine.plan import EncodedRequest, PromptError, PromptStyle
 from midstream.engine.rewrite_codec import RewriteCodec
 from midstream.engine.script_codec import ScriptCodec
 from midstream.engine.types import GenerateRequest, Message
@@ -40,24 +40,6 @@ SPARE_TOKENS = 64
 # Reading ahead, stopping and redirecting repeat the same few texts.
 _parsed = lru_cache(maxsize=16)(parse_request)
 _shortened = lru_cache(maxsize=16)(without_locator)
-
-
-class PromptStyle(Protocol):
-    """How requests are encoded for a model.
-
-    Attributes:
-        vocab_size: How many tokens its tokenizer knows.
-    """
-
-    vocab_size: int
-
-    def plan(self, request: GenerateRequest) -> EncodedRequest:
-        """Encode a request.
-
-        Raises:
-            UserError: The model cannot be asked this.
-        """
-        ...
 
 
 def load_tokenizer(folder: ModelFolder) -> Tokenizer:
