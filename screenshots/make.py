@@ -31,6 +31,7 @@ from textual.events import Key  # noqa: E402
 
 from midstream.demo import make_demo  # noqa: E402
 from midstream.edits.hunks import HunkState  # noqa: E402
+from midstream.pairing.activity import activity_of  # noqa: E402
 from midstream.pairing.journal.journal import SessionSummary  # noqa: E402
 from midstream.pairing.models.choosing import ModelChoice  # noqa: E402
 from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
@@ -263,7 +264,7 @@ def still_facts(session: PairingSession | None, path: str) -> StatusFacts:
         return StatusFacts()
     return StatusFacts(
         model=session.server.model_name,
-        state=session.status.state,
+        doing=activity_of(session),
         branch="" if session.external.repo is None else session.external.repo.branch,
         dirty=0
         if session.external.repo is None

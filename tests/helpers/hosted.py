@@ -46,6 +46,10 @@ class Hosted:
         """Let it go on with input of a custom tool."""
         self._pieces.put_nowait((f"custom_tool_call {name}", text))
 
+    def think(self, text: str) -> None:
+        """Let the model reason."""
+        self._pieces.put_nowait(("reasoning", text))
+
     def end(self) -> None:
         """Let it end."""
         self._pieces.put_nowait(None)
@@ -137,6 +141,9 @@ class Hosted:
                 break
             kind, _, name = piece[0].partition(" ")
             text = piece[1]
+            if kind == "reasoning":
+                await send(type="response.reasoning_text.delta", delta=text)
+                continue
             if not items or items[-1]["type"] != kind:
                 items.append({"id": f"item_{self._serial}_{len(items)}", "type": kind})
                 if kind == "message":

@@ -114,6 +114,7 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         await stage.until(lambda: "Scripted" in status(stage), "its name")
         await type_text(stage, "give tax a rate")
         await stage.until(lambda: "Scripted asks: Edit bill.py" in stage.notice, "a question")
+        assert "? your turn" in status(stage)
         text = shown(stage)
         assert "› give tax a rate" in text
         assert "I add a **rate** now." in text

@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.status import SessionState
+from midstream.pairing.activity import Activity
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
@@ -26,8 +26,7 @@ pytestmark = pytest.mark.system
 WIDE, SMALL = (160, 48), (80, 24)
 FACTS = StatusFacts(
     model="brook",
-    state=SessionState.READY,
-    rate=1234.0,
+    doing=Activity.READY,
     history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),
     ttft_s=0.021,
     tokens=212,

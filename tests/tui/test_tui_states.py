@@ -18,13 +18,13 @@ from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
 
 from midstream.edits.hunks import HunkState, Quarantine
+from midstream.pairing.activity import Activity
 from midstream.pairing.session import PairingSession
-from midstream.pairing.status import SessionState
+from midstream.pairing.status import RUNNING
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.review import status
-from midstream.tui.services import RUNNING
 from midstream.tui.widgets.status_row import StatusFacts
 from tests.helpers.stepped import SteppedModel, served
 
@@ -222,7 +222,7 @@ def test_state(
 
     def facts(session: PairingSession | None, path: str) -> StatusFacts:
         running = session is not None and session.status.state in RUNNING
-        return replace(FACTS, state=SessionState.STREAMING if running else SessionState.READY)
+        return replace(FACTS, doing=Activity.WRITING if running else Activity.READY)
 
     monkeypatch.setattr(status, "status_facts", facts)
     root = tmp_path / "project"

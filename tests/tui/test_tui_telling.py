@@ -100,6 +100,31 @@ async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
     await stage.until(lambda: hunk.state is HunkState.ACCEPTED, "accepted")
 
 
+async def test_a_notice_covers_no_row_of_the_hunk_that_is_shown(
+    stage: Stage, project: Path
+) -> None:
+    lines = "".join(f"value_{n} = {n}\n" for n in range(200))
+    (project / "pkg" / "long.py").write_text(lines)
+    await stage.open("pkg/long.py")
+    await stage.press("v")
+    await stage.instruct("double it")
+    stage.model.give("value_0 = 00\nvalue_00 = 0\n")
+    stage.model.give(None)
+    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+    stage.screen.notices.clear()
+    await stage.pilot.pause()
+    pane, hunk = stage.pane, stage.pane.undecided_hunk
+    assert hunk is not None
+    assert pane.view is not None
+    first, stop = pane.view.rows_of(hunk.id) or (0, 0)
+    await stage.pilot.resize_terminal(120, 36 - (pane.height - stop))
+    await stage.until(lambda: pane.height == stop, "the hunk ends where the window does")
+    pane.scroll_to_row(0)
+    stage.screen.notices.say("info", "A sentence that is not short. " * 12)
+    await stage.until(lambda: pane.height < stop, "the window is lower")
+    assert pane.shows(first, stop) or pane.top == first
+
+
 @pytest.mark.parametrize("key", ["X", "e", "c", "E"])
 async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
     stage: Stage, project: Path, key: str

@@ -183,7 +183,7 @@ class PairingSession:
         self.external = ExternalChanges(
             files, self.review, self.status, spawn, self.background.changed
         )
-        self.commit = AcceptedChanges(files, self.attention, self.review.begun)
+        self.commit = AcceptedChanges(files, self.attention, self.review.begun, self.status)
         self.check = ProjectCheck(
             workspace,
             self.hunks,

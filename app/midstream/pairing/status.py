@@ -44,11 +44,17 @@ class SessionState(StrEnum):
     READY = "ready"
     WAITING = "waiting"
     """An instruction was sent; no token has arrived yet."""
+    THINKING = "thinking"
+    """The model reasons; the text of that is not shown."""
     STREAMING = "streaming"
     STOPPING = "stopping"
     """The view is frozen; the server has not confirmed the stop yet."""
     OFFLINE = "offline"
     """No model server; the next instruction tries to reach it again."""
+
+
+RUNNING: Final = frozenset({SessionState.WAITING, SessionState.THINKING, SessionState.STREAMING})
+"""States in which a new instruction redirects and a stop ends an answer."""
 
 
 class TurnStatus(StrEnum):
@@ -543,6 +549,11 @@ def shown_dollars(dollars: float | None) -> str:
     return "-" if dollars is None else f"${dollars:,.{2 if dollars >= 1 else 4}f}"
 
 
+def shown_seconds(seconds: float) -> str:
+    """A formatted time: ``21 ms``, ``13.0 s``."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
 def _seconds(metadata: Mapping[str, str], name: str) -> float | None:
     milliseconds = _number(metadata, name)
     return None if milliseconds is None else milliseconds / 1000
@@ -612,6 +623,13 @@ class Meter:
         if self._sent_at is not None and self.request_s is None:
             self.request_s = time.monotonic() - self._sent_at
 
+    @property
+    def waited_s(self) -> float:
+        """Seconds since the request was sent while no text has come, else 0."""
+        if self._sent_at is None or self._first_at is not None:
+            return 0.0
+        return time.monotonic() - self._sent_at
+
     def note_reading(self, tokens: int, total: int) -> None:
         """Note how many tokens of the prompt the server has read."""
         now = time.monotonic()
@@ -639,6 +657,7 @@ class Meter:
 
     def finish_turn(self) -> None:
         """The turn's text has ended."""
+        self._sent_at = self.reading = None
         if self._bucket_start is not None and self._bucket:
             elapsed = max(time.monotonic() - self._bucket_start, 1e-3)
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))

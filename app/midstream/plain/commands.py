@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.request.question import Question
-from midstream.pairing.status import SessionState
+from midstream.pairing.status import RUNNING
 from midstream.plain.check_commands import CheckCommands
 from midstream.plain.conversing import RELATED_S, Conversing
 from midstream.plain.hunk_commands import HunkCommands
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from midstream.pairing.request.target import Candidate
     from midstream.pairing.session import PairingSession
 
-_RUNNING = (SessionState.WAITING, SessionState.STREAMING)
 MAX_FILES = 200
 
 
@@ -146,7 +145,7 @@ class PlainCommands:
 
     async def _instruct(self, text: str, selection: tuple[int, int] | None) -> None:
         turns = self._session.turns
-        running = self._session.status.state in _RUNNING
+        running = self._session.status.state in RUNNING
         question = Question(text, self._path, None, selection)
         send = turns.redirect_or_instruct if running else turns.instruct
         server = self._session.server
@@ -162,7 +161,7 @@ class PlainCommands:
 
     async def stop(self, _: str) -> None:
         """Stop the model."""
-        if self._session.status.state in _RUNNING:
+        if self._session.status.state in RUNNING:
             await self._session.turns.stop()
         elif self._session.chat.busy:
             await self._session.chat.stop()

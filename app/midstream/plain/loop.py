@@ -23,8 +23,10 @@ from midstream import processes
 from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
+from midstream.pairing.activity import Activity, activity_of, told
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
+    RUNNING,
     FileChangedOnDisk,
     FileWritten,
     HunkSettled,
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
 
 QUIT_WITHIN_S: Final = 2.0
 """A second Ctrl+C within this time quits."""
-_RUNNING: Final = (SessionState.WAITING, SessionState.STREAMING, SessionState.STOPPING)
+_RUNNING: Final = RUNNING | {SessionState.STOPPING}
+_BEFORE: Final = (Activity.CONNECTING, Activity.LOADING, Activity.HOOKS)
+"""What a line waits for that is being carried out: told at once, not after it."""
 _LEVELS: Final = {NoticeLevel.WARNING: "Warning: ", NoticeLevel.ERROR: "Error: "}
 
 
@@ -94,7 +98,8 @@ class PlainLoop:
         self._put = put
         self._terminal = terminal
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
-        self._news: deque[SessionEvent] = deque()
+        self._news: deque[SessionEvent | Activity] = deque()
+        self._doing = Activity.READY
         self._later: deque[str] = deque()
         self._prompted = False
         """Whether the last thing printed was the prompt."""
@@ -122,6 +127,7 @@ class PlainLoop:
         if session.introduction.due:
             self._say(about_built_in("M in the full screen sets up"))
         with self._signals():
+            self._note_activity()
             for notice in session.status.notices:
                 self._notice(notice)
             while not self._left:
@@ -261,9 +267,19 @@ class PlainLoop:
     # telling
 
     def _hear(self, event: SessionEvent) -> None:
-        self._news.append(event)
-        if len(self._news) == 1:
+        if not self._news:
             self._inbox.put_nowait(Stirred())
+        self._news.append(event)
+        self._note_activity()
+
+    def _note_activity(self) -> None:
+        doing = activity_of(self._session)
+        if doing is self._doing:
+            return
+        self._doing = doing
+        self._news.append(doing)
+        if doing in _BEFORE:
+            self._tell_news()
 
     def _tell_news(self) -> None:
         while self._news:
@@ -274,8 +290,11 @@ class PlainLoop:
             if not self._session.chat.busy:
                 self._prompt()
 
-    def _tell(self, event: SessionEvent) -> None:
-        if isinstance(event, TurnStarted):
+    def _tell(self, event: SessionEvent | Activity) -> None:
+        if isinstance(event, Activity):
+            if line := told(self._session, event):
+                self._say(line)
+        elif isinstance(event, TurnStarted):
             self._say(lines.started(event.turn))
         elif isinstance(event, HunkSettled):
             self._say_all(self._commands.hunks.settled(event.hunk_id))

@@ -118,7 +118,7 @@ class Reasoned:
     """The model reasons; the text of that is not delivered.
 
     Attributes:
-        characters: How much there was in all.
+        characters: How much there was in all; 0 while the server tells nothing of the text.
     """
 
     characters: int

@@ -64,7 +64,7 @@ class Stream:
         self._tokens = 0
         self._retracted = False
         self._unheard = 0
-        self._reasoned = self._seen_reasoned = 0
+        self._reasoned, self._seen_reasoned = 0, -1
         self._delivered: list[str] = []
         self._terminal: Finished | Failed | None = None
         self._interrupted = False
@@ -125,7 +125,7 @@ class Stream:
         if self._unheard:
             unheard, self._unheard = Unheard(self._unheard), 0
             return unheard
-        if self._reasoned != self._seen_reasoned and not self._interrupted:
+        if self.reasons and self._reasoned != self._seen_reasoned and not self._interrupted:
             self._seen_reasoned = self._reasoned
             return Reasoned(self._reasoned)
         if self._terminal is not None and not self._exhausted:
@@ -217,7 +217,7 @@ class Stream:
     def push_reasoning(self, characters: int) -> None:
         """The model reasons; so much more of the text has come."""
         self.reasons = True
-        if self._interrupted or self._terminal is not None or not characters:
+        if self._interrupted or self._terminal is not None:
             return
         self._reasoned += characters
         self._wake.set()

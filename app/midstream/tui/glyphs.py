@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.activity import Activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,7 @@ class Glyphs:
 
     Attributes:
         light: State light of the status row.
+        activities: Other marks in its place, by what the session does.
         bar: Hunk bar beside changed rows.
         rejected: Bar beside the rows of a rejected hunk.
         scope: Bar beside the rows an instruction would get.
@@ -52,6 +54,7 @@ class Glyphs:
     down: str
     spark: str
     states: dict[HunkState, str]
+    activities: dict[Activity, str]
 
 
 UNICODE = Glyphs(
@@ -82,6 +85,17 @@ UNICODE = Glyphs(
         HunkState.CONFLICT: "!",
         HunkState.QUARANTINED: "⚑",
         HunkState.SUPERSEDED: "↷",
+    },
+    activities={
+        Activity.CONNECTING: "○",
+        Activity.LOADING: "○",
+        Activity.OFFLINE: "○",
+        Activity.READING: "◔",
+        Activity.THINKING: "◑",
+        Activity.YOU: "?",
+        Activity.AGENT: "◆",
+        Activity.HOOKS: "◇",
+        Activity.CHECKS: "◇",
     },
 )
 
@@ -114,6 +128,7 @@ ASCII = Glyphs(
         HunkState.QUARANTINED: "X",
         HunkState.SUPERSEDED: "s",
     },
+    activities={Activity.OFFLINE: "-", Activity.YOU: "?"},
 )
 
 

@@ -127,7 +127,15 @@ class Notices:
         """The answers of the open question."""
         return tuple(words for words, _ in self._choices)
 
-    def say(self, level: str, text: str, *, outcome: bool = False, passing: bool = False) -> None:
+    def say(
+        self,
+        level: str,
+        text: str,
+        *,
+        outcome: bool = False,
+        passing: bool = False,
+        lasting: bool = False,
+    ) -> None:
         """Show one sentence.
 
         Args:
@@ -137,6 +145,7 @@ class Notices:
             outcome: Keep an ``info`` until the first key after its time: it was not caused by a
                 key, so the user may be looking elsewhere.
             passing: Remove an ``info`` at the next ``pass_over``.
+            lasting: Keep an ``info`` until something else is said: it tells of what goes on.
         """
         if not self.line.is_mounted or not self._is_running():
             return
@@ -145,7 +154,7 @@ class Notices:
         self.line.show(level, text)
         self._stop_fading()
         self._passing = passing
-        if level == "info":
+        if level == "info" and not lasting:
             time = COVER_S if self.asking else FACT_S
             self._fading = self.line.set_timer(time, self._fade_with_key if outcome else self._fade)
         self._changed()

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from midstream.pairing.status import SessionState
-
 if TYPE_CHECKING:
     from textual.screen import Screen, ScreenResultCallbackType
 
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
     from midstream.tui.themes import Palette
 
 Result = TypeVar("Result")
-
-RUNNING = frozenset({SessionState.WAITING, SessionState.STREAMING})
-"""States in which Enter redirects and Ctrl+C stops."""
-
 
 STILL_OPENING = "The session is still opening; try again in a moment."
 

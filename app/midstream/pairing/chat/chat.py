@@ -97,12 +97,14 @@ class _Reply:
         begin: Entries of the conversation before its question.
         plans: Whether it is to be a plan.
         live: Whether its text still counts.
+        state: Whether it is awaited, thought about, or written.
         stream: The response, once the request was sent.
     """
 
     begin: int
     plans: bool = False
     live: bool = True
+    state: SessionState = SessionState.WAITING
     stream: Stream | None = None
 
 
@@ -172,6 +174,11 @@ class Chat:
     def busy(self) -> bool:
         """Whether an answer is awaited or being written."""
         return self._reply is not None
+
+    @property
+    def state(self) -> SessionState:
+        """What the model does about the question."""
+        return SessionState.READY if self._reply is None else self._reply.state
 
     @property
     def question(self) -> ToolQuestion | None:
@@ -419,6 +426,7 @@ class Chat:
         self._tool_loop.begin(self._room)
 
         async def ask(told: list[Message]) -> Sequence[Message]:
+            reply.state = SessionState.WAITING
             offered = self._offers and self._tool_loop.offered
             stream = await client.create(
                 messages=told,
@@ -472,6 +480,7 @@ class Chat:
                     if said := self._server.remark():
                         self._status.inform(said, passing=True)
                 case Delta() if reply.live:
+                    reply.state = SessionState.STREAMING
                     self._say(speech, event)
                     written += len(event.text)
                     circling = circles.turns(event.text) if circles is not None else ""
@@ -484,8 +493,11 @@ class Chat:
                     written += event.characters
                     if why := _too_long(written):
                         await self._cut(reply, stream, why)
-                case Reasoned() if reply.live and event.endless:
-                    await self._cut(reply, stream, event.endless)
+                case Reasoned() if reply.live:
+                    reply.state = SessionState.THINKING
+                    self._herald.heard()
+                    if event.endless:
+                        await self._cut(reply, stream, event.endless)
                 case Finished():
                     self._count(event)
                     output = event.output

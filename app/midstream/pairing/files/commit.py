@@ -22,6 +22,7 @@ from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import as_entry, mode_changed
 from midstream.pairing.files.unified import CONTEXT
+from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.attention import Attention
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.journal.journal import Replay
-    from midstream.pairing.status import Turn
+    from midstream.pairing.status import SessionStatus, Turn
     from midstream.workspace.staging import (
         AcceptedChange,
         BlobChange,
@@ -178,11 +179,21 @@ class AcceptedChanges:
         files: The open files.
         attention: What was read.
         reviewed: Waits until all undecided changes of other programs are known.
+        status: Told when git begins to commit, and when it has ended.
+
+    Attributes:
+        committing: Whether git and the hooks of the repository are at it.
     """
 
     def __init__(
-        self, files: OpenFiles, attention: Attention, reviewed: Callable[[], Awaitable[None]]
+        self,
+        files: OpenFiles,
+        attention: Attention,
+        reviewed: Callable[[], Awaitable[None]],
+        status: SessionStatus,
     ) -> None:
+        self.committing = False
+        self._status = status
         self._root = root = files.workspace.root
         self._files = files
         self._attention = attention
@@ -439,7 +450,11 @@ class AcceptedChanges:
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
+        self._set_committing(on=True)
+        try:
+            commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
+        finally:
+            self._set_committing(on=False)
         self._wholes.clear()
         for path, (staged, mark) in self._staged.items():
             if path in self._committed:
@@ -450,6 +465,10 @@ class AcceptedChanges:
             self._committed[path] = staged, mark
         self._staged.clear()
         return commit
+
+    def _set_committing(self, *, on: bool) -> None:
+        self.committing = on
+        self._status.emit(RepoChanged())
 
     @property
     def trailer(self) -> str:

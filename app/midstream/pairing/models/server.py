@@ -144,6 +144,11 @@ class ServerLink:
         return self.profile.price if self.profile is not None else None
 
     @property
+    def embedded(self) -> bool:
+        """Whether its server is a child of this program, which loads the model when it starts."""
+        return self._endpoint is None and self.profile is None
+
+    @property
     def local(self) -> bool:
         """Whether the model runs on this machine."""
         if self._endpoint is not None:

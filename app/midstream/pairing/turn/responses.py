@@ -188,7 +188,9 @@ class ResponseReader:
             seed=seed,
         )
         answer.stream = stream
-        if not answer.live:
+        if answer.live:  # again after a tool was called
+            self._log.status.enter(SessionState.WAITING)
+        else:
             await stream.interrupt()
         return stream
 
@@ -228,6 +230,8 @@ class ResponseReader:
                     waiting.cancel()
                     written += event.characters
                 case events.Reasoned():
+                    if answer.live:
+                        self._log.status.enter(SessionState.THINKING)
                     if answer.live and event.endless:
                         self._cut(answer, f"was stopped ({event.endless})")
                         await stream.interrupt()

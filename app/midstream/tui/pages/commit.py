@@ -442,7 +442,7 @@ class CommitScreen(PageScreen):
 
         async def work() -> None:
             self.failure = None
-            self.notices.say("info", "Committing; your hooks run.")
+            self.notices.say("info", "Committing; git and its hooks run.", lasting=True)
             trailer = self.services.settings.commit_trailer
             try:
                 if first:

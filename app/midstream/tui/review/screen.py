@@ -22,6 +22,7 @@ from textual.timer import Timer
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
 from midstream.pairing.status import (
+    RUNNING,
     ConversationHeard,
     ExternalHunksAdded,
     FileChangedOnDisk,
@@ -60,7 +61,7 @@ from midstream.tui.review.start import StartFacts
 from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
-from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.services import AppServices
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
 from midstream.tui.widgets.fields import EntryRow

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from midstream.pairing.status import RUNNING
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
-from midstream.tui.services import RUNNING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk

@@ -13,6 +13,7 @@ from midstream.actions import ACTIONS, BY_ID
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
+from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
@@ -22,7 +23,7 @@ from midstream.tui.review.controller import Controller
 from midstream.tui.widgets.file_bar import FileFacts
 from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.rail import MARKS, FileEntry
-from midstream.tui.widgets.status_row import StatusFacts, rate_of
+from midstream.tui.widgets.status_row import StatusFacts
 from midstream.tui.widgets.welcome import Example, WelcomePart, WelcomeRow
 
 if TYPE_CHECKING:
@@ -493,24 +494,19 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     last, branch = session.turns.last, ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
-    state, agent = session.status.state, session.agent
+    agent, doing = session.agent, activity_of(session)
     model = (last.answered_by if last is not None else "") or session.server.model_name
     if agent.on:
         model = agent.title
-        if agent.busy:
-            waits = agent.asking or session.gate.waiting
-            state = SessionState.WAITING if waits else SessionState.STREAMING
-    elif session.chat.asking:
-        state = SessionState.WAITING
-    elif session.chat.busy and state is SessionState.READY:
-        state = SessionState.STREAMING
+    writing = doing is Activity.WRITING
     return StatusFacts(
         model=model,
-        state=state,
-        rate=rate_of(meter, session.status.state),
+        doing=doing,
+        rate=(meter.tokens_per_second or meter.turn_rate) if writing else None,
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,
+        waited_s=meter.waited_s,
         reading=str(meter.reading or ""),
         pacing=pacing_words(session.server.model_info.pacing, meter.cost),
         effort="" if session.turns.effort == "auto" else session.turns.effort,

@@ -14,9 +14,8 @@ from rich.text import Text
 from textual.widget import Widget
 
 from midstream.pairing.models.simulating import pace_sentence, pacing_words
-from midstream.pairing.status import Cost, SessionState, shown_dollars
+from midstream.pairing.status import RUNNING, Cost, SessionState, shown_dollars
 from midstream.tui.glyphs import Glyphs
-from midstream.tui.services import RUNNING
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 

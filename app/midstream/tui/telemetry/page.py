@@ -32,10 +32,11 @@ from midstream.pairing.models.simulating import (
     rounded_context,
     simulate_model,
 )
+from midstream.pairing.status import RUNNING
 from midstream.resources import default_model, find_model
 from midstream.tui.eager import EagerScreen
 from midstream.tui.pages.help import HelpScreen, Topic
-from midstream.tui.services import RUNNING, AppServices
+from midstream.tui.services import AppServices
 from midstream.tui.telemetry.figures import (
     FactLines,
     Lines,

@@ -238,6 +238,8 @@ class DiffPane(PaneWindow, can_focus=True):
         self.strips = RowStrips()
         self._painted: list[Strip] = []
         self._seen_rows = 0
+        self._laid_out = 0
+        """The height of the window when it was laid out last."""
         self._next: tuple[object, list[Strip]] | None = None
         """The strips of the next frame, and what they were made from."""
 
@@ -598,8 +600,22 @@ class DiffPane(PaneWindow, can_focus=True):
         self.fit_size()
         self._apply_layout()
         self._forget_paint()
+        lost, self._laid_out = self._laid_out - self.height, self.height
         if self.view is not None:
             self.scroll_to_place((self.top, self.skip))
+            if lost > 0 and not self.following:
+                self._keep_shown(lost)
+
+    def _keep_shown(self, lost: int) -> None:
+        """Keep the last row of the cursor's hunk in a window that has become lower."""
+        hunk = self.hunk
+        rows = None if hunk is None or self.view is None else self.view.rows_of(hunk.id)
+        first, stop = rows or (self.cursor, self.cursor + 1)
+        size = self.lines_between(first, stop, self.height + lost)
+        above = self.lines_above(first)
+        hidden = above + size - self.height
+        if 0 < hidden <= lost and above >= 0:
+            self.scroll_lines(min(hidden, above))
 
     def on_focus(self) -> None:
         self._forget_paint()

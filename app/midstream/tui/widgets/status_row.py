@@ -13,22 +13,26 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from midstream.pairing.status import Meter, SessionState, shown_dollars
+from midstream.pairing.activity import Activity
+from midstream.pairing.status import shown_dollars, shown_seconds
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import TextLine, calling
 
 _LIGHTS: Final = {
-    SessionState.STARTING: "warning",
-    SessionState.READY: "success",
-    SessionState.WAITING: "accent",
-    SessionState.STREAMING: "accent",
-    SessionState.STOPPING: "warning",
-    SessionState.OFFLINE: "error",
+    Activity.CONNECTING: "warning",
+    Activity.LOADING: "warning",
+    Activity.READY: "success",
+    Activity.STOPPING: "warning",
+    Activity.OFFLINE: "error",
+    Activity.YOU: "warning",
 }
+"""Roles of the light; the accent where something is at work."""
+_WORDLESS_S: Final = 2
+"""Seconds without text from which on they are counted."""
 _SPARK_CELLS: Final = 12
-_STATE_CELLS: Final = 9
+_STATE_CELLS: Final = max(map(len, Activity))
 _CANDIDATE_CELLS: Final = len("candidate 1 of 4")
 """The state's slot while candidates may be written."""
 _DIRTY_CELLS: Final = len("99 changed")
@@ -48,9 +52,10 @@ class StatusFacts:
     """The facts that the row shows, read from the session at one moment.
 
     Attributes:
-        rate: Tokens per second of the running turn, or the mean of the last one.
+        rate: Tokens per second of what is being written, ``None`` while nothing is.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
+        waited_s: Seconds that no text has come.
         reading: How far the model is with reading the prompt, ``""`` while it is not at that.
         pacing: The simulated machine whose rate is imitated, or ``""``.
         effort: Empty unless the user chose one.
@@ -64,11 +69,12 @@ class StatusFacts:
     """
 
     model: str = ""
-    state: SessionState = SessionState.STARTING
+    doing: Activity = Activity.LOADING
     rate: float | None = None
     history: tuple[float, ...] = ()
     ttft_s: float | None = None
     tokens: int = 0
+    waited_s: float = 0.0
     reading: str = ""
     pacing: str = ""
     effort: str = ""
@@ -83,13 +89,6 @@ class StatusFacts:
     reviewing: bool = False
     held: str = ""
     guard: str = ""
-
-
-def rate_of(meter: Meter, state: SessionState) -> float | None:
-    """The rate worth showing: the current one while text comes, afterwards the mean of the turn."""
-    if state is SessionState.STREAMING:
-        return meter.tokens_per_second or meter.turn_rate
-    return meter.turn_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +143,13 @@ class StatusRow(TextLine):
     def _left(self) -> list[_Piece]:
         facts, palette, glyphs = self.facts, self._palette, self._glyphs
         muted = palette.style("muted")
-        light = palette.style(_LIGHTS[facts.state])
-        doing = "reading" if facts.reading else facts.state.value
+        light = palette.style(_LIGHTS.get(facts.doing, "accent"))
+        doing = facts.doing.value
         if facts.trying is not None:  # in place of waiting, so that no width leaves it out
             doing = "candidate {} of {}".format(*facts.trying)
         doing = doing.ljust(_CANDIDATE_CELLS if facts.effort else _STATE_CELLS)
-        pieces = [Text.assemble((f"{glyphs.light} ", light), (doing, light))]
+        mark = glyphs.activities.get(facts.doing, glyphs.light)
+        pieces = [Text.assemble((f"{mark} ", light), (doing, light))]
         pieces.append(
             Text(
                 f"  {visible(facts.model) or 'model server'}",
@@ -159,20 +159,21 @@ class StatusRow(TextLine):
         if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
         rate = "" if facts.rate is None else f"{facts.rate:>6,.0f} tok/s"
-        if facts.reading:
-            pieces.append(Text(f"   {facts.reading}", palette.style("accent")))
+        if facts.doing in (Activity.READING, Activity.THINKING):
+            waited = f"{facts.waited_s:.0f} s" if facts.waited_s >= _WORDLESS_S else ""
+            pieces.append(Text(f"   {facts.reading or waited}", palette.style("accent")))
             return [_Piece(text) for text in pieces]
         if facts.pacing:  # the own rate, in own tokens, would be mistaken for the imitated one
             pieces.append(Text(f"   {visible(facts.pacing)}", palette.style("warning")))
         else:
             pieces.append(Text(f"   {rate:<12}", palette.style("accent")))
-        first = "" if facts.ttft_s is None else f"first {facts.ttft_s * 1000:>5,.0f} ms"
+        first = "" if facts.ttft_s is None else f"first {shown_seconds(facts.ttft_s):>6}"
         tokens = f"{facts.tokens:>6,} token{'s' * (facts.tokens > 1)}" if facts.tokens else ""
-        pieces += [Text(f"   {first:<14}", muted), Text(f"   {tokens:<13}", muted)]
+        pieces += [Text(f"   {first:<12}", muted), Text(f"   {tokens:<13}", muted)]
         if facts.dollars is not None:
             pieces.append(Text(f"   {shown_dollars(facts.dollars):>7}", muted))
-        streaming = facts.state is SessionState.STREAMING
-        bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS) if streaming else ""
+        writing = facts.doing is Activity.WRITING
+        bars = sparkline(list(facts.history), glyphs, _SPARK_CELLS) if writing else ""
         pieces.append(Text(f"   {bars:<{_SPARK_CELLS}}", palette.style("accent")))
         return [_Piece(text) for text in pieces]
 
