@@ -199,7 +199,7 @@ def test_edit_writes_what_comes_before_the_end(folder: Path, script: Path) -> No
         (["edit", "sums.py:1", "-m", "x", "--model", "no/model"], 3, "no model folder at no/model"),
         (["edit", "sums.py:1", "-m", "x", "--endpoint", "nonsense"], 2, 'no endpoint "nonsense"'),
         (["edit", "sums.py:1", "-m", "x", "--replay", "no.json"], 3, "no.json cannot be read"),
-        (["edit", "sums.py:1", "-m", "leave it"], 1, "Nothing to change"),
+        (["edit", "sums.py:1", "-m", "leave it"], 1, " left "),
         (["edit", "sums.py:1", "-m", "empty"], 1, "returned no code for `total` of sums.py"),
         (["edit", "empty", "-m", "rename x to y in f"], 2, "There is no code in"),
         (["serve", "--host", "0.0.0.0"], 2, "needs a token"),

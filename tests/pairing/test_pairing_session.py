@@ -248,7 +248,9 @@ async def test_a_file_opened_elsewhere_keeps_its_bytes(
     assert (root / "dos.py").stat().st_mode & 0o777 == 0o755
 
 
-async def test_nothing_to_change_says_so(session: PairingSession, model: SteppedModel) -> None:
+async def test_an_answer_without_a_change_says_so(
+    session: PairingSession, model: SteppedModel
+) -> None:
     witness = Witness(session)
     model.give(BEFORE)
     model.end()
@@ -256,7 +258,7 @@ async def test_nothing_to_change_says_so(session: PairingSession, model: Stepped
     await session.turns.finished()
     assert turn.status is TurnStatus.DONE
     assert witness.notice == (
-        "Nothing to change: the model returned `run` of run.py as it is. "
+        "stepped left `run` of run.py as it is. "
         "If something should change, say it in other words, or ask a larger model."
     )
 
@@ -270,9 +272,7 @@ async def test_lines_without_a_name_are_told_in_the_plural(
     model.end()
     await session.turns.instruct(Question("change", path="run.py", selection=(3, 5)))
     await session.turns.finished()
-    assert witness.notice.startswith(
-        "Nothing to change: the model returned lines 4-5 of run.py as they are."
-    )
+    assert witness.notice.startswith("stepped left lines 4-5 of run.py as they are.")
 
 
 async def test_a_rename_that_leaves_the_name_is_told(
@@ -296,10 +296,7 @@ async def test_a_name_that_is_not_there_is_told(
     model.end()
     await session.turns.instruct(Question("remove `appname`", path="run.py", cursor=3))
     await session.turns.finished()
-    assert witness.notice == (
-        "Nothing to change: the model returned `run` of run.py as it is. "
-        "appname does not occur there."
-    )
+    assert witness.notice == "Nothing to change: appname does not occur in `run` of run.py."
 
 
 async def test_an_empty_answer_deletes_nothing(

@@ -158,7 +158,7 @@ async def test_a_damaged_graph_is_named(folder: Path, tmp_path: Path) -> None:
 
 async def test_the_next_server_need_not_read_a_conversation_again(tmp_path: Path) -> None:
     write_folder(tmp_path / "chat", prompt="chat", context=2048)
-    source = ModelSource(folder=tmp_path / "chat", threads=1, kept_mb=64)
+    source = ModelSource(folder=tmp_path / "chat", threads=1, cache_mb=64)
     found: list[int] = []
     for _ in range(2):
         server = EmbeddedServer(source, state_dir=tmp_path)

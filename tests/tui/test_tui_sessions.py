@@ -77,7 +77,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         await stage.until(lambda: any("seen" in row for row in stage.rows), "rows")
         screen = await opened(stage)
-        assert "this one" in rows(screen)[0]
+        assert "this session" in rows(screen)[0]
         await stage.press("enter")
         assert "This is the current session" in screen.notice.text
         await stage.press("d")

@@ -223,16 +223,16 @@ async def test_what_gives_way_in_the_status_row(project: Path) -> None:
     async with on_stage(project, size=(40, 12)) as stage:
         row = stage.screen.query_one(StatusRow)
         seen: dict[int, str] = {}
-        for width in (80, 67, 55, 48, 40):
+        for width in (80, 66, 54, 47, 40):
             await stage.pilot.resize_terminal(width, 12)
             await stage.until(lambda width=width: row.size.width == width, "resize")
             row.show(facts)
             seen[width] = " ".join(row.render().plain.split()[3:])
         assert seen == {
             80: "continuous guarded watching main · 2 changed",
-            67: "continuous guarded main · 2 changed",
-            55: "continuous main · 2 changed",
-            48: "continuous 2 changed",
+            66: "continuous guarded main · 2 changed",
+            54: "continuous main · 2 changed",
+            47: "continuous 2 changed",
             40: "continuous",
         }
 

@@ -25,9 +25,9 @@ async def test_what_became_of_a_turn_stays_until_somebody_is_there(
     await stage.instruct("leave it")
     stage.model.give(stage.model.region)
     stage.model.give(None)
-    await stage.until(lambda: "Nothing to change" in stage.notice, "outcome")
+    await stage.until(lambda: "stepped left " in stage.notice, "outcome")
     await stage.pilot.pause(0.3)
-    assert "Nothing to change" in stage.notice
+    assert "stepped left " in stage.notice
     await stage.press("j")
     assert stage.notice == ""
     monkeypatch.setattr(notices, "FACT_S", 3.0)

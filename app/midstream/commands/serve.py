@@ -59,16 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pacing",
         type=_pacing,
         default="off",
-        metavar="off|wafer|gpu|replay[:MODEL]",
-        help="slow down to the simulated speed of a wafer or GPUs, for a 70B or the given model; "
-        "replay: finished answers at a wafer's speed",
+        metavar="MACHINE[:MODEL]",
+        help="answer at the simulated speed of a machine that runs a 70B model, or MODEL: wafer, "
+        "gpu, replay (whole answers at a wafer's speed), or off",
     )
     model.add_argument(
-        "--kept-mb",
+        "--cache-mb",
         type=_megabytes,
         default=0,
         metavar="N",
-        help="megabytes of disk for saved KV caches of chat models, for the next start (0: none)",
+        help="megabytes of disk for what chat models have read, for the next start (0: none)",
     )
     model.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
     place = parser.add_argument_group("address and access")
@@ -295,7 +295,7 @@ def _source(options: argparse.Namespace) -> ModelSource:
         options.threads,
         options.pace or None,
         options.pacing,
-        options.kept_mb,
+        options.cache_mb,
     )
 
 

@@ -80,11 +80,11 @@ WORDS: Final = (
         "commit",
         '(?:".+")?',
     ),
-    Word("stop", "stop", "stop the model; settled hunks are kept", "stop", "", True),
+    Word("stop", "stop", "stop the model; complete hunks are kept", "stop", "", True),
     Word(
         "redirect",
         "redirect TEXT",
-        "stop, keep settled hunks, continue differently",
+        "stop, keep complete hunks, and go on as TEXT says",
         "redirect",
         ".+",
         True,

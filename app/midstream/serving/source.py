@@ -28,7 +28,7 @@ class ModelSource:
         threads: Threads of the engine; None lets it choose.
         pace: Tokens per second at most; None for as fast as the model is.
         pacing: Machine and model whose simulated speed is imitated; see ``wafer.imitations``.
-        kept_mb: Megabytes on disk for what chat models have read; 0 keeps nothing.
+        cache_mb: Megabytes on disk for what chat models have read; 0 keeps nothing.
     """
 
     folder: Path | None = None
@@ -37,7 +37,7 @@ class ModelSource:
     threads: int | None = None
     pace: float | None = None
     pacing: str = "off"
-    kept_mb: int = 0
+    cache_mb: int = 0
 
     @classmethod
     def from_json(cls, text: str) -> ModelSource:
@@ -100,7 +100,7 @@ class ModelSource:
             folder,
             provider=self.provider,
             threads=self.threads,
-            kept_bytes=self.kept_mb * 1_000_000,
+            kept_bytes=self.cache_mb * 1_000_000,
         )
         if self.pace is None:
             return model

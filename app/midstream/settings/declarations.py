@@ -214,17 +214,17 @@ class Settings:
     )
     pacing: str = setting(
         "off", PACING, Section.MODEL,
-        "Slow the built-in server down to the simulated speed of a wafer or of GPUs running a "
+        "Have the built-in server answer at the simulated speed of a wafer or of GPUs that run a "
         "70-billion-parameter model, or the model named after a colon (gpu:llama3.1-8b). replay "
-        "writes finished answers at a wafer's speed; off does neither.",
+        "shows whole answers at a wafer's speed; off does neither.",
         "model.pacing", example="gpu",
         also="slow speed simulate cerebras",
     )
-    kept_mb: int = setting(
+    cache_mb: int = setting(
         512, MEGABYTES, Section.MODEL,
-        "Megabytes of disk for the saved KV caches of the built-in server's chat models, so that "
-        "the next session need not process the same text again; 0 saves nothing.",
-        "model.kept_mb",
+        "Megabytes of disk for what local chat models have read, so that the next session need "
+        "not have it read again; 0 keeps nothing.",
+        "model.cache_mb",
         also="disk cache",
     )
     endpoints: tuple[Profile, ...] = ()

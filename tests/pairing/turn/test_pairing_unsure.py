@@ -296,21 +296,6 @@ async def test_a_sure_answer_is_told_as_always(root: Path, settings: Settings) -
         assert session.attention.bulk(session.hunks.undecided()).risky == ()
 
 
-async def test_what_is_beyond_the_model(root: Path) -> None:
-    gave_up = CalibratedModel(0.9, gave_up=True)
-    async with (
-        served(gave_up) as endpoint,
-        await PairingSession.open(
-            root, settings=Settings(endpoints=ENDPOINTS), endpoint=endpoint, watch=False
-        ) as session,
-    ):
-        await ask(session, gave_up, BODY)
-        assert session.status.notices[-1].text == (
-            "Nothing was changed: this looks beyond stepped, which left `load` of files.py as it "
-            "is. Say it in other words, or ask a larger model: work, home."
-        )
-
-
 async def test_an_unsure_answer_stays_one_when_the_session_is_taken_up_again(
     root: Path, settings: Settings, model: CalibratedModel
 ) -> None:

@@ -314,7 +314,7 @@ class ServerLink:
             self._settings.threads,
             self._settings.pace,
             self._settings.pacing,
-            self._settings.kept_mb,
+            self._settings.cache_mb,
         )
         server = EmbeddedServer(source, state_dir=self._state)
         self._server = server

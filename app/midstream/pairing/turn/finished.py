@@ -147,20 +147,15 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
     what = f"{whole} of {turn.path}"
     out = way_out(server.others, implied=turn.implied)
     if missing := missing_names(turn.instruction, answer.mode.old_lines):
-        status.inform(f"{unchanged(what)} {missing[0]} does not occur there.")
+        status.inform(f"Nothing to change: {missing[0]} does not occur in {what}.")
     elif old := find_mentions(turn.instruction).renamed:
         status.warn(
             f"{_writer(answer, server)} did not change {what}, and `{old}` is still there: "
             f"{'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
-    elif server.model_info.is_edit_model:  # an edit model does so too where it cannot do a thing
-        confidence = answer.confidence.get(answer.text)
-        gave_up = confidence is not None and confidence.gave_up
-        beyond = (turn.answered_by or server.model_name or "the model") if gave_up else ""
-        status.inform(unchanged_by_edit_model(what, beyond, out), LARGER_MODEL)
     else:
-        status.inform(unchanged(what))
+        status.inform(unchanged(_writer(answer, server), what, out), LARGER_MODEL)
 
 
 def tell_same(
@@ -373,23 +368,17 @@ def elsewise(model: str, what: str, out: str) -> str:
     return f"{model} did something else: {what}. Look closely, {out}"
 
 
-def unchanged(what: str) -> str:
-    """The sentence about an answer that changes nothing; ``what`` it left as it is."""
-    return f"Nothing to change: the model returned {what} {_as_before(what)}."
+def unchanged(model: str, what: str, out: str) -> str:
+    """The sentence about an answer that changes nothing.
 
-
-def unchanged_by_edit_model(what: str, beyond: str, out: str) -> str:
-    """The same of an edit model, which leaves alone what it does not understand as well.
+    Models leave alone what they do not understand, too, so it names the next step.
 
     Args:
+        model: The name of the model.
         what: What it left as it is.
-        beyond: Its name, if it took the request to be beyond it.
         out: What to do about it, see ``way_out``.
     """
-    if not beyond:
-        return f"{unchanged(what)} If something should change, {out}"
-    said = f"Nothing was changed: this looks beyond {beyond}, which left {what} {_as_before(what)}."
-    return f"{said} {out[0].upper()}{out[1:]}"
+    return f"{model} left {what} {_as_before(what)}. If something should change, {out}"
 
 
 def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> list[str]:

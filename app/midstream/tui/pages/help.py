@@ -28,7 +28,7 @@ _FRAME: Final = 5
 
 BASICS: Final = (
     ("", "Type an instruction below the code; the change streams in as a diff.", ""),
-    ("", "Decide each hunk as soon as it is settled: only accepted ones are written to disk.", ""),
+    ("", "Decide each hunk as soon as it is complete: only accepted ones are written to disk.", ""),
     ("", "", ""),
     ("click", "Move the cursor; on a key in the bottom row, press it", ""),
     ("drag", "Mark lines", ""),

@@ -128,7 +128,7 @@ class ModelsScreen(PageScreen):
             (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
             ("asking the endpoints" if self.asking else "", "muted"),
             (self.downloads.words, "muted"),
-            (f"effort {self.effort}" if name else "", "muted"),
+            (f"{self.effort} effort" if name and self.effort != "auto" else "", "muted"),
         )
         wide = self.list.size.width >= _NARROW_LIST
         rows: list[ListRow] = []
@@ -188,7 +188,7 @@ class ModelsScreen(PageScreen):
             (f"  {_price(choice):>12}", "foreground" if choice.price else "muted"),
         ]
         if wide:
-            left.append((f"  {choice.edit_format or ''}", "muted"))
+            left.append((f"  {_edits(choice)}", "muted"))
         state: Piece = ("  no key", "warning") if choice.key == "missing" else ("", "muted")
         return ListRow(choice.id, tuple(left), (state,) if state[0] else ())
 
@@ -238,7 +238,7 @@ class ModelsScreen(PageScreen):
         facts += [
             ("context", f"{choice.context:,} tokens" if choice.context else "unknown"),
             ("price", _price_words(choice)),
-            ("edits as", choice.edit_format or "the server says"),
+            ("edits as", _edits(choice) or "the server says"),
             ("effort", _effort_words(choice)),
             ("key", _key_words(choice), "warning" if choice.key == "missing" else "foreground"),
         ]
@@ -420,6 +420,11 @@ def _count(tokens: int | None) -> str:
     if tokens is None:
         return "?"
     return f"{tokens / 1000:,.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+
+
+def _edits(choice: ModelChoice) -> str:
+    """How the model writes edits."""
+    return "rewritten lines" if choice.edit_format == "region" else choice.edit_format or ""
 
 
 def _price(choice: ModelChoice) -> str:

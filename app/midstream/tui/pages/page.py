@@ -237,7 +237,7 @@ class PageScreen(EagerScreen):
                     continue
                 key = self.services.key_for(action.id)
                 hints.append(KeyHint(key, words.get(action.id, action.short), action.call))
-        close = "keep" if self.notices.asking else "back"
+        close = "leave it" if self.notices.asking else "back"
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:
             hints.append(KeyHint(self.services.key_for("page.help"), "keys", "help"))

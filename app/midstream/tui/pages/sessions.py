@@ -109,9 +109,9 @@ class SessionsScreen(PageScreen):
 
     def _state(self, info: SessionInfo, summary: SessionSummary | None) -> tuple[str, str]:
         if self.is_this(info):
-            return "this one", "accent"
+            return "this session", "accent"
         if info.live:
-            return "open there", "muted"
+            return "open elsewhere", "muted"
         if summary is None:
             return "" if info.size <= MAX_READ_BYTES else "large", "muted"
         if summary.trouble:
@@ -119,7 +119,7 @@ class SessionsScreen(PageScreen):
         if summary.undecided:
             return f"{summary.undecided} to decide", "warning"
         if summary.unfinished:
-            return "cut off", "warning"
+            return "answer cut off", "warning"
         return "done", "muted"
 
     def show_detail(self) -> None:

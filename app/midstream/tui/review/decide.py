@@ -337,7 +337,7 @@ class Decide(Controller):
             return hunk
         key_for = self._services.key_for
         reasons = {
-            HunkState.STREAMING: "is still being written; wait until it settles",
+            HunkState.STREAMING: "is still being written; wait until it is complete",
             HunkState.CONFLICT: "conflicts with the file; ask for the edit again, or dismiss it "
             f"with {key_for('hunk.reject')}",
             HunkState.QUARANTINED: "is quarantined by the guard; release it first",

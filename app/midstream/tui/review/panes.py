@@ -54,7 +54,7 @@ class ReviewPanes:
         self.release = EntryRow(
             "release",
             "Release, why",
-            hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it held")),
+            hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it quarantined")),
         )
         self.reason = EntryRow(
             "reason",

@@ -133,9 +133,9 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "hunk.reject:dismiss"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:fold"
-        yield f"hunk.accept:{accept} after all"
+        yield f"hunk.accept:{accept} instead"
     if moment.hunk is HunkState.ACCEPTED and not moment.marked:
-        yield f"hunk.reject:{reject} after all"
+        yield f"hunk.reject:{reject} instead"
     if moment.partly:
         yield f"hunk.accept:{accept} lines"
         yield f"hunk.reject:{reject} lines"

@@ -381,7 +381,9 @@ class Steer(Controller):
             return
         if turn.status is TurnStatus.STOPPED and session is not None:
             waiting = len(session.hunks.undecided(turn.path))
-            what = f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing had settled yet"
+            what = (
+                f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing was complete yet"
+            )
             if count := len(session.turns.queued):
                 key = self._services.key_for("composer.send")
                 one = "it" if count == 1 else "one"

@@ -99,7 +99,7 @@ class FileBar(TextLine):
         accepted, rejected = ("kept", "put back") if facts.reviewing else ("accepted", "rejected")
         counts = (
             (facts.conflicts, "in conflict", palette.style("warning")),
-            (facts.quarantined, "held back", palette.style("warning")),
+            (facts.quarantined, "quarantined", palette.style("warning")),
             (facts.rejected, rejected, palette.style("error")),
             (facts.accepted, accepted, palette.style("success")),
             (

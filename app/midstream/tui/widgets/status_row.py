@@ -32,7 +32,8 @@ _LIGHTS: Final = {
 _WORDLESS_S: Final = 2
 """Seconds without text from which on they are counted."""
 _SPARK_CELLS: Final = 12
-_STATE_CELLS: Final = max(map(len, Activity))
+_STATE_CELLS: Final = 9
+"""The slot of what goes on; connecting alone is longer, when nothing stands behind it yet."""
 _CANDIDATE_CELLS: Final = len("candidate 1 of 4")
 """The state's slot while candidates may be written."""
 _DIRTY_CELLS: Final = len("99 changed")
