@@ -286,9 +286,11 @@ def _open_path(
 
 def _run_demo(options: argparse.Namespace) -> int:
     """Try Midstream on a temporary copy of a small project."""
-    from midstream.demo import READING_PACE, make_demo
+    from midstream.demo import READING_PACE, check_command, make_demo
 
     settings, flags = _read_settings(None, options)
+    flags["check_command"] = check_command()
+    settings = replace(settings, check_command=check_command())
     if not options.plain:
         _check_terminal()
         built_in = settings.profile is None and options.replay is None

@@ -363,6 +363,7 @@ async def test_the_message_begins_with_what_was_asked_and_accepted(stage: Stage)
 @pytest.mark.parametrize(
     ("said", "message"),
     [
+        ("no, call it seen", "Rename total to seen"),
         ("seen, not found", "Rename total to found; seen, not found"),
         ("use seen instead of found", "Rename total to found; use seen instead of found"),
         (

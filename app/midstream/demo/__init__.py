@@ -8,7 +8,9 @@ there is something to decide while it streams.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +69,11 @@ _HISTORY = (
     ("2026-10-12T11:25:00+02:00", "Reminders for late invoices", (".",)),
 )
 """Date, message and files of each commit of the example."""
+
+
+def check_command() -> str:
+    """The command that runs the tests of the example, wherever Midstream is installed."""
+    return f"{shlex.quote(sys.executable)} -B -m unittest discover -q tests"
 
 
 def make_demo(parent: Path | None = None) -> DemoInfo:

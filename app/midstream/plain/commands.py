@@ -14,6 +14,7 @@ from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import RUNNING
+from midstream.pairing.turn.subject import commit_message
 from midstream.plain.check_commands import CheckCommands
 from midstream.plain.conversing import RELATED_S, Conversing
 from midstream.plain.hunk_commands import HunkCommands
@@ -202,7 +203,7 @@ class PlainCommands:
             raise UserError(changes.trouble)
         if not changes.stageable and not changes.staged:
             raise UsageError("Nothing that was accepted is left to commit.")
-        message = rest.strip('"') or commit.message(self._session.turns)
+        message = rest.strip('"') or commit_message(self._session.turns, self._session.hunks)
         if not message:
             raise UsageError('Say what changed: commit "MESSAGE".')
         if changes.stageable:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.attention import Attention
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.journal.journal import Replay
-    from midstream.pairing.status import SessionStatus, Turn
+    from midstream.pairing.status import SessionStatus
     from midstream.workspace.staging import (
         AcceptedChange,
         BlobChange,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     )
 
 
-SUBJECT: Final = 50
-"""Characters of the first line of a message that every tool shows whole."""
 MAX_READ_BYTES: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
 
@@ -302,46 +300,6 @@ class AcceptedChanges:
 
         change = await asyncio.to_thread(staged_change, self._root, path, amend=amend)
         return await asyncio.to_thread(FileDiff.of_blobs, change)
-
-    def asked(self, turns: Sequence[Turn]) -> tuple[str, ...]:
-        """The instructions that led to the newest accepted change, oldest first.
-
-        More than one where a later answer rewrote an earlier one: what the last of them names may
-        never have been in the repository.
-        """
-        accepted = {hunk.rank[0] for hunk in self._files.hunks if hunk.state == "accepted"}
-        change: list[Turn] = []
-        for turn in reversed(turns):
-            if not change:
-                if accepted.intersection(turn.hunks):
-                    change.append(turn)
-            elif self._rewritten(turn, change[-1]):
-                change.append(turn)
-        words = [turn.instruction for turn in reversed(change) if not turn.correction]
-        return tuple(dict.fromkeys(words))
-
-    def message(self, turns: Sequence[Turn]) -> str:
-        """A commit message begun with those instructions, ``""`` where the first is too long.
-
-        The others are part of the subject where they fit, else they stand below it.
-        """
-        first, *others = [" ".join(words.split()) for words in self.asked(turns)] or [""]
-        if not first or len(first) > SUBJECT:
-            return ""
-        one = "; ".join((first, *others))
-        text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))
-        return text[:1].upper() + text[1:]
-
-    def _rewritten(self, turn: Turn, later: Turn) -> bool:
-        """Whether a later turn continued a turn, or superseded its undecided hunks."""
-        if later.redirected_from == turn.id:
-            return True
-        ids = set(turn.hunks)
-        own = [hunk for hunk in self._files.hunks if hunk.rank[0] in ids]
-        over = bool(own) and all(hunk.state == "superseded" for hunk in own)
-        same = turn.symbol == later.symbol if turn.symbol and later.symbol else False
-        meet = turn.start < later.stop and later.start < turn.stop
-        return over and turn.path == later.path and (same or meet)
 
     async def recent(self) -> list[str]:
         """Subjects of the newest commits, newest first, as examples for a message."""

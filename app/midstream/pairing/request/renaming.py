@@ -103,6 +103,22 @@ def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
     return re.sub(rf"\b{re.escape(renamed)}\b", lambda _: name, said, count=1)
 
 
+def with_other_name(asked: str, said: str) -> str:
+    """An instruction that brings in a name, with the name that another sentence wants in its place.
+
+    Args:
+        asked: Such as "rename total to amount in add_tax".
+        said: Such as "no, call it sum".
+
+    Returns:
+        ``""`` if the sentence says anything else.
+    """
+    brought, wanted = new_names(asked), _only_a_name(said)
+    if wanted is None or len(brought) != 1 or wanted[1] not in (None, brought[0]):
+        return ""
+    return Renaming(brought[0], wanted[0]).applied(asked)
+
+
 def means_last_answer(said: str) -> bool:
     """Whether a sentence only gives another name to something that it does not name itself."""
     wanted = _only_a_name(said)

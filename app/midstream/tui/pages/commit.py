@@ -18,6 +18,7 @@ from midstream.counting import counted
 from midstream.edits.rows import RowKind
 from midstream.errors import UserError
 from midstream.pairing.files.commit import Changes, FileChange, FileDiff
+from midstream.pairing.turn.subject import commit_message
 from midstream.tui.diff.patch import DiffWriter
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen
@@ -109,7 +110,7 @@ class CommitScreen(PageScreen):
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
             if own and self.session is not None and not self.services.commit_message:
-                self._offer(self.session.commit.message(self.session.turns))
+                self._offer(commit_message(self.session.turns, self.session.hunks))
             if self.session is not None:
                 self.recent = await self.session.commit.recent()
                 self.show_all()

@@ -188,7 +188,7 @@ class MessageTitle(Painted):
     @property
     def limit(self) -> int:
         """Characters that the line should not exceed."""
-        from midstream.pairing.files.commit import SUBJECT  # not needed before the first paint
+        from midstream.pairing.turn.subject import SUBJECT  # not needed before the first paint
 
         return BODY if self.row else SUBJECT
 
