@@ -14,9 +14,11 @@ import pytest
 
 from midstream.cli import main
 from midstream.demo import READING_PACE, check_command, make_demo
+from midstream.demo.tour import OFFER, PATH, STEPS, WRITER, Done
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from midstream.workspace.repo import repo_status
+from midstream.tui.pages.commit import CommitScreen
+from midstream.workspace.repo import repo_status, run_git
 from tests.helpers.stage import shown
 
 
@@ -72,10 +74,15 @@ def test_the_demo_starts_at_a_reading_pace_unless_another_is_chosen(
     assert READING_PACE <= 10
 
 
+def _script(folder: Path) -> Path:
+    script = folder / "script.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["rows", "totals"]]}]))
+    return script
+
+
 async def test_one_sentence_names_the_pace_and_one_key_turns_it_off(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    script = tmp_path / "script.json"
-    script.write_text(json.dumps([{"match": "", "edit": [["rows", "totals"]]}]))
+    script = _script(tmp_path)
     settings = Settings(journal=False, attention=False, pace=READING_PACE)
     app = MidstreamApp(demo.root, settings, demo=demo, replay=script)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -96,3 +103,61 @@ async def test_one_sentence_names_the_pace_and_one_key_turns_it_off(tmp_path: Pa
         await pilot.press("p")
         await shown(pilot, lambda: app.settings.pace == READING_PACE)
         assert sentence in words()
+
+
+async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    script = tmp_path / "script.json"
+    script.write_text(
+        json.dumps(
+            [
+                {"match": "sums", "edit": [["rows", "sums"], ["totals", "sums"]]},
+                {"match": "", "edit": [["rows", "totals"]], "rate": 60},
+            ]
+        )
+    )
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
+    async with app.run_test(size=(100, 30)) as pilot:
+        line = app.review.panes.tour
+        await shown(pilot, lambda: line.text == OFFER)
+        await shown(pilot, lambda: app.session and app.session.external.watching)
+
+        def step_shown() -> int:
+            return int(line.place.split()[0]) if line.place else len(STEPS) + 1
+
+        await pilot.press("enter")
+        for number, step in enumerate(STEPS, 1):
+            await shown(pilot, lambda number=number: step_shown() >= number)
+            if step_shown() == number:
+                await pilot.press("enter")
+            if step.done is Done.DECIDED:  # what was not seen is asked for again
+                await shown(pilot, lambda: not app.session.turns.busy)  # type: ignore[union-attr]
+                while step_shown() == number:
+                    await pilot.press("enter")
+                    await shown(pilot)
+            if step.done is Done.COMMITTED:
+                await shown(pilot, lambda: isinstance(app.screen, CommitScreen))
+                await shown(pilot, lambda: app.screen.changes is not None)  # type: ignore[attr-defined]
+                await pilot.press("ctrl+s")
+        await shown(pilot, lambda: line.place == "")
+        assert line.text == ""
+    assert "USD" not in (demo.root / WRITER.path).read_text()
+    report = (demo.root / PATH).read_text()
+    assert "sums" in report
+    assert "totals" not in report
+    subjects = run_git(demo.root, ["log", "-1", "--format=%s"])
+    assert subjects.strip() == b"Rename `rows` to `sums` in month_report"
+
+
+async def test_the_tour_is_left_at_any_step(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=_script(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        line = app.review.panes.tour
+        await shown(pilot, lambda: line.text == OFFER)
+        await pilot.press("enter")
+        await shown(pilot, lambda: line.place)
+        await pilot.press("escape")
+        await shown(pilot, lambda: line.text == OFFER)
+        await pilot.press("i", "h", "i")
+        assert app.review.panes.composer.text == "hi"

@@ -224,6 +224,7 @@ ACTIONS: Final = (
     Action("help.anywhere", "f1", "show.help", "keys", "Show the keys, also while typing", _P, _A),
     Action("sessions", "H", "show.sessions", "sessions", "Resume or delete earlier sessions of this folder", _P, also="history restore resume"),
     Action("settings", "comma", "show.settings", "settings", "View every setting and its source, and change it", _P, also="preferences options configuration"),
+    Action("tour", "f4", "tour.begin", "tour", "In the demo, a tour of three minutes", _P, also="tutorial introduction learn start"),
     Action("close", "escape", "show.close", "close", "Close what is open; never stops or sends anything", _P),
     Action("repaint", "ctrl+l", "show.repaint", "repaint", "Repaint the screen", _P, _A, also="redraw refresh"),
     Action("suspend", "ctrl+z", "show.suspend", "suspend", "Suspend to the shell; fg returns", _P),

@@ -108,7 +108,9 @@ async def test_the_rest_is_accepted_when_read_or_at_the_second_press(
         await stage.until(lambda: second.state is HunkState.ACCEPTED, "second")
         assert "1 of them unread" in stage.notice
         assert "total += 2" in path.read_text()
-        assert "1 of them (2 lines) without" in stage.session.attention.summary(stage.session.hunks)
+        assert "1 of 2 hunks (2 lines) accepted without" in stage.session.attention.summary(
+            stage.session.hunks
+        )
 
 
 async def test_large_hunks_in_full_view_are_accepted_at_the_first_press(

@@ -24,6 +24,7 @@ from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.activity import Activity, activity_of, told
+from midstream.pairing.leaving import resuming, summary
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
     RUNNING,
@@ -438,7 +439,6 @@ async def _run(
         if file is not None:
             await loop.open(file)
         await loop.run()
-        waiting = len(session.hunks.waiting())
     except asyncio.CancelledError:
         put("\n")
         return 128 + loop.ended_by
@@ -446,7 +446,6 @@ async def _run(
         await session.close()
         if session.hangs:
             processes.end_soon()
-    if waiting and settings.journal:
-        them = "it" if waiting == 1 else "them"
-        put(f"{counted(waiting, 'hunk')} left to decide; --resume brings {them} back.\n")
+    for line in summary(session, resuming(root) if settings.journal else ""):
+        put(f"{line}\n")
     return int(loop.failed and not terminal)

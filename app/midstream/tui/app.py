@@ -433,15 +433,20 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self) -> None:
-        """Quit; asked first is whether flagged changes of others are to stay on disk."""
+        """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
         session = self.session
         held = [] if session is None else session.flagged_on_disk()
-        if session is None or not held or self._asked_to_quit:
+        lost = [] if session is None or self._keeps_hunks else session.hunks.undecided()
+        if session is None or self._asked_to_quit or not (held or lost):
             self.exit()
             return
         self._asked_to_quit = True
-        paths = dict.fromkeys(hunk.path for hunk in held)
+        paths = dict.fromkeys(hunk.path for hunk in held or lost)
         where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
+        what = f"{counted(len(lost), 'undecided hunk')} in {where}; no journal keeps them."
+        if held:
+            what = f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
+            what += "on disk and undecided."
         notices = getattr(self.screen, "notices", self.review.notices)
 
         def stay() -> None:
@@ -449,11 +454,15 @@ class MidstreamApp(App[None]):
             notices.clear()
 
         notices.ask(
-            f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
-            "on disk and undecided. Quit anyway?",
+            f"{what} Quit anyway?",
             ("stay", stay),
             ("quit", self.exit),
         )
+
+    @property
+    def _keeps_hunks(self) -> bool:
+        """Whether undecided hunks need not be asked about: a journal has them, or it is a demo."""
+        return self.settings.journal or self.demo is not None
 
     @property
     def given_endpoint(self) -> str:
@@ -530,19 +539,13 @@ def run_app(
         raise app.failure
     if app.defect is not None:
         raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root))) from None
-    if app.session is not None and (seen := app.session.attention.summary(app.session.hunks)):
-        print(seen)
-    session = app.session
-    waiting = 0 if session is None else len(session.hunks.waiting())
-    if waiting and demo is None and settings.journal:
-        they, them = ("hunk waits", "it") if waiting == 1 else ("hunks wait", "them")
-        print(f"{waiting} {they} for a decision; {_resuming(root)} brings {them} back.")
+    if app.session is not None:
+        from midstream.pairing.leaving import resuming, summary
+
+        kept = demo is None and app.settings.journal
+        for line in summary(app.session, resuming(root) if kept else ""):
+            print(line)
     return app.return_code or 0
-
-
-def _resuming(root: Path) -> str:
-    """The command that takes up the last session of a folder."""
-    return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
 
 
 def _what_is_kept(app: MidstreamApp, root: Path) -> str:
@@ -551,5 +554,7 @@ def _what_is_kept(app: MidstreamApp, root: Path) -> str:
     if session is None or not session.turns:
         return "your files are as they were"
     if app.demo is None and app.settings.journal:
-        return f"your decisions are kept: {_resuming(root)}"
+        from midstream.pairing.leaving import resuming
+
+        return f"your decisions are kept: {resuming(root)}"
     return "accepted hunks are on disk"

@@ -122,11 +122,11 @@ def test_the_summary_counts_what_stands() -> None:
     for hunk in hunks:
         attention.accepted_all(store, (hunk.id,))
         store.accept(hunk.id)
-    assert "2 hunks accepted, 1 of them (1 line) without" in attention.summary(store)
+    assert "1 of 2 hunks (1 line) accepted without" in attention.summary(store)
     store.undo()
     assert hunks[1].state is HunkState.SETTLED
     assert attention.numbers(store).unread_hunks == 0
-    assert "review" not in attention.summary(store)
+    assert attention.summary(store) == ""
 
 
 def test_numbers_and_trailer_say_how_much_was_accepted_unread() -> None:

@@ -208,16 +208,14 @@ class Attention:
         return sight.risk
 
     def summary(self, hunks: Iterable[Hunk]) -> str:
-        """One sentence about the session, ``""`` when nothing was accepted or it is off."""
+        """What was accepted unread, as a sentence; ``""`` for nothing, or when it is off."""
         numbers = self.numbers(hunks)
-        if not self.on or not numbers.hunks:
+        if not self.on or not numbers.unread_hunks:
             return ""
-        what = f"{_many(numbers.hunks, 'hunk')} accepted"
-        if not numbers.unread_hunks:
-            return f"{what}, each of them on screen long enough to be read."
         return (
-            f"{what}, {numbers.unread_hunks} of them ({_many(numbers.unread_lines, 'line')}) "
-            "without having been on screen long enough to be read."
+            f"{numbers.unread_hunks} of {_many(numbers.hunks, 'hunk')} "
+            f"({_many(numbers.unread_lines, 'line')}) accepted without having been on screen long "
+            "enough to be read."
         )
 
     def _sight(self, hunk: Hunk) -> _Sight:

@@ -181,6 +181,7 @@ class AcceptedChanges:
 
     Attributes:
         committing: Whether git and the hooks of the repository are at it.
+        made: Ids of the commits of this session, oldest first.
     """
 
     def __init__(
@@ -191,6 +192,7 @@ class AcceptedChanges:
         status: SessionStatus,
     ) -> None:
         self.committing = False
+        self.made: list[str] = []
         self._status = status
         self._root = root = files.workspace.root
         self._files = files
@@ -422,6 +424,7 @@ class AcceptedChanges:
                     staged = replace(staged, before=earlier.before)
             self._committed[path] = staged, mark
         self._staged.clear()
+        self.made.append(commit)
         return commit
 
     def _set_committing(self, *, on: bool) -> None:

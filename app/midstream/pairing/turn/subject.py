@@ -57,12 +57,12 @@ def commit_message(turns: Sequence[Turn], hunks: Iterable[Hunk]) -> str:
 
 
 def _rewritten(turn: Turn, later: Turn, hunks: Sequence[Hunk]) -> bool:
-    """Whether a later turn continued a turn, or superseded its undecided hunks."""
+    """Whether a later turn continued a turn, superseded hunks of it, or only names anew."""
     if later.redirected_from == turn.id:
         return True
     ids = set(turn.hunks)
-    own = [hunk for hunk in hunks if hunk.rank[0] in ids]
-    over = bool(own) and all(hunk.state == "superseded" for hunk in own)
+    over = any(hunk.state == "superseded" for hunk in hunks if hunk.rank[0] in ids)
+    over = over or bool(with_other_name(turn.instruction, later.instruction))
     same = turn.symbol == later.symbol if turn.symbol and later.symbol else False
     meet = turn.start < later.stop and later.start < turn.stop
     return over and turn.path == later.path and (same or meet)

@@ -22,7 +22,7 @@ from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.rail import Rail
 from midstream.tui.widgets.ruler import Ruler
 from midstream.tui.widgets.status_row import StatusRow
-from midstream.tui.widgets.welcome import IntroductionLine, Suggestions, Welcome
+from midstream.tui.widgets.welcome import IntroductionLine, Suggestions, TourLine, Welcome
 
 if TYPE_CHECKING:
     from midstream.tui.conversation.pane import ConversationPane
@@ -68,6 +68,7 @@ class ReviewPanes:
         )
         self.suggestions = Suggestions(palette, widget_id="suggestions")
         self.introduction = IntroductionLine(palette, widget_id="introduction")
+        self.tour = TourLine(palette, widget_id="tour")
         self.notice = NoticeLine(palette, widget_id="notice")
         self.composer = Composer(palette, glyphs, widget_id="composer")
         self.keys = KeyBar(palette, widget_id="keys")
@@ -84,6 +85,7 @@ class ReviewPanes:
         yield self.reason
         yield self.suggestions
         yield self.introduction
+        yield self.tour
         yield self.notice
         yield self.composer
         yield self.keys

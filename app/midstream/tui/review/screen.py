@@ -61,6 +61,7 @@ from midstream.tui.review.start import StartFacts
 from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
+from midstream.tui.review.tour import Tour
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
@@ -118,6 +119,7 @@ class ReviewScreen(EagerScreen):
         self.check = Check(shared, self.navigate, self.steer)
         self.show = Show(shared, self.navigate, self.perform)
         self.status = Status(shared)
+        self.tour = Tour(shared, self.navigate, self.steer, self.perform)
         self._controllers: dict[str, object] = {
             "decide": self.decide,
             "converse": self.converse,
@@ -126,6 +128,7 @@ class ReviewScreen(EagerScreen):
             "follow": self.follow,
             "check": self.check,
             "show": self.show,
+            "tour": self.tour,
         }
         self._folder = FolderListing(
             state, services.root, partial(work.beside, group="files"), self._read_folder
@@ -153,6 +156,7 @@ class ReviewScreen(EagerScreen):
     def refresh_facts(self) -> None:
         """Show what the session and the files are like now."""
         self._on_screen.resume()
+        self.tour.look()
         self.status.refresh()
 
     # actions
@@ -163,7 +167,8 @@ class ReviewScreen(EagerScreen):
     async def perform(self, action_id: str) -> None:
         """Carry out an action of the table."""
         self.notices.key_pressed()
-        await self._call(BY_ID[action_id].call)
+        if not await self.tour.takes(action_id):
+            await self._call(BY_ID[action_id].call)
 
     async def _call(self, call: str) -> None:
         """Call a controller's method, such as ``decide.accept``."""

@@ -51,6 +51,7 @@ class Moment:
         asking: A question is open; in the composer its numbers are text.
         agent: A coding agent is at work.
         answering: The model answers a question.
+        touring: A step of the tour is shown.
     """
 
     composing: bool = False
@@ -81,6 +82,7 @@ class Moment:
     asking: bool = False
     agent: bool = False
     answering: bool = False
+    touring: bool = False
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -102,6 +104,10 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
 
 
 def _wanted(moment: Moment) -> Iterator[str]:
+    if moment.touring and not moment.typed:
+        yield f"{'composer.send' if moment.composing else 'choose'}:next step"
+        if not moment.composing:
+            yield "close:leave the tour"
     if moment.composing:
         yield from _composing(moment)
         return
@@ -316,7 +322,7 @@ class Status(Controller):
         busy = state.running or bool(state.undecided)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
-        busy = busy or (demo is None and state.view is not None)
+        busy = busy or (demo is None and state.view is not None) or bool(self._panes.tour.place)
         if state.examples_hidden or self._notices.asking or busy:
             widget.show((), hint="", compact=compact)
             return
@@ -367,6 +373,7 @@ class Status(Controller):
             asking=self._notices.asking,
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
+            touring=bool(self._panes.tour.place),
         )
 
     def _reviewing(self) -> Moment:
@@ -399,6 +406,7 @@ class Status(Controller):
             failed=bool(state.failed_edits),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
+            touring=bool(self._panes.tour.place),
         )
 
     def _show_welcome(self) -> None:

@@ -165,6 +165,32 @@ class IntroductionLine(Painted):
         self.post_message(self.Clicked())
 
 
+class TourLine(Painted):
+    """A step of the tour, or the offer of it."""
+
+    DEFAULT_CSS = """
+    TourLine { height: auto; max-height: 3; display: none; background: $ms-panel; padding: 0 1; }
+    TourLine.-shown { display: block; }
+    """
+
+    def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
+        super().__init__(palette, widget_id=widget_id)
+        self.place = self.text = ""
+
+    def show(self, place: str, text: str) -> None:
+        """Show a sentence and its place in the tour; no sentence takes no room."""
+        if (place, text) != (self.place, self.text):
+            self.place, self.text = place, text
+            self.set_class(bool(text), "-shown")
+            self.refresh(layout=True)
+
+    def render(self) -> Text:
+        line = Text(overflow="fold")
+        if self.place:
+            line.append(f"Tour, {self.place}   ", self._palette.style("accent", bold=True))
+        return line.append(visible(self.text), self._palette.style("foreground"))
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """An instruction to try, and the file it is about."""

@@ -1,0 +1,66 @@
+"""What a session leaves behind, as lines for the terminal when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from midstream.counting import counted
+from midstream.edits.hunks import Hunk, HunkState
+from midstream.workspace.paths import shown
+
+if TYPE_CHECKING:
+    from midstream.pairing.session import PairingSession
+
+MAX_NAMED: Final = 3
+"""Files that a line names."""
+
+
+def resuming(root: Path) -> str:
+    """The command that goes on with the last session of a folder."""
+    return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
+
+
+def summary(session: PairingSession, resuming: str) -> Iterator[str]:
+    """What was decided, written, committed and left.
+
+    Args:
+        session: It has ended.
+        resuming: The command that goes on with it, ``""`` where no journal keeps it.
+    """
+    hunks = [hunk for hunk in session.hunks if hunk.decided and hunk.postponed is None]
+    done = [
+        _outcome(hunks, HunkState.ACCEPTED, "accepted and written to", external=False),
+        _outcome(hunks, HunkState.ACCEPTED, "kept in", external=True),
+        _outcome(hunks, HunkState.REJECTED, "rejected in", external=False),
+        _outcome(hunks, HunkState.REJECTED, "put back in", external=True),
+    ]
+    if any(done):
+        yield f"{'; '.join(filter(None, done))}. The files are in {session.root}."
+    if unread := session.attention.summary(session.hunks):
+        yield unread
+    if commits := session.commit.made:
+        yield f"Committed: {', '.join(commit[:8] for commit in commits)}."
+    waiting = session.hunks.waiting()
+    if not waiting:
+        return
+    them = "it" if len(waiting) == 1 else "them"
+    left = f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}"
+    if resuming:
+        yield f"{left}; {resuming} brings {them} back."
+    elif all(hunk.external for hunk in waiting):
+        yield f"{left}; what was written there stays."
+    else:
+        yield f"{left}; no journal keeps {them}."
+
+
+def _outcome(hunks: Iterable[Hunk], state: HunkState, words: str, *, external: bool) -> str:
+    found = [h for h in hunks if h.state is state and h.external is external]
+    return f"{counted(len(found), 'hunk')} {words} {_files(found)}" if found else ""
+
+
+def _files(hunks: Iterable[Hunk]) -> str:
+    paths = list(dict.fromkeys(hunk.path for hunk in hunks))
+    more = len(paths) - MAX_NAMED
+    return ", ".join(map(shown, paths[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
