@@ -34,7 +34,8 @@ class Activity(StrEnum):
     """The checks of the project run."""
 
 
-_OF_MODEL: Final = {
+OF_STATE: Final = {
+    SessionState.STARTING: Activity.LOADING,
     SessionState.READY: Activity.READY,
     SessionState.WAITING: Activity.READING,
     SessionState.THINKING: Activity.THINKING,
@@ -42,6 +43,7 @@ _OF_MODEL: Final = {
     SessionState.STOPPING: Activity.STOPPING,
     SessionState.OFFLINE: Activity.OFFLINE,
 }
+"""What the states of the model are called."""
 
 
 def activity_of(session: PairingSession) -> Activity:
@@ -53,16 +55,16 @@ def activity_of(session: PairingSession) -> Activity:
         local = session.server.embedded and not agent.starting
         return Activity.LOADING if local else Activity.CONNECTING
     if state not in (SessionState.READY, SessionState.OFFLINE):
-        return _OF_MODEL[state]
+        return OF_STATE[state]
     if chat.busy:
-        return _OF_MODEL[chat.state]
+        return OF_STATE[chat.state]
     if session.commit.committing:
         return Activity.HOOKS
     if agent.busy:
         return Activity.AGENT
     if session.check.running:
         return Activity.CHECKS
-    return _OF_MODEL[state]
+    return OF_STATE[state]
 
 
 def told(session: PairingSession, activity: Activity) -> str:

@@ -22,12 +22,13 @@ def resuming(root: Path) -> str:
     return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
 
 
-def summary(session: PairingSession, resuming: str) -> Iterator[str]:
+def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> Iterator[str]:
     """What was decided, written, committed and left.
 
     Args:
         session: It has ended.
         resuming: The command that goes on with it, ``""`` where no journal keeps it.
+        placed: Whether to say where the files are, if that is not the current folder.
     """
     hunks = [hunk for hunk in session.hunks if hunk.decided and hunk.postponed is None]
     done = [
@@ -37,7 +38,9 @@ def summary(session: PairingSession, resuming: str) -> Iterator[str]:
         _outcome(hunks, HunkState.REJECTED, "put back in", external=True),
     ]
     if any(done):
-        yield f"{'; '.join(filter(None, done))}. The files are in {session.root}."
+        there = placed and session.root != Path.cwd()
+        where = f" The files are in {session.root}." if there else ""
+        yield f"{'; '.join(filter(None, done))}.{where}"
     if unread := session.attention.summary(session.hunks):
         yield unread
     if commits := session.commit.made:

@@ -542,8 +542,8 @@ def run_app(
     if app.session is not None:
         from midstream.pairing.leaving import resuming, summary
 
-        kept = demo is None and app.settings.journal
-        for line in summary(app.session, resuming(root) if kept else ""):
+        command = resuming(root) if app.settings.journal else ""
+        for line in summary(app.session, command, placed=demo is None):
             print(line)
     return app.return_code or 0
 

@@ -424,7 +424,7 @@ def _count(tokens: int | None) -> str:
 
 def _edits(choice: ModelChoice) -> str:
     """How the model writes edits."""
-    return "rewritten lines" if choice.edit_format == "region" else choice.edit_format or ""
+    return "rewrite" if choice.edit_format == "region" else choice.edit_format or ""
 
 
 def _price(choice: ModelChoice) -> str:

@@ -222,9 +222,10 @@ class PageScreen(EagerScreen):
             return
         hints: list[KeyHint] = []
         if self.notices.asking:
+            last = len(self.notices.choices)  # the line above has their words
             hints = [
-                KeyHint(str(number), words, f"answer({number})")
-                for number, words in enumerate(self.notices.choices, 1)
+                KeyHint(str(number), "choose" * (number == last), f"answer({number})")
+                for number in range(1, last + 1)
             ]
         else:
             hidden, words = self.hidden_hints(), self.hint_words()

@@ -25,6 +25,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from midstream.errors import UserError
+from midstream.pairing.activity import OF_STATE
 from midstream.pairing.models.simulating import (
     PRESETS,
     Simulated,
@@ -351,7 +352,7 @@ class TelemetryScreen(EagerScreen):
         make = self._make
         pieces = [
             (" Rates and wafer", "accent!"),
-            (f"   {make.glyphs.light} {now.state.value}", "accent" if now.running else "muted"),
+            (f"   {make.glyphs.light} {OF_STATE[now.state]}", "accent" if now.running else "muted"),
             (f"   {visible(now.model)}", "foreground"),
         ]
         if self.room != "wide":

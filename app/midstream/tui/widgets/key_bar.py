@@ -18,7 +18,7 @@ class KeyHint:
 
     Attributes:
         key: As shown to the user.
-        words: What it does, in one or two words.
+        words: What it does, in one or two words; empty where the next key has words for both.
         call: What a click does: a controller's method, or the Textual action of a page; ``""``
             where a click cannot stand for the key.
     """
@@ -53,9 +53,10 @@ class KeyBar(Painted):
         for hint in self._fitting():
             start = cell_len(line.plain)
             line.append(hint.key, key_style)
-            line.append(f" {hint.words}", muted)
+            if hint.words:
+                line.append(f" {hint.words}", muted)
             self._ranges.append((start, cell_len(line.plain), hint.call))
-            line.append("   ")
+            line.append("   " if hint.words else " ")
         return line
 
     def _fitting(self) -> list[KeyHint]:

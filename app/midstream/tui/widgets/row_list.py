@@ -109,7 +109,11 @@ class RowList(ScrollView, can_focus=True):
         if len(rows) == len(before) and cursor == self.cursor:
             self._refresh_rows([y for y, row in enumerate(rows) if row != before[y]])
         else:
-            self.refresh()
+            self.refresh(layout=self.styles.auto_dimensions and len(rows) != len(before))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The rows that there are, where a stylesheet leaves the height to them."""
+        return len(self.rows)
 
     def _refresh_rows(self, places: Sequence[int]) -> None:
         """Paint some rows anew, and leave the others as they are."""
