@@ -38,8 +38,8 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.row_list import ListRow, Piece
 
-KEY_CELLS: Final = 22
-"""Width of the column with the names."""
+KEY_CELLS: Final = 3 + max(len(one.label) for one in SETTINGS)
+"""Width of the column with the names, which are behind two cells and before one."""
 NEW_ENDPOINT: Final = "+endpoint"
 """Value of the row that adds an endpoint."""
 NO_VALUE: Final = "\0none"
