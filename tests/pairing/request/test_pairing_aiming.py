@@ -329,6 +329,8 @@ def test_edits_stay_edits(said: str) -> None:
         ("?what now", "what now"),
         ("  why is that?", "why is that?"),
         ("rename it?", ""),
+        ("summarize: raise if rows is empty", ""),
+        ("explain: why does it raise", "explain: why does it raise"),
         ("?", ""),
     ],
 )

@@ -111,7 +111,7 @@ _COMMANDS: Final = (
 _QUESTION: Final = re.compile(
     _POLITE
     + r"(?:(?:(?:can|could|would)\s+you\s+)?(?:explain|describe|tell\s+me|summari[sz]e|walk\s+me)\b"
-    r"(?!\s+.*\b(?:doc-?string|comment)s?\b)"
+    r"(?!\s+.*\b(?:doc-?string|comment)s?\b)(?!:\s+(?!how\b|what\b|why\b))"
     r"|(?:why|who|whose|when|where)\b(?!.*,\s)|what(?:'s|\s+(?:is|are|does|do|happens|would|if))\b"
     r"|how\s+(?:do|does|did|is|are|can|could|would|should|many|much|long|often)\b"
     r"|which\s+.*\?\s*$|(?:is|are|does|do|did|has|was)\s+(?:it|this|that|there|the|these|we|you)\b"

@@ -31,7 +31,7 @@ def total(rows, rate=0.19):
     amount = 0
     for row in rows:
         amount += row.price
-    return sum * rate
+    return amount * rate
 '''
 
 
