@@ -86,7 +86,7 @@ STEPS: Final = (
     TourStep("{key} undoes the last decision, on disk as well.", "decision.undo", Done.UNDONE),
     TourStep("{key} brings it back.", "decision.redo", Done.ACCEPTED),
     TourStep(
-        f"{{key}} reviews what other programs write. A script then changes {WRITER.path}.",
+        "{key} reviews what other programs write. A script then changes a file.",
         "review.external",
         Done.WRITTEN,
     ),

@@ -166,7 +166,7 @@ class Tour(Controller):
             line.show("", OFFER if self.offered else "")
             return
         key = self._services.key_for(self._step.action)
-        line.show(f"{self._number} of {len(STEPS)}", self._step.text.format(key=key))
+        line.show(f"{self._number} of {len(STEPS)}", self._step.text, key)
 
     def _go_to(self, number: int) -> None:
         session = self._state.session

@@ -175,12 +175,18 @@ class TourLine(Painted):
 
     def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
         super().__init__(palette, widget_id=widget_id)
-        self.place = self.text = ""
+        self.place = self.text = self.key = ""
 
-    def show(self, place: str, text: str) -> None:
-        """Show a sentence and its place in the tour; no sentence takes no room."""
-        if (place, text) != (self.place, self.text):
-            self.place, self.text = place, text
+    def show(self, place: str, text: str, key: str = "") -> None:
+        """Show a sentence and its place in the tour; no sentence takes no room.
+
+        Args:
+            place: Such as ``2 of 10``; ``""`` for the offer.
+            text: The sentence.
+            key: Stands in it for ``{key}``.
+        """
+        if (place, text, key) != (self.place, self.text, self.key):
+            self.place, self.text, self.key = place, text, key
             self.set_class(bool(text), "-shown")
             self.refresh(layout=True)
 
@@ -188,7 +194,10 @@ class TourLine(Painted):
         line = Text(overflow="fold")
         if self.place:
             line.append(f"Tour, {self.place}   ", self._palette.style("accent", bold=True))
-        return line.append(visible(self.text), self._palette.style("foreground"))
+        before, key, after = self.text.partition("{key}")
+        line.append(before, self._palette.style("foreground"))
+        line.append(self.key if key else "", self._palette.style("accent", bold=True))
+        return line.append(after, self._palette.style("foreground"))
 
 
 @dataclass(frozen=True, slots=True)
