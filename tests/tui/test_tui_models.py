@@ -57,7 +57,7 @@ async def test_rows_have_price_context_and_key(
         lines = [" ".join(row.split()) for row in rows(screen)]
         folder = default_model()
         context = json.loads((folder / "genai_config.json").read_text())["model"]["context_length"]
-        assert any(line.endswith(f"{folder.name} {context:,} free region") for line in lines)
+        assert any(line.endswith(f"{folder.name} {context:,} free rewrite") for line in lines)
         assert "deep-5 openai 400k 1.25 / 10 v4a no key" in lines
         assert "the server's own desk ? ?" in lines
         await to(stage, screen, "endpoint:openai")

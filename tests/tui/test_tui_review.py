@@ -215,7 +215,7 @@ async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
     project: Path, width: int
 ) -> None:
     make_repo(project)
-    words = ("ready", "waiting", "streaming", "stepped", "tok/s", "first", "tokens")
+    words = ("ready", "reading", "writing", "stepped", "tok/s", "first", "tokens")
     words += ("guarded", "watching", "main", "clean", "changed")
     async with on_stage(project, size=(width, 30)) as stage:
         row = stage.screen.query_one(StatusRow)
@@ -233,7 +233,7 @@ async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
         for old, name in (("total", "found"), ("found", "seen"), ("seen", "known")):
             stage.pane.go_to(5)
             await stage.instruct(f"rename {old} to {name}")
-            await stage.until(lambda: "waiting" in look(), "waiting")
+            await stage.until(lambda: "reading" in look(), "reading")
             for line in NEW_COUNT:
                 stage.model.give(line.replace("found", name))
                 await stage.pilot.pause(0.15)

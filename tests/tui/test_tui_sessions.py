@@ -91,7 +91,7 @@ async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:
         screen = await opened(stage)
         await stage.press("d")
         assert "with 1 undecided hunk? Your files stay" in screen.notice.text
-        assert hints(screen) == ["1 delete it", "2 keep it", "esc keep"]
+        assert hints(screen) == ["1 ", "2 choose", "esc leave it"]
         await stage.press("escape")
         assert stage.app.screen is screen
         assert not screen.notice.is_shown
@@ -110,7 +110,7 @@ async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, sta
     try:
         async with on_stage(project, settings=KEPT) as stage:
             screen = await opened(stage)
-            assert "open there" in rows(screen)[0]
+            assert "open elsewhere" in rows(screen)[0]
             await stage.press("enter")
             assert "This session is open in another Midstream" in screen.notice.text
             await stage.press("d")
