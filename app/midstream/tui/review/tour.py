@@ -112,8 +112,9 @@ class Tour(Controller):
     def offered(self) -> bool:
         """Whether Enter in the empty line begins it."""
         session = self._state.session
-        fresh = self._services.demo is not None and session is not None and not session.turns
-        return fresh and not self.on and session.external.repo is not None
+        if self.on or self._services.demo is None or session is None:
+            return False
+        return not session.turns and session.external.repo is not None
 
     @property
     def _step(self) -> TourStep:
