@@ -46,9 +46,38 @@ while True:
 """An agent that asks, floods, and does not want to end."""
 
 
+def write_project(folder: Path) -> Path:
+    project = folder / "project"
+    if not project.exists():
+        project.mkdir()
+        (project / "things.py").write_text(CODE)
+    return project
+
+
+def write_endless_hook(folder: Path) -> Path:
+    """Have a commit in the project begin, and not end; the file that says that it began."""
+    project, begun = write_project(folder), folder / "begun"
+    subprocess.run(["git", "-C", str(project), "init", "-q"], check=True)
+    for setting in ("user.name", "user.email"):
+        subprocess.run(["git", "-C", str(project), "config", setting, "x"], check=True)
+    subprocess.run(["git", "-C", str(project), "add", "-A"], check=True)
+    subprocess.run(["git", "-C", str(project), "commit", "-qm", "First"], check=True)
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(begun))}\nsleep 600\n")
+    hook.chmod(0o755)
+    return begun
+
+
+def wait_for_file(running: TerminalProgram, path: Path) -> None:
+    for _ in range(600):
+        if path.exists():
+            return
+        running.drain(0.1)
+
+
 def program(folder: Path, *arguments: str, first: bool = False) -> TerminalProgram:
-    (folder / "project").mkdir()
-    (folder / "project" / "things.py").write_text(CODE)
+    write_project(folder)
     before = FIRST if first else ()
     return TerminalProgram(
         [*before, sys.executable, "-m", "midstream", *arguments, str(folder / "project")],
@@ -101,18 +130,10 @@ def test_ctrl_c_twice_ends_plain_mode(tmp_path: Path, first: bool) -> None:
 
 
 def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
-    project = tmp_path / "project"
+    begun = write_endless_hook(tmp_path)
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"match": "", "edit": [["total", "found"]]}]))
     with program(tmp_path, "--plain", "--replay", str(script)) as running:
-        git = ("git", "-C", str(project), "-c", "user.name=n", "-c", "user.email=e")
-        subprocess.run([*git, "init", "-q"], check=True)
-        subprocess.run([*git, "add", "-A"], check=True)
-        subprocess.run([*git, "commit", "-qm", "First"], check=True)
-        hook = project / ".git" / "hooks" / "pre-commit"
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'begun'))}\nsleep 600\n")
-        hook.chmod(0o755)
         running.wait_for(b"> ", 60)
         running.write("rename total in count\r")
         running.wait_for(b"found = 0", 60)
@@ -120,14 +141,26 @@ def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path
         running.write("accept all\r")
         running.wait_for(b"is written", 60)
         running.write('commit "Second"\r')
-        for _ in range(600):
-            if (tmp_path / "begun").exists():
-                break
-            running.drain(0.1)
+        wait_for_file(running, begun)
         for _ in range(3):
             running.write(b"\x03")
             running.drain(0.3)
         assert running.exit_code(60) is not None
+
+
+def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
+    begun = write_endless_hook(tmp_path)
+    (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
+    with program(tmp_path, "review") as running:
+        running.wait_for(b"to decide", 60)
+        for keys in ("a", "C", "a", "i", "Second", "\x1b", "C"):
+            running.settle(1.0)
+            running.write(keys)
+        wait_for_file(running, begun)
+        assert begun.exists()
+        running.write(b"\x11")
+        assert running.exit_code(60) is not None
+        assert b"\x1b[?1049l" in running.output
 
 
 def test_ctrl_q_ends_an_agent_that_asks_floods_and_stays(tmp_path: Path) -> None:

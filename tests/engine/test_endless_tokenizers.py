@@ -45,4 +45,4 @@ def test_what_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(bounded_prompt, "ENCODE_S", 0.2)
     for _ in range(2):
         with pytest.raises(ModelFolderError, match="takes longer than"):
-            prompt.plan(asked("a" * 200 + "!x"))
+            prompt.plan(asked("a" * 110 + "!x"))

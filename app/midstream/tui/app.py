@@ -291,10 +291,10 @@ class MidstreamApp(App[None]):
 
     async def on_unmount(self) -> None:
         garbage.end()
+        if self.has_process:
+            processes.end_soon(processes.CLOSE_S)  # The thread of a commit waits for a hook of git.
         if self.session is not None:
             await self.session.close()
-            if self.session.hangs and self.has_process:
-                processes.end_soon()
 
     def use_theme(self, name: str) -> None:
         palette = self.palettes.get(name)
