@@ -291,10 +291,10 @@ class Play:
             await self.session.decisions.reject_all()
         left = {hunk.path for hunk in self.session.hunks.waiting()}
         self.log(f"left {left}")
+        for path in left:  # Only where something that was kept has the place.
+            assert any(in_the_way(path, other) for other in self.kept), path
         for path in {*NAMES, *self.kept} - left:
-            if not any(
-                other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in left
-            ):
+            if not any(in_the_way(path, other) for other in left):
                 self.check_put_back(path)
 
     async def commit(self) -> None:
@@ -334,6 +334,11 @@ class Play:
             assert (self.root / path).read_bytes() == data, path
         assert "160000" in git(self.root, "ls-files", "--stage", "sub")
         assert not any(hunk.path.startswith(("sub/", "inner/")) for hunk in self.session.hunks)
+
+
+def in_the_way(path: str, other: str) -> bool:
+    """Whether one of two files would have to be a folder."""
+    return other.startswith(f"{path}/") or path.startswith(f"{other}/")
 
 
 def plain(data: bytes) -> bytes:
