@@ -176,15 +176,19 @@ class DiffSink:
         rate = outcome.tokens_per_second
         pace = f" at {rate:,.0f} tokens/s" if rate else ""
         writer = f" of {outcome.answered_by}" if outcome.answered_by else ""
-        verb = "written" if outcome.written else "not written; --apply writes it"
-        if outcome.refused:
+        doubts = [said for said in (outcome.left, outcome.unsure) if said]
+        if outcome.written:
+            verb = "written"
+        elif outcome.refused:
             verb = f"not written: {outcome.refused}"
+        else:
+            verb = "not written" if doubts else "not written; --apply writes it"
         print(
             f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
             f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{writer}{pace}; {verb}.",
             file=sys.stderr,
         )
-        for said in filter(None, (outcome.left, outcome.unsure)):
+        for said in doubts:
             print(said, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
