@@ -35,7 +35,7 @@ from midstream.pairing.activity import activity_of  # noqa: E402
 from midstream.pairing.journal.journal import SessionSummary  # noqa: E402
 from midstream.pairing.models.choosing import ModelChoice  # noqa: E402
 from midstream.pairing.session import PairingSession, SessionState  # noqa: E402
-from midstream.responses.profiles import Price  # noqa: E402
+from midstream.responses.profiles import BUILT_IN, Price  # noqa: E402
 from midstream.settings import Settings  # noqa: E402
 from midstream.tui.app import MidstreamApp  # noqa: E402
 from midstream.tui.pages import models, sessions  # noqa: E402
@@ -45,8 +45,9 @@ from midstream.tui.widgets.status_row import StatusFacts  # noqa: E402
 from midstream.workspace.journal import SessionInfo  # noqa: E402
 from tests.helpers.stepped import SteppedModel, served  # noqa: E402
 
-BUILT_IN = "brook-4m"
-"""The shipped model's name; its facts are in ``CHOICES``, its answer in ``shipped_answer``."""
+FOLDER = "/models/river-391m"
+TITLE = "Edits functions in six languages"
+"""The shipped model's title; its other facts are in ``CHOICES``."""
 INSTRUCTION = "rename entries to items in Invoice"
 REDIRECT = "no, call it bookings"
 FILE = "tally/invoice.py"
@@ -60,9 +61,9 @@ CELL = 12.2
 
 CHOICES = [
     ModelChoice(
-        f"built-in:/models/{BUILT_IN}", BUILT_IN, "Small Python edit model, 3.9 M parameters",
-        "built-in", "folder", f"/models/{BUILT_IN}", 2048, Price(0, 0, 0), "region",
-        ("auto", "low", "medium", "high", "xhigh"), ("python",), size=7_400_000,
+        f"{BUILT_IN}:{FOLDER}", BUILT_IN, TITLE, BUILT_IN, "folder", FOLDER, 8192, Price(0, 0, 0),
+        "region", ("auto", "low", "medium", "high", "xhigh"),
+        ("python", "javascript", "typescript", "go", "rust", "java"), size=261_000_000,
     ),
     ModelChoice(
         "endpoint:deep", "deep", "", "deep", "openai", "wss://api.example.com/v1", 400_000,
@@ -195,7 +196,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     for key, words, moment in (
         ("H", "4 accepted, 1 rejected", "sessions"),
         ("comma", "Colours. Put your own", "settings"),
-        ("M", "Small Python edit model", "models"),
+        ("M", TITLE, "models"),
     ):
         await stage.back()
         await stage.press(key)

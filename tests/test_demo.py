@@ -43,18 +43,13 @@ def test_without_git_there_is_a_copy_all_the_same(
     assert not (demo.root / ".git").exists()
 
 
-def test_two_suggestions_change_four_places_or_more_at_a_pace_to_read_along(
-    tmp_path: Path,
-) -> None:
+def test_the_first_suggestion_changes_four_places_or_more(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
     (rename,) = [s for s in demo.suggestions if s.title == "Rename a variable"]
     lines = (demo.root / rename.path).read_text().splitlines()
     places = [n for n, line in enumerate(lines) if re.search(r"\brows\b", line)]
     apart = [n for n, before in zip(places[1:], places, strict=False) if n > before + 1]
     assert len(apart) + 1 >= 4, "hunks, which unchanged lines keep apart"
-    (number,) = [s for s in demo.suggestions if s.title == "Name a number"]
-    lines = (demo.root / number.path).read_text().splitlines()
-    assert sum(bool(re.search(r"\b40\b", line)) for line in lines) >= 3  # and the constant
 
 
 def test_the_demo_starts_at_a_reading_pace_unless_another_is_chosen(
@@ -71,7 +66,7 @@ def test_the_demo_starts_at_a_reading_pace_unless_another_is_chosen(
     for arguments in (["demo"], ["demo", "--pace", "40"]):
         assert main(arguments) == 0
     assert begun == [(READING_PACE, READING_PACE), (40.0, 40.0)]
-    assert READING_PACE <= 10
+    assert READING_PACE <= 30
 
 
 def _script(folder: Path) -> Path:

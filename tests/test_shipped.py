@@ -216,7 +216,7 @@ WRITTEN = {
     "Rename a variable": ["totals = []", "totals.append((minutes, client))", "in totals:"],
     "Guard clause": ["if not entries:", "raise ValueError"],
     "Add a parameter": ["def for_client(entries, client, limit=None):"],
-    "Name a number": ["FULL_WEEK = 40", "left = FULL_WEEK - hours"],
+    "Format strings": ['label = f"{days} days"'],
     "Un-nest": ["return 0"],
 }
 """What it is to write for each suggestion of the demo."""

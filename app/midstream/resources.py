@@ -117,8 +117,7 @@ def model_folders() -> list[Path]:
 
 
 def default_model() -> Path:
-    """The model folder that is used when no other is configured: of two that work together, the
-    one that takes over.
+    """The model folder that is used when no other is configured: the shipped one.
 
     Raises:
         UnavailableError: The installation has no model folder.
@@ -129,17 +128,7 @@ def default_model() -> Path:
             f"No model is installed in {models_dir()}; reinstall Midstream or name a model folder "
             "with --model."
         )
-    if len(folders) == 1:
-        return folders[0]
-    return next(filter(_takes_over, folders), folders[0])
-
-
-def _takes_over(folder: Path) -> bool:
-    """Whether a model folder names another model that answers first (see ``engine.cascade``)."""
-    try:
-        return "takeover" in read_toml(folder / "midstream.toml")
-    except (OSError, ValueError):
-        return False
+    return folders[0]
 
 
 def free_disk(path: Path) -> int:

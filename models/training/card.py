@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from midstream.engine.confidence import weighed
 from midstream.engine.folder import Calibration, read_folder
-from models.training.confidence import FITTED_ON, taken
+from models.training.confidence import FITTED_ON, KEYS, accepted, digest, taken
 from models.training.corpus import HELD_OUT
 from models.training.data import HELD_OUT as MEASURING
 from models.training.languages import LANGUAGES
@@ -39,7 +39,10 @@ SETS: Final = {
     "new": "generator, wordings that it has not",
     "commits": "real commits",
     FITTED_ON: "apart (confidence is fitted on it)",
-    **{name: f"small edits, {name.title().replace('script', 'Script')}" for name in LANGUAGES},
+    **{
+        name: f"outcomes and symptoms, {name.title().replace('script', 'Script')}"
+        for name in LANGUAGES
+    },
 }
 """Sets of ``evaluate`` in the order of the card, and what they are called there."""
 SOURCES: Final = {
@@ -78,7 +81,14 @@ def measured(report: Report, table: Calibration) -> Report:
         low: [right for chance, right in rows if low <= chance < low + 0.2 + (low == FIFTHS[-1])]
         for low in FIFTHS
     }
+    known = accepted()
+    right = [
+        row["right"] or digest(*(row[key] for key in KEYS)) in known
+        for row in report["rows"]
+        if not row["left"]
+    ]
     return report["figures"] | {
+        "right": sum(right),
         "unmarked": len(sure),
         "right_unmarked": sum(sure),
         "by_confidence": {f"{low:.1f}": f"{sum(r)} of {len(r)}" for low, r in levels.items()},

@@ -197,7 +197,7 @@ def chances_of(rows: Sequence[Row]) -> tuple[Calibration, Array]:
     weights = fitted(inputs, right)
     raw = weights[1:] / spread
     table = Calibration(
-        round(expected_from(chances, float(right.mean())), 4),
+        round(expected_from(chances), 4),
         round(float(weights[0] - (raw * mean).sum()), 4),
         {name: round(float(weight), 4) for name, weight in zip(USED, raw, strict=True)},
     )

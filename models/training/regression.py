@@ -52,18 +52,17 @@ def area(chances: Array, right: Array) -> float:
     return float(below.mean() / 2 / len(bad))
 
 
-def expected_from(chances: Array, share: float) -> float:
+def expected_from(chances: Array) -> float:
     """Return the lowest threshold above which ``RIGHT_UNFLAGGED`` of the answers should be right.
 
     That is what the chances promise, so it depends little on single answers.
 
     Args:
         chances: [n], calibrated.
-        share: How many of them are right; right and wrong ones weigh the same together.
     """
     order = np.sort(chances)[::-1]
-    good, bad = order.cumsum() / share, (1 - order).cumsum() / (1 - share)
-    enough = np.flatnonzero(good / (good + bad) >= RIGHT_UNFLAGGED)
+    shares = order.cumsum() / np.arange(1, len(order) + 1)
+    enough = np.flatnonzero(shares >= RIGHT_UNFLAGGED)
     return float(order[enough[-1]] if len(enough) else order[0])
 
 

@@ -13,30 +13,20 @@ import pytest
 
 from midstream.bench.reference_edits import edit_requests
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.confidence import (
-    CHUNK,
-    MAX_OF_A_SIGN,
-    EditJudge,
-    TokenTrace,
-    features,
-    weighed,
-)
+from midstream.engine.confidence import CHUNK, EditJudge, TokenTrace, features, weighed
 from midstream.engine.decoder import Array, Decoder
 from midstream.engine.folder import Calibration, Drafting, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.types import FinishReason, GenerateRequest, Message
-from midstream.resources import models_dir
 from tests.helpers.folders import SAMPLE, write_folder
-
-BROOK = models_dir() / "brook-4m"
 
 CARD = """
 [confidence]
 threshold = 0.6
 bias = 2
-weights = { doubt = -1.5, broken = -2.0 }
+weights = { doubt = -1.5, size = -2.0 }
 """
-TABLE = Calibration(0.6, 2.0, {"doubt": -1.5, "broken": -2.0})
+TABLE = Calibration(0.6, 2.0, {"doubt": -1.5, "size": -2.0})
 
 
 def asked(instruction: str, region: str = SAMPLE) -> GenerateRequest:
@@ -80,12 +70,14 @@ def test_values_do_not_depend_on_how_the_tokens_came() -> None:
 
 def test_features_and_what_they_weigh() -> None:
     chances = np.log(np.array([0.9, 0.5, 1.0, 0.25]))
-    found = features(chances, [False, True, False, True], {"deleted": 9, "broken": 1})
+    # The second and the last token are not in the draft.
+    found = features(chances, [1, 70, 2, 71], [1, 2, 3])
+    assert math.isclose(found["mean"], math.log(0.9 * 0.5 * 0.25) / 4)
     assert math.isclose(found["doubt"], math.log(1e-3 - math.log(0.9 * 0.5 * 0.25)))
     assert math.isclose(found["changes"], math.log(1e-3 - math.log(0.5 * 0.25)))
-    assert math.isclose(found["opening"], math.log(0.9))
-    assert found["deleted"] == MAX_OF_A_SIGN
-    assert math.isclose(weighed(TABLE, found), 1 / (1 + math.exp(1.5 * found["doubt"])))
+    assert math.isclose(found["size"], math.log(3))
+    total = 2 - 1.5 * found["doubt"] - 2 * found["size"]
+    assert math.isclose(weighed(TABLE, found), 1 / (1 + math.exp(-total)))
     assert weighed(TABLE, {"doubt": -1e9}) == pytest.approx(1.0)
     assert weighed(TABLE, {"doubt": 1e9}) == pytest.approx(0.0)
 
@@ -131,10 +123,10 @@ class Witness(EditJudge):
     rows: list[Any]
     chosen: list[int]
 
-    def take(self, logits: Any, tokens: Any, text: str) -> None:
+    def take(self, logits: Any, tokens: Any) -> None:
         self.rows += [row.copy() for row in logits[: len(tokens)]]
         self.chosen += tokens
-        super().take(logits, tokens, text)
+        super().take(logits, tokens)
 
 
 @pytest.fixture
@@ -185,16 +177,6 @@ def test_an_answer_that_is_cut_is_not_judged(judged: OnnxModel) -> None:
     list(generation)
     assert generation.finish_reason is FinishReason.LENGTH
     assert generation.usage.confidence is None
-
-
-@pytest.mark.skipif(not BROOK.is_dir(), reason="no other model gives up")
-def test_giving_up_is_told() -> None:
-    model = OnnxModel(replace(read_folder(BROOK), confidence=TABLE), threads=1)
-    for words, gave_up in (("what does this do?", True), ("rename `result` to `amount`", False)):
-        generation = model.start(asked(words))
-        text = "".join(piece.text for piece in generation)
-        assert generation.usage.gave_up is gave_up
-        assert (text == SAMPLE) is gave_up
 
 
 class _Reading:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 pytest.importorskip("onnx")
 
 from midstream.edits.request import RegionRequest, render_request
-from midstream.engine.confidence import EditJudge
+from midstream.engine.confidence import EditJudge, features
 from midstream.engine.edit_request import EditRequest
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import EncodedRequest
 from midstream.engine.prompts import load_tokenizer, prompt_style
-from midstream.engine.rewrite_codec import BEGIN, END, FENCE, RewriteCodec, RewriteReading
+from midstream.engine.rewrite_codec import BEGIN, END, FENCE, RewriteCodec
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 from tests.helpers.folders import make_tokenizer, write_folder
@@ -132,7 +132,7 @@ def test_a_folder_may_ask_for_it(tmp_path: Path) -> None:
 def test_what_changes_is_told_apart_from_what_is_copied() -> None:
     draft, tokens = [1, 2, 3, 4, 5], [1, 2, 9, 8, 4, 5]
     chances = np.log(np.array([1.0, 0.9, 0.5, 0.8, 1.0, 1.0]))
-    found = RewriteReading().features(chances, tokens, draft)
+    found = features(chances, tokens, draft)
     assert found == {
         "mean": pytest.approx(math.log(0.9 * 0.5 * 0.8) / 6),
         "doubt": pytest.approx(math.log(1e-3 - math.log(0.9 * 0.5 * 0.8))),
@@ -142,7 +142,7 @@ def test_what_changes_is_told_apart_from_what_is_copied() -> None:
 
 
 def test_an_answer_that_only_copies_changes_nothing() -> None:
-    found = RewriteReading().features(np.log(np.array([0.9, 0.8])), [1, 2], [1, 2])
+    found = features(np.log(np.array([0.9, 0.8])), [1, 2], [1, 2])
     assert found["size"] == 0.0
     assert found["changes"] == pytest.approx(math.log(1e-3))
 
@@ -157,5 +157,5 @@ def test_a_folder_with_a_calibration_says_how_sure_it_is(tmp_path: Path) -> None
     list(generation)
     judge = generation.judge
     assert isinstance(judge, EditJudge)
-    assert {"mean", "doubt", "changes", "size", "broken"} <= set(judge.features())
+    assert set(judge.features()) == {"mean", "doubt", "changes", "size"}
     assert 0 < judge.confidence() < 1

@@ -210,12 +210,12 @@ class Unsure(ReplayModel):
 
     def start(self, request: GenerateRequest) -> ReplayGeneration:
         generation = super().start(request)
-        generation.usage.confidence, generation.usage.threshold = 0.4, 0.85
+        generation.usage.confidence = 0.4
         return generation
 
 
 async def test_a_doubtful_patch_is_shown_and_applied_on_demand() -> None:
-    model = Unsure(in_words, facts=edit_model().facts)
+    model = Unsure(in_words, facts={**edit_model().facts, "confidence_threshold": "0.85"})
     ask = f"{ASK} in sums.py"
     call = await read_call(ask)
     printed = f"*** File, {len(SOURCE)} bytes\n{SOURCE}\n*** End of file\n"

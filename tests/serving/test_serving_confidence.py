@@ -20,34 +20,34 @@ class Calibrated(ReplayModel):
         """What clients are told."""
         return {"confidence_threshold": "0.6"}
 
-    def __init__(self, confidence: float | None, *, gave_up: bool = False) -> None:
+    def __init__(self, confidence: float | None) -> None:
         super().__init__("one two three")
-        self._usage = confidence, gave_up
+        self._confidence = confidence
 
     def start(self, request: GenerateRequest) -> Told:
-        return Told(*self._usage)
+        return Told(self._confidence)
 
 
 class Told:
     """One answer of it."""
 
-    def __init__(self, confidence: float | None, gave_up: bool) -> None:
+    def __init__(self, confidence: float | None) -> None:
         self.usage = Usage(input_tokens=3)
         self.finish_reason: FinishReason | None = None
-        self._told = confidence, gave_up
+        self._told = confidence
 
     def __iter__(self) -> Iterator[Piece]:
         yield Piece("one", 1)
         self.finish_reason = FinishReason.STOP
-        self.usage.confidence, self.usage.gave_up = self._told
+        self.usage.confidence = self._told
 
     def stop(self) -> None:
         """It ends by itself."""
 
 
-@pytest.mark.parametrize(("confidence", "gave_up"), [(0.123456, False), (0.9, True), (None, False)])
-async def test_it_is_in_the_metadata_of_the_end(confidence: float | None, gave_up: bool) -> None:
-    model = Calibrated(confidence, gave_up=gave_up)
+@pytest.mark.parametrize("confidence", [0.123456, 0.9, None])
+async def test_it_is_in_the_metadata_of_the_end(confidence: float | None) -> None:
+    model = Calibrated(confidence)
     async with running(model) as port, peer(port) as client:
         await client.create()
         end = await client.terminal()
@@ -56,10 +56,8 @@ async def test_it_is_in_the_metadata_of_the_end(confidence: float | None, gave_u
         assert metadata["midstream.confidence_threshold"] == "0.6"
         if confidence is None:
             assert "midstream.confidence" not in metadata
-            assert "midstream.gave_up" not in metadata
         else:
             assert metadata["midstream.confidence"] == f"{confidence:.3f}"
-            assert metadata["midstream.gave_up"] == str(int(gave_up))
         assert all(isinstance(value, str) for value in metadata.values())
         begun = client.seen[0]["response"]["metadata"]
         assert "midstream.confidence" not in begun

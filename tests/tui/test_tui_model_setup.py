@@ -25,7 +25,7 @@ from tests.helpers.keyrings import MemoryKeyring
 from tests.helpers.pages import hints
 from tests.helpers.stage import Stage
 
-ABOUT = "The built-in model makes small, exact edits"
+ABOUT = "The built-in model edits one function at a time"
 
 
 @pytest.fixture(autouse=True)

@@ -51,18 +51,18 @@ context = 400000
 SHOWN = ("theme", "layout", "ascii", "keys", "key_binds", "model", "threads", "pace", "guard")
 CHOICES = [
     ModelChoice(
-        "built-in:/models/brook-4m",
-        "brook-4m",
-        "Small Python edit model, 3.9 M parameters",
+        "built-in:/models/river-391m",
+        "built-in",
+        "Edits functions in six languages",
         "built-in",
         "folder",
-        "/models/brook-4m",
-        2048,
+        "/models/river-391m",
+        8192,
         Price(0, 0, 0),
         "region",
         ("auto", "low", "medium", "high", "xhigh"),
-        ("python",),
-        size=7_400_000,
+        ("python", "javascript", "typescript", "go", "rust", "java"),
+        size=261_000_000,
     ),
     ModelChoice(
         "endpoint:openai",
@@ -104,7 +104,7 @@ SUMMARIES = {
 }
 
 MEASURED = figures.Measured(
-    model="brook-4m",
+    model="built-in",
     state=SessionState.READY,
     mean=1234.0,
     history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.system
 
 WIDE, SMALL = (160, 48), (80, 24)
 FACTS = StatusFacts(
-    model="brook",
+    model="built-in",
     doing=Activity.READY,
     history=(400.0, 900.0, 1300.0, 1250.0, 1100.0),
     ttft_s=0.021,

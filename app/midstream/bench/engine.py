@@ -26,12 +26,11 @@ from midstream.bench.gguf import NotWritableError, write_gguf
 from midstream.bench.machine import compared, machine_facts, read_output
 from midstream.bench.peers import Genai, LlamaCpp, Peer, PeerMissing, llama_installed
 from midstream.bench.progress import BenchProgress
-from midstream.bench.reference_edits import free_requests, screenful_requests
+from midstream.bench.reference_edits import screenful_requests
 from midstream.bench.timing import Beside, EditFigures, forced_plans, python_share
 from midstream.cli import INTERRUPTED
 from midstream.engine import huge_pages
 from midstream.engine.bandwidth import LARGE, read_bandwidth, weights_read
-from midstream.engine.cascade import Cascade, first_folder, load_served_model
 from midstream.engine.folder import graph_files, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.processes import resident_bytes
@@ -58,9 +57,6 @@ class EngineReport:
         first_text: Of chat models: the first text of an answer behind a context.
         turns: Likewise: what moved cache rows cost and change where old turns are dropped.
         change_ms: From Enter to the first changed line and to the whole answer.
-        first: The model that is asked before this one, measured alone.
-        pair_ms: As ``change_ms``, with that model in front, by the model that answers.
-        pair_mib: Resident memory of this process with both models after that.
         stop_forwards: The slowest stop in forwards of its kind (a chunk of a prompt, a step).
         bandwidth_share: Bytes that plain decoding reads a second, relative to what this machine can
             read, by context length.
@@ -95,9 +91,6 @@ class EngineReport:
     peers: dict[str, dict[str, Beside]] = field(default_factory=dict[str, dict[str, Beside]])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
     machine: dict[str, str] = field(default_factory=machine_facts)
-    first: EngineReport | None = None
-    pair_ms: dict[str, float] = field(default_factory=dict[str, float])
-    pair_mib: float = 0.0
     stopped: str = ""
 
 
@@ -143,11 +136,6 @@ def run(argv: Sequence[str]) -> int:
         contexts=options.contexts,
         texts=options.texts,
     )
-    first = None if options.only else first_folder(read_folder(path))
-    if first is not None and not progress.stopped:
-        report.first = measure(first.path, progress, provider=provider, threads=threads)
-        if not progress.stopped:
-            measure_pair(report, path, progress, provider=provider, threads=threads)
     progress.end()
     # Keys of JSON objects are text.
     found = json.loads(json.dumps(asdict(report)))
@@ -238,33 +226,6 @@ def measure(
     report.stopped = progress.stopped
     model.close()
     return report
-
-
-def measure_pair(
-    report: EngineReport,
-    path: Path,
-    progress: BenchProgress,
-    *,
-    provider: str = "cpu",
-    threads: int | None = None,
-    repeat: int = 3,
-) -> None:
-    """Measure a model together with the one that is asked before it; see ``measure``."""
-    model = load_served_model(path, provider=provider, threads=threads)
-    assert isinstance(model, Cascade)
-    larger = model.second.loaded.result()
-    huge_pages.collapse()
-
-    def forget() -> None:
-        model.first.cache.clear()
-        larger.cache.clear()
-
-    requests = [*screenful_requests(), *free_requests()] * repeat
-    progress.part(f"{model.name} after {model.first.name}: edits of 24 lines")
-    report.pair_ms = timing.changes(model, requests, forget, progress)
-    report.stopped = progress.stopped
-    report.pair_mib = resident_bytes() / 2**20
-    model.close()
 
 
 def _peers(
@@ -458,12 +419,5 @@ def as_lines(report: EngineReport) -> Iterator[str]:
             )
     for peer, reason in report.skipped.items():
         yield f"  {peer}: left out, {reason}"
-    if report.first is not None:
-        yield from as_lines(report.first)
-    if report.first is not None and report.pair_ms:
-        yield f"{report.model} after {report.first.model}, 24 lines, by who answers:"
-        for key, value in report.pair_ms.items():
-            yield f"  {key:38} {value:8.0f} ms"
-        yield f"  {'memory of the process':38} {report.pair_mib:8.0f} MiB"
     if report.stopped:
         yield f"Stopped at {report.stopped}: what comes after that was not measured."

@@ -92,15 +92,6 @@ REFERENCE_EDITS: tuple[tuple[str, str], ...] = (
 )
 
 
-FREE_WORDS = (
-    "don't crash on an empty list",
-    "cheapest first",
-    "skip whatever is missing",
-    "nothing should be counted twice",
-)
-"""Wishes, as opposed to ``REFERENCE_EDITS``."""
-
-
 def edit_requests() -> list[GenerateRequest]:
     """Return the reference edits as requests."""
     return [_request(instruction, region) for instruction, region in REFERENCE_EDITS]
@@ -117,12 +108,6 @@ def screenful_requests() -> list[GenerateRequest]:
     """Return the edits of two of the functions as edits of one region of 24 lines."""
     region = "\n\n".join((_TOTAL, _MERGE))
     return [_request(text, region) for text, function in REFERENCE_EDITS if function in region]
-
-
-def free_requests() -> list[GenerateRequest]:
-    """Return requests for the same 24 lines in words that no generator writes."""
-    region = "\n\n".join((_TOTAL, _MERGE))
-    return [_request(text, region) for text in FREE_WORDS]
 
 
 def _request(instruction: str, region: str) -> GenerateRequest:

@@ -104,8 +104,7 @@ def changes(
     """Return milliseconds from Enter to the first changed line and to the whole answer.
 
     "pasted": nothing was read; "typed": the lines were read before the first word, and again with
-    the first part of the instruction. Of several models behind one name, the one that answers is
-    named in front.
+    the first part of the instruction.
 
     Args:
         model: The model.
@@ -122,10 +121,9 @@ def changes(
                     for share in (0.0, TYPED):
                         for _ in model.start(_typed(request, share)):
                             pass
-                first, whole, writer = _change(model, request)
+                first, whole = _change(model, request)
                 for what, seconds in (("first change", first), ("whole answer", whole)):
-                    name = ", ".join(filter(None, (writer, kind, what)))
-                    times.setdefault(name, []).append(seconds)
+                    times.setdefault(f"{kind}, {what}", []).append(seconds)
     return {key: 1000 * median(values) for key, values in times.items()}
 
 
@@ -138,19 +136,18 @@ def _typed(request: GenerateRequest, share: float) -> GenerateRequest:
     return replace(request, messages=(Message("user", text),), generate=False)
 
 
-def _change(model: TextModel, request: GenerateRequest) -> tuple[float, float, str]:
-    """Return the seconds to the first line that differs and to the end, and who answered."""
+def _change(model: TextModel, request: GenerateRequest) -> tuple[float, float]:
+    """Return the seconds to the first line that differs and to the end."""
     region = parse_request(request.messages[-1].text)
     assert region is not None
     started = time.perf_counter()
-    generation = model.start(request)
     text, first = "", None
-    for piece in generation:
+    for piece in model.start(request):
         text += piece.text
         if first is None and not region.region.startswith(text):
             first = time.perf_counter() - started
     whole = time.perf_counter() - started
-    return whole if first is None else first, whole, generation.usage.answered_by
+    return whole if first is None else first, whole
 
 
 def _redirect(

@@ -259,9 +259,8 @@ def _model(settings: Settings) -> Iterator[CheckResult]:
             outcome = asyncio.run(run_job(job, sink, settings=settings))
             rate = outcome.tokens_per_second
             pace = f", {rate:,.0f} tokens/s" if rate else ""
-            writer = f" by {outcome.answered_by}" if outcome.answered_by else ""
             seconds = time.perf_counter() - started
-            detail = f"{sink.model}: a sample edit{writer} in {seconds:.1f} s{pace}"
+            detail = f"{sink.model}: a sample edit in {seconds:.1f} s{pace}"
             yield CheckResult("model", True, detail, True)
         except NothingToChangeError:
             detail = f"{sink.model} runs, but did not carry out the sample edit; try another model"

@@ -175,7 +175,6 @@ class DiffSink:
             self._print(self._diff.finish())
         rate = outcome.tokens_per_second
         pace = f" at {rate:,.0f} tokens/s" if rate else ""
-        writer = f" of {outcome.answered_by}" if outcome.answered_by else ""
         doubts = [said for said in (outcome.left, outcome.unsure) if said]
         if outcome.written:
             verb = "written"
@@ -185,7 +184,7 @@ class DiffSink:
             verb = "not written" if doubts else "not written; --apply writes it"
         print(
             f"{self._path}: {outcome.hunks} hunk{'s' * (outcome.hunks != 1)}, "
-            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{writer}{pace}; {verb}.",
+            f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
             file=sys.stderr,
         )
         for said in doubts:
@@ -276,7 +275,6 @@ class JsonSink:
                 "tokens": outcome.tokens,
                 "tokens_per_second": None if rate is None else round(rate, 1),
                 "written": outcome.written,
-                "answered_by": outcome.answered_by or None,
                 "confidence": outcome.confidence,
                 "unsure": outcome.unsure or None,
                 "refused": outcome.refused or None,

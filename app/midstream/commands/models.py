@@ -110,8 +110,7 @@ def _list(*, as_json: bool) -> None:
         else:
             size = f"{info.bytes / 1e6:,.0f} MB"
             what = f"{info.prompt}, {info.context_length:,} tokens, {size}"
-            after = f"  after {info.first}" if info.first else ""
-            print(printable(f"{info.name:<24} {what:<40} {info.path}{after}"))
+            print(printable(f"{info.name:<24} {what:<40} {info.path}"))
     partial = print_partials(model_places()[0], as_json=as_json)
     if not (found or partial or as_json):
         print("No model is installed; `midstream models get` lists what can be downloaded.")

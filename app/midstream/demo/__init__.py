@@ -1,8 +1,8 @@
 """The example project of ``midstream demo``: a temporary copy with a short git history.
 
 Nothing in ``project/`` is imported.  The suggestions are instructions that the shipped model does
-well, as measured on functions of this project; two of them change four places or more, so that
-there is something to decide while it streams.
+well (``tests/test_shipped.py`` asks it); the first changes four places, so that there is something
+to decide while it streams.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from midstream.workspace.repo import GitFailedError, run_git
 _PROJECT = Path(__file__).resolve().parent / "project"
 
 
-READING_PACE: Final = 4.0
+READING_PACE: Final = 20.0
 """Tokens per second with which the demo begins.
 
-The shipped model writes only the lines that it changes, some six tokens to a hunk: this leaves more
-than a second for each, to decide it or to redirect the model while it streams.
+The shipped model writes the whole function, some ten tokens to a line: this leaves half a second
+for each, to decide a hunk or to redirect the model while it streams.
 """
 
 
@@ -48,9 +48,7 @@ SUGGESTIONS = (
         "add a parameter `limit` with default None to for_client",
         "tally/entries.py",
     ),
-    Suggestion(
-        "Name a number", "extract 40 into a constant FULL_WEEK in week_report", "tally/report.py"
-    ),
+    Suggestion("Format strings", "use f-strings in week_report", "tally/report.py"),
     Suggestion("Un-nest", "remove the else after return in days_late", "tally/reminders.py"),
 )
 

@@ -1,31 +1,27 @@
-"""Confidence of an edit model in an answer, from its token probabilities and the text.
+"""Confidence of an edit model in an answer, from the probabilities of its tokens.
 
-While an answer is written, the rows of logits that its tokens were chosen from are kept; when it is
-complete, the probabilities and the signs of ``edits.signs`` are weighed as ``[confidence]`` in the
-model folder says. The weights are those of a logistic regression on answers to held-out requests
+While an answer is written, the rows of logits that its tokens were chosen from are kept. When it is
+complete, features of the probabilities are weighed as ``[confidence]`` in the model folder says.
+The weights are those of a logistic regression on answers to held-out requests
 (``models/training/confidence.py``), so the result is the share of right ones among such answers.
-A folder without that table costs nothing: no row is looked at.
+Without that table in the folder, no row is looked at.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from midstream.edits.signs import read_signs
-from midstream.engine.edit_request import EditRequest
+from midstream.edits.lcs import equal_blocks
 from midstream.engine.folder import Calibration
-from midstream.engine.vocabulary import Vocabulary
 
 Array = np.ndarray[Any, Any]
 
 CHUNK: Final = 64
 """Rows that are kept before their probabilities are computed."""
-MAX_OF_A_SIGN: Final = 2
-"""A sign that is seen more often than that does not count for more."""
 _MIN_DOUBT: Final = 1e-3
 
 
@@ -34,9 +30,6 @@ class TokenTrace:
 
     Rows are computed in chunks that depend on the number of tokens alone, so the values are the
     same to the bit however the tokens came, drafted or one by one.
-
-    Attributes:
-        opening: Probability of the first token, 1 before it is there.
     """
 
     def __init__(self) -> None:
@@ -44,7 +37,6 @@ class TokenTrace:
         self._tokens: list[int] = []
         self._used = 0
         self._done: list[Array] = []
-        self.opening = 1.0
 
     def take(self, logits: Array, tokens: Sequence[int]) -> None:
         """Note tokens and the rows that they were chosen from.
@@ -55,7 +47,6 @@ class TokenTrace:
         """
         if not self._rows.size:
             self._rows = np.empty((CHUNK, logits.shape[1]), np.float32)
-            self.opening = float(1 / np.exp(logits[0] - logits[0, tokens[0]]).sum())
         self._tokens += tokens
         at = 0
         while at < len(tokens):
@@ -96,32 +87,31 @@ def doubt(chances: Array) -> float:
     return math.log(_MIN_DOUBT - float(chances.sum()))
 
 
-def features(
-    chances: Array, decisions: Sequence[bool], signs: Mapping[str, int]
-) -> dict[str, float]:
-    """Return what is weighed.
+def features(chances: Array, tokens: Sequence[int], draft: Sequence[int]) -> dict[str, float]:
+    """Return what is weighed of an answer.
+
+    Most tokens copy the region and are nearly certain. Tokens that change something therefore have
+    features of their own.
 
     Args:
-        chances: Log-probabilities of the answer's tokens, at least one.
-        decisions: For each of them, whether it says what changes (not which line comes next).
-        signs: Counts of ``Signs``.
+        chances: Log-probabilities of the answer's tokens, float32 [tokens], at least one.
+        tokens: The answer.
+        draft: The tokens of an answer that changes nothing.
 
     Returns:
-        ``doubt``: the logarithm of minus the log-probability of the whole answer; ``changes``: the
-        same of the tokens that say what changes; ``opening``: the log-probability of the first
-        token; and the signs.
+        ``mean``: of all log-probabilities. ``doubt`` and ``changes``: the ``doubt`` of the whole
+        answer, and of the tokens that change something. ``size``: the logarithm of how many these
+        are.
     """
+    new = np.ones(len(tokens), bool)
+    for _, start, size in equal_blocks(draft, tokens):
+        new[start : start + size] = False
     return {
+        "mean": float(chances.mean()),
         "doubt": doubt(chances),
-        "changes": doubt(chances[np.asarray(decisions, bool)]),
-        "opening": float(chances[0]),
-        **capped(signs),
+        "changes": doubt(chances[new]),
+        "size": math.log1p(int(new.sum())),
     }
-
-
-def capped(signs: Mapping[str, int]) -> dict[str, float]:
-    """Return the counts of signs as features."""
-    return {name: float(min(count, MAX_OF_A_SIGN)) for name, count in signs.items()}
 
 
 def weighed(table: Calibration, found: Mapping[str, float]) -> float:
@@ -132,86 +122,28 @@ def weighed(table: Calibration, found: Mapping[str, float]) -> float:
     return 1 / (1 + math.exp(-min(max(total, -50.0), 50.0)))
 
 
-class AnswerFacts(Protocol):
-    """Facts that a codec derives from the tokens of an answer."""
-
-    def gave_up(self, tokens: Sequence[int]) -> bool:
-        """Return whether the answer says that the request is beyond the model."""
-        ...
-
-    def features(
-        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
-    ) -> dict[str, float]:
-        """Return what is weighed beside the signs in the text.
-
-        Args:
-            chances: Log-probabilities of the answer's tokens, float32 [tokens], at least one.
-            tokens: The answer.
-            draft: What it would have been without a change.
-        """
-        ...
-
-
-class AnchorReading:
-    """Reads answers of the edit codec; an ``AnswerFacts``."""
-
-    def __init__(self, vocab: Vocabulary) -> None:
-        self._vocab = vocab
-
-    def gave_up(self, tokens: Sequence[int]) -> bool:
-        return self._vocab.end_id in tokens
-
-    def features(
-        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
-    ) -> dict[str, float]:
-        return features(chances, list(map(self._vocab.decides, tokens)), {})
-
-
 class EditJudge:
     """Judges one answer while it is written; a ``plan.Judge``."""
 
-    def __init__(
-        self,
-        request: EditRequest,
-        reading: AnswerFacts,
-        table: Calibration,
-        draft: Sequence[int] = (),
-    ) -> None:
-        """Judge the answer to a request.
+    def __init__(self, table: Calibration, draft: Sequence[int]) -> None:
+        """Judge an answer.
 
         Args:
-            request: The request.
-            reading: Reads its tokens.
-            table: How what is found is weighed.
+            table: How its features are weighed.
             draft: The tokens of an answer that changes nothing.
         """
-        self._request = request
-        self._reading = reading
         self._table = table
         self._draft = draft
         self._trace = TokenTrace()
         self._tokens: list[int] = []
-        self._text = [request.kept]
 
-    def take(self, logits: Array, tokens: Sequence[int], text: str) -> None:
+    def take(self, logits: Array, tokens: Sequence[int]) -> None:
         self._trace.take(logits, tokens)
         self._tokens += tokens
-        self._text.append(text)
-
-    @property
-    def gave_up(self) -> bool:
-        return self._reading.gave_up(self._tokens)
-
-    @property
-    def opening(self) -> float:
-        return self._trace.opening
 
     def features(self) -> dict[str, float]:
-        """Features of the complete answer, of whose tokens there is at least one."""
-        request = self._request
-        signs = read_signs(request.asked, request.region, "".join(self._text)).counts
-        found = self._reading.features(self._trace.read(), self._tokens, self._draft)
-        return found | capped(signs)
+        """Features of the complete answer, which has at least one token."""
+        return features(self._trace.read(), self._tokens, self._draft)
 
     def confidence(self) -> float:
         return weighed(self._table, self.features())

@@ -11,7 +11,6 @@ never text.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -139,9 +138,7 @@ class _Departure:
 class Drafter:
     """Proposes the next tokens and learns from what became of them.
 
-    Its text is the prompt, in which the draft's tokens are found, and behind it the output.
-    Stretches of the prompt between two draft tokens are skipped, because the draft says that the
-    output will skip them.
+    Its text is the prompt, in which the draft is found, and behind it the output.
     """
 
     def __init__(self, draft: Sequence[int], prompt: Sequence[int]) -> None:
@@ -151,18 +148,13 @@ class Drafter:
             draft: What the output would be if nothing changed; may be empty.
             prompt: What the model reads.
         """
-        self._text, places = _lay_out(draft, prompt)
-        self._begin, self._end = (places[0], places[-1] + 1) if places else (0, 0)
+        self._text, self._begin = _lay_out(draft, prompt)
+        self._end = self._begin + len(draft)
         self._output = len(self._text)
-        self._skips = {a + 1: b for a, b in pairwise(places) if b > a + 1}
-        # Draft tokens that stand for one place, because the draft has them once.
-        counts = Counter(draft)
-        self._landmarks = {self._text[p]: p for p in places if counts[self._text[p]] == 1}
-        self._at: int | None = places[0] if places else None
+        self._at: int | None = self._begin if draft else None
         self._inside = 0
         self._departure: _Departure | None = None
         self._replaced: dict[int, tuple[list[int], list[int]]] = {}
-        self._added: tuple[list[int], frozenset[int]] | None = None
         self._pairs: dict[tuple[int, ...], list[int]] = {}
         for place, pair in enumerate(pairwise(self._text), 1):
             self._pairs.setdefault(pair, []).append(place)
@@ -173,7 +165,7 @@ class Drafter:
         departure = self._departure
         if departure is not None and departure.end is None:
             _, at = self._match()
-            if at is None and len(departure.new) == 1 and departure.start not in self._skips:
+            if at is None and len(departure.new) == 1:
                 # One token for another is the commonest change.
                 at = departure.start + 1
         return list(islice(self._ahead(at, inside), max(0, most)))
@@ -207,11 +199,6 @@ class Drafter:
 
     def _change(self, at: int) -> tuple[int, Sequence[int]]:
         """How many tokens of the text are replaced at a place, and by what."""
-        end = self._skips.get(at)
-        if end is not None:
-            if self._added and self._added[1] <= set(self._text[at:end]):
-                return end - at, self._added[0]
-            return end - at, ()
         old, new = self._replaced.get(self._text[at], ((), ()))
         if old and at < self._end and self._text[at : at + len(old)] == old:
             return len(old), new
@@ -254,31 +241,20 @@ class Drafter:
             place += old
         if self._inside:
             return False
-        # A change that was expected is not made, or a line that was left out so far is written.
-        for place in (at, self._skips.get(at, at)):
-            if place < limit and self._text[place] == token:
-                self._replaced.pop(token, None)
-                if place != at:
-                    self._added = None
-                self._at = place + 1
-                return True
+        if at < limit and self._text[at] == token:
+            # A change that was expected is not made.
+            self._replaced.pop(token, None)
+            self._at = at + 1
+            return True
         return False
 
     def _cross(self, departure: _Departure, token: int) -> None:
         """Check whether a token is the source again, after something new."""
-        start, skipped = departure.start, self._skips.get(departure.start)
-        mark = self._landmarks.get(token) if self._skips else None
-        if mark is not None and mark >= start:
-            if mark == skipped and departure.new:
-                old = frozenset(self._text[start:skipped])
-                self._added = (departure.new, old.intersection(departure.new))
-            self._departure, self._at = None, mark + 1
-            return
-        if skipped is None:
-            for place in range(start, min(start + MAX_OLD_LENGTH + 1, self._end)):
-                if self._text[place] == token:
-                    departure.end, self._at = place, place + 1
-                    return
+        start = departure.start
+        for place in range(start, min(start + MAX_OLD_LENGTH + 1, self._end)):
+            if self._text[place] == token:
+                departure.end, self._at = place, place + 1
+                return
         departure.new.append(token)
         if len(departure.new) > MAX_NEW_LENGTH:
             self._departure = None
@@ -315,30 +291,13 @@ class Drafter:
         return best, found
 
 
-def _lay_out(draft: Sequence[int], prompt: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the text to copy from and where in it the draft's tokens stand, in order.
+def _lay_out(draft: Sequence[int], prompt: Sequence[int]) -> tuple[list[int], int]:
+    """Return the text to copy from and where in it the draft begins.
 
-    The draft may be a stretch of the prompt, or a selection of its tokens (line anchors, say), each
-    of them once; anything else is put in front of the prompt.
+    A draft that is no stretch of the prompt is put in front of it.
     """
     size = len(draft)
     for start, token in enumerate(prompt):
         if size and token == draft[0] and list(prompt[start : start + size]) == list(draft):
-            return list(prompt), list(range(start, start + size))
-    if len(set(draft)) == size:
-        places: list[int] = []
-        for token in draft:
-            place = _find(prompt, token, places[-1] + 1 if places else 0)
-            if place is None:
-                break
-            places.append(place)
-        if len(places) == size:
-            return list(prompt), places
-    return [*draft, *prompt], list(range(size))
-
-
-def _find(tokens: Sequence[int], token: int, start: int) -> int | None:
-    for place in range(start, len(tokens)):
-        if tokens[place] == token:
-            return place
-    return None
+            return list(prompt), start
+    return [*draft, *prompt], 0

@@ -26,10 +26,7 @@ class EditRequest:
         instruction: What to do, in words.
         region: The source text of the region: whole lines, each ended by a newline.
         kept: Whole lines of the rewrite that are written and stay (stop, redirect).
-        earlier: Instructions under which ``kept`` was written. Where the model takes appended
-            redirects (``CodecLimits.appended``), what is carried of them stands before the source
-            and ``instruction`` behind the kept lines; else both stand before the source, see
-            ``carried``.
+        earlier: Instructions under which ``kept`` was written; see ``carried``.
         correction: What ``instruction`` asks for, where the guard wrote it.
         language: Name of the region's programming language, "" where it is not known.
     """
@@ -77,12 +74,11 @@ def without_locator(instruction: str, region: str) -> str:
 _QUOTED = re.compile(r"`([^`\n]+)`")
 
 
-def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
+def corrected_request(request: EditRequest) -> EditRequest:
     """Return a request for a safe line where the guard has stopped an unsafe one.
 
-    A request without a correction is returned as it is. Where the instruction quotes no code, or
-    the region would get more than ``most_lines``, the line that the rewrite has got to is
-    corrected.
+    A request without a correction is returned as it is. Where the instruction quotes no code, the
+    line that the rewrite has got to is corrected.
     """
     if request.correction is None:
         return request
@@ -92,7 +88,7 @@ def corrected_request(request: EditRequest, most_lines: int) -> EditRequest:
     kept = split_lines(request.kept)
     used = max((k + 1 for k, _ in align(lines, kept, open_end=True) if k is not None), default=0)
     known = any(quoted in line for line in lines)
-    if quoted and not known and len(lines) < most_lines:
+    if quoted and not known:
         lines.insert(used, _indent(kept, lines[used:]) + quoted)
     region = "".join(line + "\n" for line in lines)
     return replace(request, instruction=advice, region=region, earlier=(), correction=None)

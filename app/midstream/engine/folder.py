@@ -29,9 +29,9 @@ GRAPH_ORDER = (
 )
 """Which of several graphs in a folder is taken on a CPU: the cheapest to run first."""
 
-EDIT_PROMPTS = ("edit-codec", "edit-script", "edit-rewrite")
-"""Prompt styles of models that rewrite regions and do nothing else (see ``prompts.CODECS``)."""
-PROMPTS = (*EDIT_PROMPTS, "chat")
+EDIT_PROMPT = "edit-rewrite"
+"""Prompt style of models that rewrite regions and do nothing else (``rewrite_codec``)."""
+PROMPTS = (EDIT_PROMPT, "chat")
 
 
 class ModelFolderError(UnavailableError):
@@ -76,28 +76,6 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
-    """The model that is asked before this one, and when this one takes over; see ``cascade``.
-
-    Attributes:
-        first: Name of the other model's folder.
-        threshold: Its answer is shown if its calibrated probability is at least this.
-        compare: From this probability on its answer competes with this model's; None stands for the
-            other model's own threshold.
-        hold: This model's answer is held back until it is complete where its first token has a
-            lower probability than this.
-        decline: An answer that changes something and was held back is not shown, and the request is
-            declined, where its probability of being right is lower than this.
-    """
-
-    first: str
-    threshold: float
-    compare: float | None = None
-    hold: float = 0.0
-    decline: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class CacheShape:
     """The KV cache's shape in the configuration; unused if the graph fixes its own sizes.
 
@@ -137,7 +115,6 @@ class ModelFolder:
         drafting: How much is drafted; None for no drafts.
         limits: Limits below the context's.
         confidence: How answers are judged; None where the folder does not say.
-        takeover: Which model is asked first; None for none.
         cache_shape: Sizes of the cache; None where the configuration does not say enough.
         plain_attention: Whether no file says that attention is cut to a window, or that positions
             mean something else in longer texts.
@@ -160,7 +137,6 @@ class ModelFolder:
     drafting: Drafting | None = Drafting()
     limits: TokenLimits = TokenLimits()
     confidence: Calibration | None = None
-    takeover: Takeover | None = None
     cache_shape: CacheShape | None = None
     plain_attention: bool = True
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -170,7 +146,7 @@ class ModelFolder:
     @property
     def is_edit_model(self) -> bool:
         """Whether it rewrites regions and does nothing else."""
-        return self.prompt in EDIT_PROMPTS
+        return self.prompt == EDIT_PROMPT
 
     @property
     def row_bytes(self) -> int | None:
@@ -235,7 +211,6 @@ def _read_folder(path: Path) -> ModelFolder:
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
         confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
-        takeover=_takeover(_table(card, "takeover", path / "midstream.toml"), path),
         cache_shape=_cache_shape(decoder or config),
         plain_attention=_plain_attention(decoder) and _plain_attention(config),
         facts=_facts(card, prompt, context),
@@ -317,26 +292,6 @@ def _confidence(table: Mapping[str, Any], path: Path) -> Calibration | None:
         float(cast("float", threshold)),
         float(cast("float", bias)),
         {name: float(cast("float", value)) for name, value in named.items()},
-    )
-
-
-def _takeover(table: Mapping[str, Any], path: Path) -> Takeover | None:
-    if not table:
-        return None
-    first, threshold, compare = (table.get(key) for key in ("first", "threshold", "compare"))
-    named = isinstance(first, str) and Path(first).name == first
-    others = {key: table.get(key, 0.0) for key in ("hold", "decline")}
-    numbers = _is_number(threshold) and all(map(_is_number, others.values()))
-    if not (named and numbers and (compare is None or _is_number(compare))):
-        raise ModelFolderError(
-            f"{path / 'midstream.toml'}: [takeover] should hold first, the name of a model folder, "
-            "and the numbers threshold and, if wanted, compare, hold and decline."
-        )
-    return Takeover(
-        cast("str", first),
-        float(cast("float", threshold)),
-        None if compare is None else float(cast("float", compare)),
-        **{key: float(value) for key, value in others.items()},
     )
 
 

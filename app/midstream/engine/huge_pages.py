@@ -2,7 +2,7 @@
 
 A step of decoding reads every weight once. With pages of 4 KiB the processor has to look up far
 more addresses than it can keep; with pages of 2 MiB there are few. Steps took 20 to 30 % less time
-(rill-116m 11.1 to 8.7 ms, a 0.5B shape 31 to 21 ms; AMD EPYC, Linux 6.18).
+(a shape of 116 M parameters 11.1 to 8.7 ms, one of 0.5B 31 to 21 ms; AMD EPYC, Linux 6.18).
 
 Kernels that make huge pages by themselves (``/sys/kernel/mm/transparent_hugepage/enabled``:
 "always") need no help. With "madvise" they make them only of memory that a program names. ONNX

@@ -15,7 +15,6 @@ import numpy as np
 
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.cache_memory import available_bytes, spelled
-from midstream.engine.cascade import first_folder
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files, read_folder
 from midstream.engine.prompts import prompt_style, require_vocabulary
@@ -40,7 +39,6 @@ class ModelReport:
         cache_bytes: Memory that the cache takes when the context is full, estimated; None where the
             configuration does not say enough. A graph that concatenates takes twice as much.
         prompt: One of ``folder.PROMPTS``.
-        first: Name of the model that is asked before it; "" for none, or if it is not installed.
         facts: Further facts from ``midstream.toml``.
     """
 
@@ -52,7 +50,6 @@ class ModelReport:
     context_length: int
     cache_bytes: int | None
     prompt: str
-    first: str
     facts: Mapping[str, str]
 
 
@@ -72,7 +69,6 @@ def describe(path: Path) -> ModelReport:
         ModelFolderError: It is no model folder.
     """
     folder = read_folder(path)
-    first = first_folder(folder)
     return ModelReport(
         path=folder.path,
         name=folder.name,
@@ -82,7 +78,6 @@ def describe(path: Path) -> ModelReport:
         context_length=folder.context_length,
         cache_bytes=folder.row_bytes and folder.row_bytes * folder.context_length,
         prompt=folder.prompt,
-        first="" if first is None else first.name,
         facts=folder.facts,
     )
 
@@ -122,12 +117,6 @@ def check(
         style = prompt_style(folder)
         count = len(style.plan(_sample(folder)).prompt_ids)
         yield FolderCheck(step, True, f"{folder.prompt}, {count} tokens for a small request")
-        if folder.takeover is not None:
-            step, first = "first model", first_folder(folder)
-            said = f"{folder.takeover.first} is not installed; this model answers alone"
-            if first is not None:
-                said = f"{first.name} answers where its confidence is {folder.takeover.threshold}"
-            yield FolderCheck(step, True, said)
         step = "graph"
         started = time.perf_counter()
         decoder = Decoder(folder, provider=provider, threads=threads)

@@ -1,39 +1,9 @@
-"""Lines and token spans of the edit codec: a region's dedented lines, the source line of each
-target line, and the span of a line that a change replaces.
-
-Plain text and lists of token ids; the codec turns one into the other.
-"""
+"""Lines of a region: their common margin, and which source line each line of an answer is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-from midstream.engine.python_lines import LineState, is_regular, states
-
-
-@dataclass(slots=True)
-class Layout:
-    """The line structure of one request: what anchors stand for."""
-
-    margin: str
-    lines: list[str]
-    first_anchor: int = 0
-    _states: list[LineState] | None = None
-
-    def states(self) -> list[LineState]:
-        """What is open before each line and after the last; [] where that is not informative."""
-        if self._states is None:
-            found = states(self.lines)
-            self._states = found if is_regular(self.lines, found) else []
-        return self._states
-
-    def strip(self, line: str) -> str | None:
-        """Return a line without the margin, or None where it does not have it."""
-        if line.startswith(self.margin):
-            return line[len(self.margin) :]
-        return "" if not line else None
 
 
 def split_lines(text: str) -> list[str]:
@@ -44,10 +14,6 @@ def split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
-
-
-def next_line(lines: Iterable[str]) -> str | None:
-    return next((line for line in lines if line.strip()), None)
 
 
 def common_margin(lines: Iterable[str]) -> str:
@@ -62,20 +28,6 @@ def common_margin(lines: Iterable[str]) -> str:
         while not lead.startswith(margin):
             margin = margin[:-1]
     return margin or ""
-
-
-def deeper(layout: Layout, line: str) -> str | None:
-    """The line one level deeper; None for a blank line or one without the margin."""
-    if not line.startswith(layout.margin) or not line.strip(" \t"):
-        return None
-    return layout.margin + "    " + line[len(layout.margin) :]
-
-
-def shallower(layout: Layout, line: str) -> str | None:
-    """The line one level shallower; None where it has no level to lose."""
-    if not line.startswith(layout.margin + "    "):
-        return None
-    return layout.margin + line[len(layout.margin) + 4 :]
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -165,58 +117,3 @@ def _best_pairs(
             pairs.append((None, tgt[j]))
             j += 1
     return pairs
-
-
-def places(ids: list[int], slot: int, equals: frozenset[int]) -> list[int]:
-    """Return where a swap replaces a token: everywhere, but of a line in which it is both a keyword
-    of a call (``equals`` follows) and something else, only the else.
-
-    In ``open(path, encoding=encoding)`` a variable that is renamed is the second ``encoding``.
-    """
-    every = [k for k, token in enumerate(ids) if token == slot]
-    others = [k for k in every if k + 1 >= len(ids) or ids[k + 1] not in equals]
-    return others or every
-
-
-def replaced(ids: list[int], slot: int, new: list[int], equals: frozenset[int]) -> list[int]:
-    chosen = frozenset(places(ids, slot, equals))
-    out: list[int] = []
-    for k, token in enumerate(ids):
-        out += new if k in chosen else [token]
-    return out
-
-
-def cut_span(source: list[int], target: list[int]) -> list[int]:
-    """Return the first and the last token of the span to replace, and what replaces it.
-
-    The span is the smallest one that its two tokens name without doubt (``without_span``) and that
-    holds all that differs; [] where there is none.
-    """
-    limit = min(len(source), len(target))
-    head = next((k for k in range(limit) if source[k] != target[k]), limit)
-    tail = 0
-    while tail < limit - head and source[-1 - tail] == target[-1 - tail]:
-        tail += 1
-    low, high = head, len(source) - tail - 1
-    if low > high and low > 0:
-        low -= 1
-    elif low > high:
-        high += 1
-    while 0 <= low < len(source) and source.index(source[low]) != low:
-        low -= 1
-    while 0 <= low <= high < len(source) and source.index(source[high], low) != high:
-        high += 1
-    if low < 0 or not low <= high < len(source):
-        return []
-    return [source[low], source[high], *target[low : len(target) - (len(source) - 1 - high)]]
-
-
-def without_span(source: list[int], first: int, last: int, new: list[int]) -> list[int]:
-    """Return tokens with others in place of a span: from the first ``first`` to the next ``last``.
-
-    Tokens that do not name a span leave the line as it was.
-    """
-    if first not in source or last not in source[source.index(first) :]:
-        return source
-    low = source.index(first)
-    return [*source[:low], *new, *source[source.index(last, low) + 1 :]]

@@ -261,7 +261,7 @@ class ModelGeneration:
                 self._cache.extend([*given, *tokens[:-1]])
                 piece, ended = self._piece(tokens)
                 if judge is not None:
-                    judge.take(logits, tokens[: piece.tokens], piece.text)
+                    judge.take(logits, tokens[: piece.tokens])
             # From here on another generation's run may overwrite the logits.
             given = tokens[-1:]
             self.usage.forwards += 1
@@ -275,7 +275,6 @@ class ModelGeneration:
             if ended:
                 if judge is not None:
                     self.usage.confidence = judge.confidence()
-                    self.usage.gave_up = judge.gave_up
                 return
             if self._drafter:
                 self._drafter.learn(tokens)
@@ -326,13 +325,8 @@ class ModelGeneration:
     def _verify(self, draft: Sequence[int], logits: Array) -> list[int]:
         """The draft tokens that the model agrees with, and its own next one."""
         tokens: list[int] = []
-        choice = self._plan.choice if self._sampler.greedy else None
         for row in range(len(draft) + 1):
-            if choice is None:
-                token = self._sampler.pick(logits[row])
-            else:
-                token = choice.pick(logits[row])
-                choice.feed(token)
+            token = self._sampler.pick(logits[row])
             tokens.append(token)
             if row == len(draft) or token != draft[row] or token in self._plan.stop_ids:
                 break

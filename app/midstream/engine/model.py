@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+from midstream.engine import huge_pages
 from midstream.engine.cache_memory import SPARE_BYTES, available_bytes, rows_that_fit, spelled
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting, ModelFolder, graph_files, read_folder
@@ -264,9 +265,15 @@ class OnnxModel:
             self._turn.release()
 
 
-def load_model(folder: Path, *, provider: str = "cpu", threads: int | None = None) -> TextModel:
+def load_model(
+    folder: Path, *, provider: str = "cpu", threads: int | None = None, kept_bytes: int = 0
+) -> TextModel:
     """Load a model folder in ONNX Runtime GenAI, Optimum or transformers.js layout.
 
-    Arguments and errors are those of ``OnnxModel``.
+    Its memory is moved into huge pages in the background. Arguments and errors are those of
+    ``OnnxModel``.
     """
-    return OnnxModel(read_folder(folder), provider=provider, threads=threads)
+    described = read_folder(folder)
+    model = OnnxModel(described, provider=provider, threads=threads, kept_bytes=kept_bytes)
+    huge_pages.collapse_in_background()
+    return model

@@ -32,18 +32,6 @@ class TextDecoder(Protocol):
         ...
 
 
-class Choice(Protocol):
-    """Chooses the tokens of one greedy answer."""
-
-    def pick(self, logits: np.ndarray[Any, Any]) -> int:
-        """Return the next token for float32 logits [vocab]."""
-        ...
-
-    def feed(self, token: int) -> None:
-        """Take the token that was chosen."""
-        ...
-
-
 class Proposer(Protocol):
     """Drafts the next tokens of one answer."""
 
@@ -59,24 +47,13 @@ class Proposer(Protocol):
 class Judge(Protocol):
     """Says how sure a model may be of one answer; made for that answer."""
 
-    def take(self, logits: np.ndarray[Any, Any], tokens: Sequence[int], text: str) -> None:
-        """Take the answer's next tokens, the rows that they were chosen from, and their text.
+    def take(self, logits: np.ndarray[Any, Any], tokens: Sequence[int]) -> None:
+        """Take the answer's next tokens, and the rows that they were chosen from.
 
         Args:
             logits: float32 [len(tokens) or more, vocab], valid during the call only.
             tokens: What was chosen.
-            text: What they made certain.
         """
-        ...
-
-    @property
-    def gave_up(self) -> bool:
-        """Whether the model has said that it cannot do what was asked."""
-        ...
-
-    @property
-    def opening(self) -> float:
-        """Probability of the answer's first token, 1 before there is one."""
         ...
 
     def confidence(self) -> float:
@@ -94,7 +71,6 @@ class EncodedRequest:
         stop_ids: Tokens that end the answer.
         decoder: Turns the answer's tokens into text.
         most: Tokens after which an answer is surely a loop; None for no limit.
-        choice: Chooses tokens of greedy answers; None takes the likeliest ones.
         drafter: Drafts the answer; None drafts by ``draft_ids`` and what the prompt repeats.
         judge: Estimates confidence; None if the folder has no calibration.
     """
@@ -104,7 +80,6 @@ class EncodedRequest:
     stop_ids: frozenset[int]
     decoder: TextDecoder
     most: int | None = None
-    choice: Choice | None = None
     drafter: Proposer | None = None
     judge: Judge | None = None
 

@@ -1,4 +1,4 @@
-"""Turns a request into tokens: a codec for edit models, a chat template for all others.
+"""Turns a request into tokens: the rewriting codec for edit models, a chat template for others.
 
 Nothing is run here. A chat template is the folder's own jinja2 text, rendered in a sandbox. If the
 last user message has a region, its tokens are offered as a draft: whatever the model writes around
@@ -7,23 +7,20 @@ them, the unchanged part of the region is verified instead of generated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
 from midstream.engine.bounded_prompt import BoundedPrompt
-from midstream.engine.codec import EditCodec
-from midstream.engine.confidence import AnswerFacts, EditJudge
+from midstream.engine.confidence import EditJudge
 from midstream.engine.control_tokens import ControlTokens
 from midstream.engine.edit_request import EditRequest, without_locator
 from midstream.engine.folder import Calibration, ModelFolder, ModelFolderError
 from midstream.engine.patch_drafting import PatchDrafter
 from midstream.engine.plan import EncodedRequest, PromptError, PromptStyle
 from midstream.engine.rewrite_codec import RewriteCodec
-from midstream.engine.script_codec import ScriptCodec
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
 
@@ -69,32 +66,10 @@ def require_vocabulary(folder: ModelFolder, style: PromptStyle, vocab: int) -> N
         )
 
 
-class RegionCodec(Protocol):
-    """How an edit model is asked to rewrite a region, and its answer read."""
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens its tokenizer knows."""
-        ...
-
-    @property
-    def reading(self) -> AnswerFacts:
-        """What is read off an answer to judge it."""
-        ...
-
-    def encode(self, request: EditRequest) -> EncodedRequest:
-        """Encode a request.
-
-        Raises:
-            UserError: The model cannot be asked this.
-        """
-        ...
-
-
 class EditPrompt:
     """Region requests for a model that rewrites marked regions and does nothing else."""
 
-    def __init__(self, codec: RegionCodec, confidence: Calibration | None = None) -> None:
+    def __init__(self, codec: RewriteCodec, confidence: Calibration | None = None) -> None:
         self._codec = codec
         self._confidence = confidence
         self.vocab_size = codec.vocab_size
@@ -105,8 +80,7 @@ class EditPrompt:
         encoded = self._codec.encode(edit)
         if self._confidence is None:
             return encoded
-        reading, draft = self._codec.reading, encoded.draft_ids
-        return replace(encoded, judge=EditJudge(edit, reading, self._confidence, draft))
+        return replace(encoded, judge=EditJudge(self._confidence, encoded.draft_ids))
 
 
 def read_edit(
@@ -284,14 +258,6 @@ class ChatDecoder:
         return ""
 
 
-CODECS: Mapping[str, Callable[[Path], RegionCodec]] = {
-    "edit-codec": EditCodec.load,
-    "edit-script": ScriptCodec.load,
-    "edit-rewrite": RewriteCodec.load,
-}
-"""The codecs of edit models, by the prompt style that a folder names."""
-
-
 def prompt_style(folder: ModelFolder) -> PromptStyle:
     """Return the prompt style that a folder asks for.
 
@@ -302,11 +268,10 @@ def prompt_style(folder: ModelFolder) -> PromptStyle:
 
 
 def _style(folder: ModelFolder) -> PromptStyle:
-    load = CODECS.get(folder.prompt)
-    if load is None:
+    if not folder.is_edit_model:
         return ChatPrompt(folder, load_tokenizer(folder))
     try:
-        codec = load(folder.path)
+        codec = RewriteCodec.load(folder.path)
     except UserError as error:
         raise ModelFolderError(f"{folder.path}: {error}") from error
     except Exception as error:

@@ -10,18 +10,13 @@ lines that stay cost little.
 from __future__ import annotations
 
 import codecs
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from midstream.edits.lcs import equal_blocks
 from midstream.engine.bounded_prompt import token_ids
 from midstream.engine.byte_tokens import token_bytes
-from midstream.engine.confidence import doubt
 from midstream.engine.edit_request import EditRequest, corrected_request
 from midstream.engine.layout import align, common_margin, split_lines
 from midstream.engine.plan import EncodedRequest
@@ -30,19 +25,15 @@ from midstream.errors import UserError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Array = np.ndarray[Any, Any]
-
 BEGIN: Final = "<|im_start|>"
 END: Final = "<|im_end|>"
 FENCE: Final = "```"
-MAX_LINES: Final = 1_000
-"""Lines of a region to which a correction may add one; the folder's limits are lower."""
 SPARE_TOKENS: Final = 256
 """Tokens that an answer may have beyond twice those of its region."""
 
 
 class RewriteCodec:
-    """Encodes requests; a ``prompts.RegionCodec``."""
+    """Encodes requests to rewrite a region."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         # A mark that stands in source code is text.
@@ -58,7 +49,6 @@ class RewriteCodec:
         self._begin, self._end = begin, end
         self._special = frozenset(tokenizer.get_added_tokens_decoder())
         self._plain = lru_cache(8192)(partial(token_bytes, tokenizer))
-        self.reading = RewriteReading()
 
     @classmethod
     def load(cls, folder: Path) -> RewriteCodec:
@@ -69,7 +59,7 @@ class RewriteCodec:
 
     def encode(self, request: EditRequest) -> EncodedRequest:
         """Encode a request."""
-        request = corrected_request(request, MAX_LINES)
+        request = corrected_request(request)
         lines, kept = split_lines(request.region), split_lines(request.kept)
         blank = next((k for k, line in enumerate(reversed(lines)) if line), len(lines))
         lines = lines[: len(lines) - blank]
@@ -177,34 +167,3 @@ class RewriteDecoder:
         """Return the rest of a line that is complete."""
         shown, self._shown = self._shown, 0
         return (f"{self._margin}{line}\n" if line.strip(" \t") else f"{line}\n")[shown:]
-
-
-class RewriteReading:
-    """Features of an answer's tokens by which it is judged; a ``confidence.AnswerFacts``."""
-
-    def gave_up(self, tokens: Sequence[int]) -> bool:
-        """Return False: this model has no word for that."""
-        return False
-
-    def features(
-        self, chances: Array, tokens: Sequence[int], draft: Sequence[int]
-    ) -> dict[str, float]:
-        """Return features of the tokens' log-probabilities, which are at least one.
-
-        Most tokens copy the region and are nearly certain. Tokens that change something therefore
-        have features of their own.
-
-        Returns:
-            ``mean``: of all log-probabilities. ``doubt`` and ``changes``: the ``doubt`` of the
-            whole answer, and of the tokens that change something. ``size``: the logarithm of how
-            many these are.
-        """
-        new = np.ones(len(tokens), bool)
-        for _, start, size in equal_blocks(draft, tokens):
-            new[start : start + size] = False
-        return {
-            "mean": float(chances.mean()),
-            "doubt": doubt(chances),
-            "changes": doubt(chances[new]),
-            "size": math.log1p(int(new.sum())),
-        }

@@ -89,13 +89,6 @@ class Usage:
             is the slower one.
         confidence: Calibrated probability that the complete answer is right; None before its end,
             and for models that are not calibrated.
-        gave_up: Whether a calibrated model has said that it cannot do what was asked.
-        threshold: An answer of lower confidence is flagged; None where the model's facts say it.
-        answered_by: Name of the model whose text it is, where several stand behind one name; ""
-            before that is decided.
-        waits_for: Name of a model that is still being loaded and has to answer; "" for none.
-        trouble: Why a model that was to answer cannot, where another one answered; "" for none.
-        hidden_s: Seconds spent on answers of which nothing was shown.
     """
 
     input_tokens: int = 0
@@ -111,12 +104,6 @@ class Usage:
     due_s: float | None = None
     passed_s: float | None = None
     confidence: float | None = None
-    gave_up: bool = False
-    threshold: float | None = None
-    answered_by: str = ""
-    waits_for: str = ""
-    trouble: str = ""
-    hidden_s: float = 0.0
 
     def take(self, other: Usage) -> None:
         """Copy what another generation has cost and how it was judged."""
@@ -136,7 +123,6 @@ _TAKEN = (
     "decode_s",
     "wafer_s",
     "confidence",
-    "gave_up",
 )
 """Fields of ``Usage`` that a model fills in; others are about how its answer is passed on."""
 

@@ -81,7 +81,6 @@ class Outcome:
         unsure: A warning where that is too low, ``""`` elsewhere.
         left: A sentence about names that are still used elsewhere, or that nothing defines, ``""``
             for none.
-        answered_by: Name of the model that answered, where several stand behind one name.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
 
@@ -95,7 +94,6 @@ class Outcome:
     unsure: str = ""
     refused: str = ""
     left: str = ""
-    answered_by: str = ""
 
 
 class Sink(Protocol):
@@ -213,7 +211,6 @@ async def run_job(
             unsure=turn.unsure,
             refused=refused,
             left="" if not left.found or refused.startswith(left.found) else f"{left.found}.",
-            answered_by=turn.answered_by,
         )
 
 

@@ -91,14 +91,10 @@ class Confidence:
     Attributes:
         probability: Calibrated probability that it is right.
         threshold: Below it the answer should be reviewed closely.
-        gave_up: Whether the model declined the request.
-        model: Its name, where several stand behind one name.
     """
 
     probability: float
     threshold: float
-    gave_up: bool = False
-    model: str = ""
 
     @property
     def unsure(self) -> bool:
@@ -112,8 +108,6 @@ class Confidence:
             return cls(
                 float(metadata["midstream.confidence"]),
                 float(metadata["midstream.confidence_threshold"]),
-                metadata.get("midstream.gave_up") == "1",
-                metadata.get("midstream.answered_by", ""),
             )
         except (KeyError, ValueError):
             return None
@@ -146,7 +140,6 @@ class Turn:
             in any other it names the places itself.
         failures: Why edits of the answer did not match the file: a sentence each, and below it
             what was quoted and what the file has.
-        answered_by: Name of the model that answered, where several stand behind one name.
         confidence: Calibrated probability that the answer is right, ``None`` if unknown.
         unsure: The warning to show where that is too low; ``""`` elsewhere.
         doubted: The hunks of such an answer.
@@ -174,7 +167,6 @@ class Turn:
     edit_format: str = "region"
     failures: tuple[str, ...] = ()
     tried: str = ""
-    answered_by: str = ""
     confidence: float | None = None
     unsure: str = ""
     doubted: tuple[int, ...] = ()

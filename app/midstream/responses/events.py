@@ -50,16 +50,10 @@ class Progress:
     """What a Midstream server says of a response while it runs, where that has changed.
 
     Attributes:
-        answered_by: Name of the model whose text follows, where several stand behind one name.
-        waits_for: Name of a model that is still being loaded and has to answer, or "".
-        trouble: Why a model that was to answer cannot, where another one answers.
         read_tokens: Tokens of the prompt that have been read.
         prompt_tokens: Tokens of the prompt; 0 where nothing is said of reading.
     """
 
-    answered_by: str = ""
-    waits_for: str = ""
-    trouble: str = ""
     read_tokens: int = 0
     prompt_tokens: int = 0
 
@@ -67,21 +61,11 @@ class Progress:
     def read(cls, metadata: Mapping[str, str]) -> Progress:
         """Read the metadata of a response; what cannot be shown counts as not said."""
 
-        def text(key: str) -> str:
-            said = metadata.get(f"midstream.{key}", "")
-            return said if said.isprintable() else ""
-
         def count(key: str) -> int:
             said = metadata.get(f"midstream.{key}", "")
             return int(said) if _COUNT.fullmatch(said) else 0
 
-        return cls(
-            text("answered_by"),
-            text("waits_for"),
-            text("trouble"),
-            count("read_tokens"),
-            count("prompt_tokens"),
-        )
+        return cls(count("read_tokens"), count("prompt_tokens"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ What goes beyond the published protocol, none of it unasked except for strings i
 - ``metadata`` of a response has the model's facts as ``midstream.<fact>``, and at its end what it
   cost: ``midstream.prefill_ms``, ``decode_ms``, ``forwards``, ``drafted_tokens`` and
   ``accepted_tokens``; of a calibrated model ``midstream.confidence`` (the probability that the
-  complete answer is right) and ``gave_up`` (1 where the model took the request to be beyond it);
-  while it waits for the engine, ``midstream.queue_ahead``; while a long prompt is read,
-  ``midstream.read_tokens`` and ``prompt_tokens``.
+  complete answer is right); while it waits for the engine, ``midstream.queue_ahead``; while a long
+  prompt is read, ``midstream.read_tokens`` and ``prompt_tokens``.
 - ``/v1/models`` has the facts as ``metadata``.
 """

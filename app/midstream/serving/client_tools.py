@@ -86,7 +86,7 @@ class ClientStep:
         if self.asked is None:
             return ""
         try:
-            patch = rewrite_patch(self.asked, answer, gave_up=usage.gave_up)
+            patch = rewrite_patch(self.asked, answer)
         except NoPatchError as error:
             return str(error)
         if usage.confidence is None or usage.confidence >= threshold:

@@ -116,22 +116,16 @@ def tool_report(messages: Sequence[Message]) -> str:
     return f"The tool answered: {first or 'nothing'}"
 
 
-def rewrite_patch(request: RegionRequest, answer: str, *, gave_up: bool = False) -> str:
+def rewrite_patch(request: RegionRequest, answer: str) -> str:
     """A rewrite as the input of ``apply_patch``.
 
     Args:
         request: What was asked.
         answer: The region's new text.
-        gave_up: Whether the model has said that it cannot do it.
 
     Raises:
-        NoPatchError: The request names no file, nothing changed, or the model gave up.
+        NoPatchError: The request names no file, or nothing changed.
     """
-    if gave_up:
-        raise NoPatchError(
-            "This request is beyond the model; ask for one small, exact change, or use a larger "
-            "model."
-        )
     if not request.path:
         raise NoPatchError(
             'The region does not say which file it is from; write <region path="FILE">, or ask '
@@ -139,7 +133,10 @@ def rewrite_patch(request: RegionRequest, answer: str, *, gave_up: bool = False)
         )
     old, new = request.region.splitlines(), answer.splitlines()
     if old == new:
-        raise NoPatchError("The model changed nothing, so there is no patch to apply.")
+        raise NoPatchError(
+            "The model changed nothing, so there is no patch to apply; ask for one small, exact "
+            "change, or use a larger model."
+        )
     body = [f" {line}" for line in request.before.splitlines()[-_CONTEXT_LINES:]]
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":

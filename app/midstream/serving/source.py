@@ -89,14 +89,11 @@ class ModelSource:
             from midstream.serving.replay import ReplayModel, ReplayScript
 
             return ReplayModel(ReplayScript.load(self.replay))
-        from midstream.engine.cascade import load_served_model
+        from midstream.engine.model import load_model
+        from midstream.resources import default_model, find_model
 
-        folder = self.folder
-        if folder is None:
-            from midstream.resources import default_model
-
-            folder = default_model()
-        model = load_served_model(
+        folder = default_model() if self.folder is None else find_model(self.folder)
+        model = load_model(
             folder,
             provider=self.provider,
             threads=self.threads,

@@ -158,7 +158,6 @@ class ServedResponse:
             told = tool_instructions(tools, use)
             instructions = f"{instructions}\n\n{told}".strip() if told else instructions
         self._next_event = 0.0
-        self._told: dict[str, str] = {}
         self._reading_due = 0.0
         self._job = GenerationJob(
             GenerateRequest(
@@ -277,9 +276,7 @@ class ServedResponse:
             text, tokens = job.take()
             # Tokens that made no text certain count with the next that does.
             held += tokens
-            told, reading = self._progress(), self._reading(loop.time())
-            if told != self._told or reading:
-                self._told = told
+            if reading := self._reading(loop.time()):
                 response = self.wire()
                 response["metadata"] |= reading
                 await self.emit({"type": "response.in_progress", "response": response})
@@ -347,7 +344,7 @@ class ServedResponse:
     def _object(self) -> list[Event]:
         """Words in place of a call that the client should not run unseen."""
         usage, facts = self._job.usage, self._worker.model.facts
-        threshold = usage.threshold or float(facts.get("confidence_threshold", 0.0))
+        threshold = float(facts.get("confidence_threshold", 0.0))
         objection = (
             "" if self._step is None else self._step.objection(self._output.text, usage, threshold)
         )
@@ -385,7 +382,6 @@ class ServedResponse:
 
     def _count(self) -> None:
         usage, metrics = self._job.usage, self._metrics
-        self._told = self._progress()
         metrics.tokens["input"] += usage.input_tokens
         metrics.tokens["cached"] += usage.cached_tokens
         metrics.tokens["output"] += usage.output_tokens
@@ -416,31 +412,12 @@ class ServedResponse:
             "forwards": usage.forwards,
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
-            **({"hidden_ms": usage.hidden_s * 1000} if usage.hidden_s else {}),
             **paced,
         }
 
-    def _judged(self) -> dict[str, int | float]:
-        usage = self._job.usage
-        if usage.confidence is None:
-            return {}
-        judged: dict[str, int | float] = {
-            "confidence": usage.confidence,
-            "gave_up": int(usage.gave_up),
-        }
-        if usage.threshold is not None:
-            judged["confidence_threshold"] = usage.threshold
-        return judged
-
-    def _progress(self) -> dict[str, str]:
-        """Which of several models behind one name answers, is waited for, or cannot answer."""
-        usage = self._job.usage
-        said = {
-            "answered_by": usage.answered_by,
-            "waits_for": usage.waits_for,
-            "trouble": usage.trouble,
-        }
-        return {METADATA_PREFIX + key: text[:_FACT_LENGTH] for key, text in said.items() if text}
+    def _judged(self) -> dict[str, float]:
+        confidence = self._job.usage.confidence
+        return {} if confidence is None else {"confidence": confidence}
 
     def _reading(self, now: float) -> dict[str, str]:
         """How much of a long prompt has been read, each time that it is to be told."""
@@ -457,7 +434,7 @@ class ServedResponse:
         waiting = not (self._job.started or self._job.finished)
         return {
             "turn": hashlib.sha256(self.id.encode()).hexdigest()[:16],
-            "model": usage.answered_by or self._worker.model.name,
+            "model": self._worker.model.name,
             "status": "queued" if waiting else self.status,
             "queue_ahead": self._worker.ahead(self._job) if waiting else 0,
             **self._measured(),
@@ -483,7 +460,6 @@ class ServedResponse:
             "metadata": {
                 **(request.metadata or {}),
                 **_facts(self._worker.model.facts),
-                **self._told,
                 **record.measured,
             },
             "model": request.model or self._worker.model.name,

@@ -1,4 +1,4 @@
-"""What is told of an answer that its model is unsure of, and of a request that is beyond it."""
+"""What is told of an answer that its model is unsure of."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ ENDPOINTS = (
 class CalibratedModel(SteppedModel):
     """A model that says how sure it was."""
 
-    def __init__(self, confidence: float, *, gave_up: bool = False) -> None:
+    def __init__(self, confidence: float) -> None:
         super().__init__({"confidence_threshold": "0.6"})
-        self.told = confidence, gave_up
+        self.told = confidence
 
     def start(self, request: GenerateRequest) -> SteppedGeneration:
         self.requests.append(request)
@@ -61,7 +61,7 @@ class CalibratedGeneration(SteppedGeneration):
     def __iter__(self) -> Iterator[Piece]:
         yield from super().__iter__()
         assert isinstance(self._model, CalibratedModel)
-        self.usage.confidence, self.usage.gave_up = self._model.told
+        self.usage.confidence = self._model.told
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_what_is_there_already_is_said_and_not_asked_for(
 async def test_a_new_parameter_that_the_function_assigns_is_told(
     session: PairingSession, model: CalibratedModel
 ) -> None:
-    model.told = 0.99, False
+    model.told = 0.99
     await ask(session, model, BODY.replace("limit=None", "limit=None, data=None"), "add data")
     turn = session.turns.last
     assert turn is not None
@@ -125,7 +125,7 @@ async def test_a_new_parameter_that_the_function_assigns_is_told(
 async def test_a_redirect_that_leaves_half_a_rename_is_told(
     session: PairingSession, model: CalibratedModel, root: Path
 ) -> None:
-    model.told = 0.99, False
+    model.told = 0.99
     witness = Witness(session)
     prints = "    print(path)\n    print(limit)\n"  # What is above them is settled.
     body = BODY.replace("    data = data.strip()\n", prints)
@@ -219,7 +219,7 @@ async def test_its_hunks_are_not_accepted_in_bulk(
 async def test_a_flag_outlives_its_answer(session: PairingSession, model: CalibratedModel) -> None:
     """Through the same again, a later instruction, and a stop of one."""
     await ask(session, model, MISREAD)
-    model.told = 0.99, False
+    model.told = 0.99
     await ask(session, model, MISREAD, "tidy it up")
     waiting = session.hunks.undecided("files.py")
     assert waiting
@@ -412,7 +412,7 @@ def test_without_a_screen(
 async def test_a_sure_answer_with_a_name_that_is_not_imported(
     session: PairingSession, model: CalibratedModel
 ) -> None:
-    model.told = 0.99, False
+    model.told = 0.99
     await ask(session, model, f"@cache\n{BODY}", "cache it")
     turn, notice = session.turns.last, session.status.notices[-1]
     assert turn is not None

@@ -78,7 +78,7 @@ def about_built_in(larger: str) -> str:
     Args:
         larger: How to get a larger one, such as ``M sets up``.
     """
-    return f"The built-in model makes small, exact edits; {larger} a larger one for the rest."
+    return f"The built-in model edits one function at a time; {larger} a larger one for the rest."
 
 
 def what_is_sent(url: str) -> str:

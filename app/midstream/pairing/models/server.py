@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 from midstream.errors import UnavailableError
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.responses.model_info import ModelInfo
+from midstream.responses.profiles import BUILT_IN
 
 if TYPE_CHECKING:
     from midstream.responses.client import Client
@@ -80,7 +81,7 @@ class ServerLink:
         on_lost: Called on the loop when the embedded server has ended by itself.
 
     Attributes:
-        model_name: The server's name of its model, ``""`` before it is known.
+        model_name: The model's name, ``""`` before it is known; ``BUILT_IN`` for the shipped one.
         model_info: Properties of the model.
         reached: Whether these were read.
     """
@@ -120,6 +121,8 @@ class ServerLink:
     @property
     def name_or_the_model(self) -> str:
         """The model's name, for the beginning of a sentence."""
+        if self.model_name == BUILT_IN:
+            return "The built-in model"
         return self.model_name or "The model"
 
     @property
@@ -278,7 +281,6 @@ class ServerLink:
             await wire
         from midstream.responses.client import Client
 
-        self.model_name = endpoint.model or self.model_name
         self._client, self._beside = Client(endpoint), Client(endpoint)
         self.reached = True
         return self._client
@@ -291,7 +293,8 @@ class ServerLink:
             endpoint = await asyncio.to_thread(configured_endpoint, self._settings)
         if endpoint is None:
             return await self._start_server()
-        self.model_name, info = await asyncio.to_thread(read_model, endpoint)
+        name, info = await asyncio.to_thread(read_model, endpoint)
+        self.model_name = endpoint.model or name
         if self.profile is not None:
             info = self.profile.configured(info)
         elif info.declared_format is None:
@@ -320,6 +323,8 @@ class ServerLink:
         self._server = server
         endpoint = await server.start()
         self.model_info = server.model_info
+        shipped = chosen is None and self._replay is None
+        self.model_name = BUILT_IN if shipped else endpoint.model
         self._watcher = asyncio.create_task(self._watch(server))
         return endpoint
 

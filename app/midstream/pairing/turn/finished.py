@@ -150,12 +150,12 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
         status.inform(f"Nothing to change: {missing[0]} does not occur in {what}.")
     elif old := find_mentions(turn.instruction).renamed:
         status.warn(
-            f"{_writer(answer, server)} did not change {what}, and `{old}` is still there: "
+            f"{server.name_or_the_model} did not change {what}, and `{old}` is still there: "
             f"{'' if turn.implied else 'change it by hand, '}{out}",
             LARGER_MODEL,
         )
     else:
-        status.inform(unchanged(_writer(answer, server), what, out), LARGER_MODEL)
+        status.inform(unchanged(server.name_or_the_model, what, out), LARGER_MODEL)
 
 
 def tell_same(
@@ -221,7 +221,7 @@ def tell_doubt(
         if wrong:
             out = way_out(server.others, implied=turn.implied)
             what = f"it {joined(wrong[:MAX_SIGNS])}"
-            turn.unsure = elsewise(_writer(answer, server), what, out)
+            turn.unsure = elsewise(server.name_or_the_model, what, out)
             turn.doubted = tuple(answer.hunk_ids)
             if aloud:
                 status.warn(turn.unsure, LARGER_MODEL)
@@ -230,7 +230,6 @@ def tell_doubt(
         return
     wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
     turn.confidence = round(confidence.probability, 3)
-    turn.answered_by = confidence.model or turn.answered_by  # Of several candidates this one won.
     wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
     gone = vanished(turn.instruction, before, new_text) if python else ()
@@ -254,7 +253,7 @@ def tell_doubt(
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
-        turn.unsure = elsewise(_writer(answer, server), what, out)
+        turn.unsure = elsewise(server.name_or_the_model, what, out)
     elif twice and not gone and not confidence.unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
@@ -268,17 +267,12 @@ def tell_doubt(
         )
     elif not confidence.unsure:
         what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
-        turn.unsure = elsewise(_writer(answer, server), what, out)
+        turn.unsure = elsewise(server.name_or_the_model, what, out)
     else:
-        turn.unsure = unsure_of(_writer(answer, server), seen, out, about)
+        turn.unsure = unsure_of(server.name_or_the_model, seen, out, about)
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         status.warn(turn.unsure, LARGER_MODEL)
-
-
-def _writer(answer: Answer, server: ServerLink) -> str:
-    """The name of the model that wrote an answer, for the beginning of a sentence."""
-    return answer.turn.answered_by or server.name_or_the_model
 
 
 def _slips(answer: Answer, region: RegionMode, before: str) -> list[str]:
@@ -332,7 +326,7 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
         return False
     out = way_out(server.others, implied=turn.implied)
     status.warn(
-        f"Nothing is proposed: {_writer(answer, server)} {why}. {out[0].upper()}{out[1:]}",
+        f"Nothing is proposed: {server.name_or_the_model} {why}. {out[0].upper()}{out[1:]}",
         LARGER_MODEL,
     )
     return True

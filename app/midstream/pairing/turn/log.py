@@ -52,14 +52,12 @@ class TurnLog:
         self.journal = journal
         self._on_end = on_end
         self._seen_version = -1
-        self._waits_for = self._trouble = ""
 
     def begin(self, answer: Answer) -> None:
         """An answer is the current one from now on."""
         self.current = answer
         self.turns.append(answer.turn)
         self._seen_version = -1
-        self._waits_for = self._trouble = ""
         self.status.meter.start_turn()
         self.status.enter(SessionState.WAITING)
         self.status.emit(TurnStarted(answer.turn))
@@ -69,22 +67,10 @@ class TurnLog:
         self.status.meter.add(answer.count(delta))
 
     def note_progress(self, answer: Answer, progress: Progress) -> None:
-        """The server has said how far it has read, or which of its models answers."""
-        turn = answer.turn
-        if not answer.live:
-            return
-        waits_for, trouble = self._waits_for, self._trouble
-        self._waits_for, self._trouble = progress.waits_for, progress.trouble
-        turn.answered_by = progress.answered_by
-        if progress.prompt_tokens:
+        """The server has said how far it has read."""
+        if answer.live and progress.prompt_tokens:
             self.status.meter.note_reading(progress.read_tokens, progress.prompt_tokens)
-        if progress.waits_for and progress.waits_for != waits_for:
-            self.status.inform(
-                f"{progress.waits_for} is still loading and will answer when it is ready."
-            )
-        if progress.trouble and progress.trouble != trouble:
-            self.status.warn(f"{progress.answered_by} answers alone: {progress.trouble}")
-        self.status.touch()
+            self.status.touch()
 
     def shown(self, answer: Answer) -> None:
         """Text was put into proposals: announce the hunks that have settled since the last time."""

@@ -499,11 +499,11 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     if session is None:
         return StatusFacts()
     meter, repo = session.status.meter, session.external.repo
-    last, branch = session.turns.last, ""
+    branch = ""
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
     agent, doing = session.agent, activity_of(session)
-    model = (last.answered_by if last is not None else "") or session.server.model_name
+    model = session.server.model_name
     if agent.on:
         model = agent.title
     writing = doing is Activity.WRITING
