@@ -19,6 +19,9 @@ def word(line: str) -> tuple[str, str]:
     [
         ("accept 3", ("accept", "3")),
         ("Accept all", ("accept", "all")),
+        ("keep 1, 3", ("accept", "1, 3")),
+        ("put back 2 not wanted", ("reject", "2 not wanted")),
+        ("keep the old name", ("do", "keep the old name")),
         ("accept 1, 3-4", ("accept", "1, 3-4")),
         ("accept the offer in count", ("do", "accept the offer in count")),
         ("reject 2 too clever", ("reject", "2 too clever")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import isawaitable
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -99,7 +99,7 @@ class HunkCommands:
         elif meant:  # In one step, which one undo takes back.
             await self._session.decisions.accept_all({hunk.id for hunk in meant})
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
-        self._decided("Accepted", [str(self.number(hunk.id)) for hunk in done])
+        self._decided(done, accept=True)
         if flagged:
             numbers = ", ".join(str(self.number(hunk.id)) for hunk in flagged)
             self._say(f"Flagged, so each is accepted by its number only: {numbers}.")
@@ -109,12 +109,12 @@ class HunkCommands:
         number, _, why = rest.partition(" ")
         if await self._decide_lines(number, why.strip(), accept=False):
             return
-        done: list[str] = []
+        done: list[Hunk] = []
         everything = number == "all"
         for hunk in self._session.hunks.waiting() if everything else self._meant(number):
             if await self._session.decisions.reject(hunk.id, why.strip()):
-                done.append(str(self.number(hunk.id)))
-        self._decided("Rejected", done)
+                done.append(hunk)
+        self._decided(done, accept=False)
 
     async def _decide_lines(self, rest: str, why: str, *, accept: bool) -> bool:
         """Decide some lines of a hunk, if the command names lines; returns whether it does."""
@@ -129,7 +129,7 @@ class HunkCommands:
         path = hunk.path
         if await self._session.decisions.decide_lines(hunk.id, first - 1, last, accept, why):
             which = f"line {first}" if first == last else f"lines {first} to {last}"
-            verb = "Accepted" if accept else "Rejected"
+            verb = _verb([hunk], accept=accept)
             waiting = counted(len(self._session.hunks.waiting()), "hunk")
             self._say(f"{verb} {which} of hunk {number}; {waiting} to decide.")
             for line in self.left_over(path):
@@ -193,10 +193,12 @@ class HunkCommands:
             for line in lines.hunk_lines(number, self._hunk(number)):
                 self._say(line)
 
-    def _decided(self, verb: str, done: list[str]) -> None:
+    def _decided(self, done: Sequence[Hunk], *, accept: bool) -> None:
         waiting = counted(len(self._session.hunks.waiting()), "hunk")
+        verb = _verb(done, accept=accept)
         if done:
-            self._say(f"{verb} {', '.join(done)}; {waiting} to decide.")
+            numbers = ", ".join(str(self.number(hunk.id)) for hunk in done)
+            self._say(f"{verb} {numbers}; {waiting} to decide.")
         else:
             self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
 
@@ -250,3 +252,10 @@ class HunkCommands:
                 self._say(line)
         if not waiting:
             self._say("No undecided hunks.")
+
+
+def _verb(hunks: Sequence[Hunk], *, accept: bool) -> str:
+    """What was done to hunks, in the words of a review for those of others."""
+    if hunks and all(hunk.external for hunk in hunks):
+        return "Kept" if accept else "Put back"
+    return "Accepted" if accept else "Rejected"

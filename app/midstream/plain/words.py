@@ -44,6 +44,8 @@ class Word:
 _LINES: Final = r"\d+:\d+(?:-\d+)?"
 _NUMBERS: Final = r"\d+(?:-\d+)?(?:[ ,]+\d+(?:-\d+)?)*"
 _PLACE: Final = r"\S+"
+_IN_REVIEW: Final = re.compile(r"\s*(?:(?P<keep>keep)|put\s+back)\s+(?=\d|all\b)", re.IGNORECASE)
+"""What a review calls accepting and rejecting."""
 
 
 def _hunk_word(action: Action, command: HunkCommand) -> Word:
@@ -209,6 +211,9 @@ def understand(line: str, is_file: Callable[[str], bool]) -> Said:
     """
     if len(line.strip()) == 1 and not line.strip().isdigit():
         return Said(BY_NAME["help"], "")
+    decision = _IN_REVIEW.match(line)
+    if decision is not None:
+        line = f"{'accept' if decision['keep'] else 'reject'} {line[decision.end() :]}"
     first, _, rest = line.strip().partition(" ")
     word, rest = BY_NAME.get(first.lower().rstrip(":")), rest.strip()
     if word is None or re.fullmatch(word.fits, rest) is None:
@@ -249,4 +254,5 @@ def help_lines() -> list[str]:
         *(f"{word.form:<{width}}  {word.help}" for word in WORDS),
         f"{'? TEXT':<{width}}  ask the model a question; no file is changed",
         f"{'accept 3:2-5, reject 3:2':<{width}}  only these lines; show 3 numbers them",
+        f"{'keep 3, put back 3':<{width}}  the same in a review of what other programs write",
     ]

@@ -5,6 +5,8 @@ The hunk is chosen at the key press, the cursor moves on at once, and the disk f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files.attention import Reading
@@ -164,7 +166,9 @@ class Decide(Controller):
                 return  # A notice says why; the same key is to mean the same again.
             self._offered = frozenset() if again else unread
             key_for = self._services.key_for
-            parts = [f"{counted(count, 'hunk')} accepted and written"] if count else []
+            what = _outcome(shown, accept=True)
+            takes = "keeps" if what == "kept" else "accepts"
+            parts = [f"{counted(count, 'hunk')} {what}"] if count else []
             if again and count:
                 parts[0] += f", {len(unread)} of them unread"
             elif unread:
@@ -178,7 +182,7 @@ class Decide(Controller):
                 )
                 parts.append(
                     f"{counted(len(unread), 'hunk')} {were} {seen}; "
-                    f"{key_for(action)} again accepts {them} anyway"
+                    f"{key_for(action)} again {takes} {them} anyway"
                 )
             if bulk.risky:
                 why = bulk.risky[0][1]
@@ -214,10 +218,11 @@ class Decide(Controller):
             return
 
         async def work() -> None:
+            what = _outcome(session.hunks.undecided(), accept=False)
             if not (count := await session.decisions.reject_all()):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():
-                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes the last file.")
+                self._say_undo(f"{counted(count, 'hunk')} {what}; {{undo}} undoes the last file.")
 
         self._work.run(work)
 
@@ -227,10 +232,11 @@ class Decide(Controller):
             return
 
         async def work() -> None:
+            what = _outcome(session.hunks.undecided(path), accept=False)
             if not (count := await session.decisions.reject_rest(path)):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():  # Those have a notice of their own.
-                self._say_undo(f"{counted(count, 'hunk')} rejected; {{undo}} undoes it.")
+                self._say_undo(f"{counted(count, 'hunk')} {what}; {{undo}} undoes it.")
 
         self._work.run(work)
 
@@ -263,7 +269,7 @@ class Decide(Controller):
                     return
                 done += part.size
             pane.sync()
-            what = "accepted and written" if accept else "rejected"
+            what = _outcome((part.hunk for part in parts), accept=accept)
             self._say_undo(f"{counted(done, 'line')} {what}; {{undo}} undoes it.")
             if pane.undecided_hunk is None:
                 self._navigate.to_hunk(forward=True, undecided=True)
@@ -415,7 +421,8 @@ class Decide(Controller):
                 hears = "the agent reads it with your answer"
             elif hunk.external:
                 hears = f"for the agent; {self._services.key_for('feedback.tell')} tells it"
-            self._ask_why(self._panes.reason, hunk, hears)
+            label = "Put back, why" if hunk.external else "Reject, why"
+            self._ask_why(self._panes.reason, hunk, hears, label)
 
     def release(self) -> None:
         """Ask why the quarantined hunk under the cursor may be decided after all."""
@@ -425,10 +432,10 @@ class Decide(Controller):
         elif not self._navigate.to_held(1):
             self._notices.say("info", "Only quarantined hunks need to be released.")
 
-    def _ask_why(self, row: EntryRow, hunk: Hunk, hears: str) -> None:
+    def _ask_why(self, row: EntryRow, hunk: Hunk, hears: str, label: str | None = None) -> None:
         self._navigate.reveal(hunk)
         self._asked = hunk.id
-        row.open(self._reasons.pop((row, hunk.id), ""), placeholder=hears)
+        row.open(self._reasons.pop((row, hunk.id), ""), label=label, placeholder=hears)
         self._state.refresh()
 
     def reason_left(self, row: EntryRow, text: str) -> None:
@@ -517,3 +524,10 @@ class Decide(Controller):
             self._notices.say("info", f"Staged the accepted changes of {path}; {key} commits.")
 
         self._work.run(work)
+
+
+def _outcome(hunks: Iterable[Hunk], *, accept: bool) -> str:
+    """What became of hunks that are decided, in the words of a review for one's of others."""
+    if all(hunk.external for hunk in hunks):
+        return "kept" if accept else "put back"
+    return "accepted and written" if accept else "rejected"

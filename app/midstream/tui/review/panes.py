@@ -60,8 +60,8 @@ class ReviewPanes:
             "reason",
             "Reject, why",
             hints=(
-                KeyHint("enter", "reject"),
-                KeyHint("alt+enter", "reject and ask again"),
+                KeyHint("enter", "decide"),
+                KeyHint("alt+enter", "and ask again"),
                 KeyHint("esc", "leave it undecided"),
             ),
             again=True,

@@ -174,6 +174,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     elif not moment.running:
         yield "compose"
     if moment.hunk is not None and not moment.marked:
+        if moment.external and moment.hunk in BY_ID["hunk.reject_why"].offered:
+            yield f"hunk.reject_why:{reject}, why"
         yield from (action.id for action in ACTIONS if moment.hunk in action.offered)
     if moment.cut:
         yield "row.right:rest of line"
