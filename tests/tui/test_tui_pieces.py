@@ -7,7 +7,7 @@ import pytest
 from midstream.edits.rows import Row, RowKind
 from midstream.tui.diff.strips import compare_halves, compare_rows
 from midstream.tui.diff.view import MatchFinder
-from midstream.tui.fuzzy import fuzzy_score, matched_letters
+from midstream.tui.fuzzy import fuzzy_score, has_words, matched_letters
 from midstream.tui.glyphs import ASCII, UNICODE, sparkline
 from midstream.tui.widgets.rail import FileTree
 
@@ -40,6 +40,16 @@ def test_letters_of_a_sentence_follow_each_other_or_begin_words() -> None:
     assert fuzzy_score("test", "The keys of this screen") is None
     assert matched_letters("tkos", "The keys of this screen") == (0, 4, 9, 17)
     assert matched_letters("keys", "The keys of this screen") == (4, 5, 6, 7)
+
+
+def test_a_phrase_is_found_by_its_words_in_any_order_and_form() -> None:
+    tests = "Run the project's tests and list the places that failed"
+    assert has_words("run tests", tests)
+    assert has_words("how do i run a test", tests)
+    assert has_words("failures in tests", tests, "failure")
+    assert not has_words("run lint", tests)
+    assert not has_words("tests", tests), "one word is matched by its letters"
+    assert not has_words("what is the", tests)
 
 
 def test_folders_that_begin_with_a_dot_are_listed_last() -> None:

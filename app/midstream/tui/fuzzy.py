@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_FILLERS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are by do does for how i in is it me my of on or that the this to was what with",
+    )
+)
+"""Words that only join others."""
+
 
 def fuzzy_score(wanted: str, text: str) -> float | None:
     """How well ``text`` matches letters typed in order; ``None`` if it does not.
@@ -11,6 +22,23 @@ def fuzzy_score(wanted: str, text: str) -> float | None:
     """
     found = _letters(wanted, text)
     return None if found is None else found[0]
+
+
+def has_words(wanted: str, *texts: str) -> bool:
+    """Whether texts have all words of a phrase, in any order and form.
+
+    Args:
+        wanted: Two words or more, in lower case; those that only join others do not count.
+        texts: A word of theirs may be longer, or the beginning of one that is wanted.
+    """
+    if len(wanted.split()) < 2:
+        return False
+    known = re.findall(r"\w+", " ".join(texts).lower())
+    words = [word for word in re.findall(r"\w+", wanted) if word not in _FILLERS]
+    return bool(words) and all(
+        any(one.startswith(word) or (len(one) > 3 and word.startswith(one)) for one in known)
+        for word in words
+    )
 
 
 def matched_letters(wanted: str, text: str) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from midstream.tui.eager import EagerScreen
-from midstream.tui.fuzzy import fuzzy_score, matched_letters
+from midstream.tui.fuzzy import fuzzy_score, has_words, matched_letters
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import LineField
@@ -163,7 +163,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     def _score(wanted: str, text: str, also: str) -> float | None:
         """How well a row fits; its other words count where they begin with what is typed."""
         score = fuzzy_score(wanted, text)
-        if f" {wanted}" in f" {also}":
+        if f" {wanted}" in f" {also}" or has_words(wanted, text, also):
             score = max(score or 0, SYNONYM)
         return score
 

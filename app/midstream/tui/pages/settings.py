@@ -29,6 +29,7 @@ from midstream.settings import (
     write_file,
 )
 from midstream.settings.endpoints import ENDPOINT_FIELDS, FIELD_BY_KEY, EndpointField
+from midstream.tui.fuzzy import has_words
 from midstream.tui.keymap import clashes, keys_of, left_without, own_keys, page_bindings
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.pages.picker import PickerScreen
@@ -139,7 +140,8 @@ class SettingsScreen(PageScreen):
         self.show_keys()
 
     def _matches(self, *texts: str) -> bool:
-        return not self.wanted or any(self.wanted in text.lower() for text in texts)
+        found = any(self.wanted in text.lower() for text in texts)
+        return found or has_words(self.wanted, *texts)
 
     def _setting_row(self, one: ResolvedSetting) -> ListRow:
         shipped = one.source is Source.DEFAULT
