@@ -11,6 +11,7 @@ WORDS: Final = (
     ("redirect", "An instruction while the model writes."),
     ("following", "The view moves along with the writing."),
     ("flagged", "Look closely: the model or a check is in doubt."),
+    ("your turn", "The model or an agent waits for your answer."),
     ("guarded", "Each line is checked; dangerous ones stop the model."),
     ("quarantined", "Stopped by the guard; release it to decide."),
     ("watching", "What other programs write here is noticed."),

@@ -566,7 +566,7 @@ class ConversationPane(Widget, can_focus=True):
             line.append("  waits for your answer", style("accent", bold=True))
             line.append(": 1 yes, 2 no" if conversation.yes_or_no else "", style("accent"))
         elif conversation.busy:
-            line.append("  at work", style("accent"))
+            line.append("  working", style("accent"))
         facts = "  ".join(visible(fact) for fact in conversation.facts)
         # Beside the code they have a line of their own, below it there is width enough.
         apart = "  " if self.has_class("-below") else "\n"
