@@ -180,6 +180,21 @@ async def test_ctrl_q_quits_at_once(stage: Stage) -> None:
     await stage.until(lambda: not stage.app.is_running, "the end")
 
 
+async def test_hunks_that_no_journal_keeps_are_asked_about_once(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("v")
+    await stage.instruct("say more")
+    stage.model.give(f"{stage.model.region.rstrip()}  # more\n")
+    stage.model.end()
+    await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "no journal keeps them. Quit anyway?" in stage.notice, "asked")
+    await stage.press("1")
+    assert stage.app.is_running
+    await stage.press("ctrl+q", "2")
+    await stage.until(lambda: not stage.app.is_running, "the end")
+
+
 async def test_the_list_of_a_page_moves_by_rows_and_by_tens(stage: Stage) -> None:
     screen = await page(stage, "comma", SettingsScreen)
     rows = screen.list
