@@ -77,7 +77,7 @@ def test_instruct_accept_and_quit(program: TerminalProgram, tmp_path: Path) -> N
 
 def test_alt_enter_without_kitty_keys_queues(program: TerminalProgram) -> None:
     program.write("slow rename\r")
-    program.wait_for("streaming", PATIENCE_S)
+    program.wait_for("writing", PATIENCE_S)
     program.write("ithen that")
     program.wait_for("redirect now", PATIENCE_S)
     program.write("\x1b\r")
@@ -88,7 +88,7 @@ def test_alt_enter_without_kitty_keys_queues(program: TerminalProgram) -> None:
 
 def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
     program.write("slow rename\r")
-    program.wait_for("streaming", PATIENCE_S)
+    program.wait_for("writing", PATIENCE_S)
     since = len(program.output)
     sent = program.write("\x03")
     stopped = program.wait_for("Stopped", PATIENCE_S, since=since)

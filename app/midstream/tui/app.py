@@ -443,7 +443,8 @@ class MidstreamApp(App[None]):
         self._asked_to_quit = True
         paths = dict.fromkeys(hunk.path for hunk in held or lost)
         where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
-        what = f"{counted(len(lost), 'undecided hunk')} in {where}; no journal keeps them."
+        them = "it" if len(lost) == 1 else "them"
+        what = f"{counted(len(lost), 'undecided hunk')} in {where}; no journal keeps {them}."
         if held:
             what = f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
             what += "on disk and undecided."
