@@ -331,7 +331,7 @@ def test_the_screen_with_it(layouts: Path, name: str, tmp_path: Path) -> None:
     with TerminalProgram(command, size=(120, 36), environment=environment) as program:
         program.wait_for("ready", PATIENCE_S)
         program.write("add a docstring\r")
-        program.wait_for("streaming", PATIENCE_S)
+        program.wait_for("writing", PATIENCE_S)
         program.wait_for("ready", 5 * PATIENCE_S, since=len(program.output))
         assert file.read_text() == AREA, "nothing is written without an accept"
         program.drain(LATE_S)  # Before, it would be the stop of an answer that has just ended.

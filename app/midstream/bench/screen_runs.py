@@ -128,7 +128,7 @@ def streaming(
     ):
         _ready(program)
         program.write("go\r")
-        program.wait_for("streaming", 30)
+        program.wait_for("writing", 30)
         program.write("i")
         program.drain(min(1.0, _TOKENS / rate / 4))
         if beat:
@@ -234,7 +234,7 @@ def stops(bytecode: Path, count: int) -> list[Figure]:
         for _ in range(count):
             since = len(program.output)
             program.write("go\r")
-            program.wait_for("streaming", 30, since=since)
+            program.wait_for("writing", 30, since=since)
             program.drain(0.5)
             since = len(program.output)
             pressed = program.write("\x03")
