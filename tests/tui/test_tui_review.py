@@ -209,6 +209,17 @@ async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> Non
     assert "tok/s" not in row.render().plain
 
 
+async def test_every_kind_of_waiting_has_a_mark_and_a_word_of_its_own(stage: Stage) -> None:
+    row = stage.screen.query_one(StatusRow)
+    seen: set[str] = set()
+    for doing in Activity:
+        row.show(StatusFacts("m", doing, 50.0 if doing is Activity.WRITING else None))
+        seen.add(" ".join(row.render().plain.split()[:2]))
+    assert len(seen) == len(Activity)
+    row.show(StatusFacts("m", Activity.THINKING, waited_s=12.4))
+    assert row.render().plain.split()[:5] == ["◑", "thinking", "m", "12", "s"]
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("width", [80, 120, 160])
 async def test_the_status_row_keeps_still_from_one_answer_to_the_next(
