@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from midstream.demo.tour import OFFER, PATH, STEPS, WRITER, Done, TourStep
 from midstream.edits.hunks import HunkState
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
 
 if TYPE_CHECKING:
+    from midstream.demo.tour import Done, TourStep
     from midstream.pairing.session import PairingSession
 
 _WRITE: Final = (
@@ -54,6 +54,8 @@ class _Facts:
 
     def shows(self, done: Done, before: _Facts) -> bool:
         """Whether something is done that was not so before."""
+        from midstream.demo.tour import Done
+
         match done:
             case Done.PROPOSED:
                 return self.undecided > before.undecided
@@ -102,6 +104,12 @@ class Tour(Controller):
         """How things were when it began."""
         self._presses = 0
         self._wrote = False
+        self._steps: tuple[TourStep, ...] = ()
+        self._offer = ""
+        if self._services.demo is not None:  # elsewhere it is not needed before the first paint
+            from midstream.demo.tour import OFFER, STEPS
+
+            self._steps, self._offer = STEPS, OFFER
 
     @property
     def on(self) -> bool:
@@ -118,7 +126,7 @@ class Tour(Controller):
 
     @property
     def _step(self) -> TourStep:
-        return STEPS[self._number - 1]
+        return self._steps[self._number - 1]
 
     def begin(self) -> None:
         """Show the first step, in the demo."""
@@ -153,6 +161,8 @@ class Tour(Controller):
         """Show the next step if this one is done, and the line that belongs to it."""
         session = self._state.session
         if session is not None and self.on and self._before is not None:
+            from midstream.demo.tour import Done
+
             if self._step.done is Done.WRITTEN and session.review.on and not self._wrote:
                 self._wrote = True
                 self._work.beside(self._write, "tour")
@@ -164,10 +174,10 @@ class Tour(Controller):
     def _show(self) -> None:
         line = self._panes.tour
         if not self.on:
-            line.show("", OFFER if self.offered else "")
+            line.show("", self._offer if self.offered else "")
             return
         key = self._services.key_for(self._step.action)
-        line.show(f"{self._number} of {len(STEPS)}", self._step.text, key)
+        line.show(f"{self._number} of {len(self._steps)}", self._step.text, key)
 
     def _go_to(self, number: int) -> None:
         session = self._state.session
@@ -177,6 +187,8 @@ class Tour(Controller):
 
     async def _go_on(self) -> None:
         """Do what the step is about, unless that has been done and takes its time."""
+        from midstream.demo.tour import PATH, Done
+
         step = self._step
         self._presses += 1
         if step.done is Done.READ:
@@ -193,6 +205,8 @@ class Tour(Controller):
 
     async def _write(self) -> None:
         """Be another program."""
+        from midstream.demo.tour import WRITER
+
         program = await asyncio.create_subprocess_exec(
             sys.executable, "-c", _WRITE, str(self._services.root / WRITER.path),
             WRITER.old, WRITER.new,
