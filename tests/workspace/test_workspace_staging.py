@@ -142,6 +142,14 @@ async def test_outside_a_repository(root: Path) -> None:
         commit_staged(root, "x")
 
 
+async def test_a_filter_that_is_not_installed_is_named(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("*.bin filter=big\n")
+    git(repository, "config", "filter.big.process", "no-such-filter process")
+    git(repository, "config", "filter.big.required", "true")
+    with pytest.raises(GitError, match="no-such-filter: not found; "):
+        stage_changes(repository, [AcceptedChange("a.bin", None, b"x")])
+
+
 async def test_a_message_is_committed_as_it_was_typed(repository: Path) -> None:
     """Whatever git does with comments in an editor."""
     git(repository, "config", "commit.cleanup", "strip")

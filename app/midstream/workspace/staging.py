@@ -241,7 +241,7 @@ def _update_index(root: Path, place: RepositoryPlace, files: Sequence[Staged]) -
             return
         except GitFailedError as error:
             if "index.lock" not in str(error) or time.monotonic() > deadline:
-                raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
+                raise _not_staged(error) from error
         time.sleep(0.05)
 
 
@@ -545,7 +545,15 @@ def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
     try:
         return run_git(top, arguments, stdin=stdin, programs=True)
     except GitFailedError as error:
-        raise GitError(f"Git could not stage the change: {shown(str(error))}") from error
+        raise _not_staged(error) from error
+
+
+def _not_staged(error: GitFailedError) -> GitError:
+    """The error with what a filter and git said; advice that follows is left out."""
+    before, fatal, _ = error.output.partition("\nfatal: ")
+    said = before.splitlines() if fatal else []
+    why = "; ".join([*(line.removeprefix("error: ") for line in said), str(error)])
+    return GitError(f"Git could not stage the change: {shown(why)}")
 
 
 def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
