@@ -78,6 +78,31 @@ def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: P
     assert baseline.read("src/b.py") is not None
 
 
+@pytest.mark.parametrize("since_commit", [False, True])
+def test_a_file_that_only_the_index_has_lost_counts_as_it_is(
+    repository: Path, since_commit: bool
+) -> None:
+    """Else it would be a new file, and putting that back would delete the user's."""
+    before = (repository / "a.py").read_bytes()
+    git(repository, "rm", "-q", "--cached", "a.py")
+    baseline = Baseline(Workspace(repository), since_commit=since_commit)
+    assert "a.py" in baseline.unknown
+    assert "a.py" not in baseline.changed
+    (repository / "a.py").write_text("agent\n")
+    assert baseline.read("a.py") == Entry(before, executable=False)
+
+
+def test_of_a_folder_that_git_ignores_nobody_can_tell(repository: Path) -> None:
+    (repository / ".git/info/exclude").write_text("scratch/\n")
+    (repository / "scratch/below").mkdir(parents=True)
+    (repository / "scratch/below/x").write_text("mine\n")
+    baseline = Baseline(Workspace(repository / "scratch"), since_commit=True)
+    assert baseline.ignored
+    (repository / "scratch/below/x").write_text("agent\n")
+    with pytest.raises(UnknownFormerError, match="ignored"):
+        baseline.read("below/x")
+
+
 def test_a_reflog_that_was_cut_is_no_move(repository: Path) -> None:
     """Git rewrites the log when old entries expire; what it still has is not new."""
     for number in range(5):

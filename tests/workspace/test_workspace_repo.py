@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from midstream.workspace.files import Workspace
-from midstream.workspace.repo import RepoStatus, repo_status, repository_trouble
+from midstream.workspace.repo import (
+    RepoStatus,
+    find_repository,
+    repo_status,
+    repository_trouble,
+)
 from tests.helpers.repositories import git
 
 
@@ -107,6 +112,15 @@ async def test_no_repository_and_no_git(
     assert repo_status(tmp_path / "missing") is None
     monkeypatch.setenv("PATH", str(elsewhere))
     assert repo_status(repository) is None
+
+
+def test_a_path_may_have_a_line_break(tmp_path: Path) -> None:
+    root = tmp_path / "two\nlines"
+    root.mkdir()
+    git(root, "init", "-q")
+    place = find_repository(root)
+    assert place is not None
+    assert (place.top, place.git_dir, place.common_dir) == (root, root / ".git", root / ".git")
 
 
 async def test_a_foreign_git_environment_is_not_followed(

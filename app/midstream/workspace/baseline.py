@@ -127,7 +127,9 @@ class Baseline:
             self._keep((*tracked, *new))
             return
         self._keep(new)
-        self._take_index(tracked)
+        self._take_index(
+            tracked - new
+        )  # The index has lost the one that is there: `git rm --cached`.
 
     def _take_index(self, tracked: frozenset[str]) -> None:
         """Count what the index has of changed files as what they were."""
@@ -182,6 +184,11 @@ class Baseline:
         self.changed = present.union(self._kept)
         return True
 
+    @property
+    def ignored(self) -> bool:
+        """Whether git ignores the whole folder."""
+        return "." in self._untold
+
     def record(self) -> BaselineRecord | None:
         """What a journal should keep; ``None`` if it is too much, or not all is known."""
         size = sum(len(entry.data) for entry in self._kept.values() if entry is not None)
@@ -203,7 +210,7 @@ class Baseline:
             raise _other_repository(inner)
         if rel in self._kept:
             return self._kept[rel]
-        for name in _with_folders(rel):
+        for name in (".", *_with_folders(rel)):
             if name in self._untold:
                 raise self._cannot_tell(rel, self._untold[name])
         if not self.head:

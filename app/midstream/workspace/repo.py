@@ -305,24 +305,17 @@ def _reason(output: str, status: int) -> str:
 
 def find_repository(root: Path) -> RepositoryPlace | None:
     """The repository whose work tree holds ``root``; None without one, or if git fails."""
+    asked = ["rev-parse", "--path-format=absolute"]
+    places = ["--show-toplevel", "--git-dir", "--git-common-dir"]
     try:
-        answer = run_git(
-            root,
-            [
-                "rev-parse",
-                "--path-format=absolute",
-                "--show-toplevel",
-                "--git-dir",
-                "--git-common-dir",
-            ],
-        )
+        lines = os.fsdecode(run_git(root, [*asked, *places])).removesuffix("\n").split("\n")
+        if len(lines) != len(places):  # A path has a line break.
+            lines = [
+                os.fsdecode(run_git(root, [*asked, place])).removesuffix("\n") for place in places
+            ]
     except GitFailedError:
         return None
-    lines = os.fsdecode(answer).splitlines()
-    if len(lines) != 3:
-        return None
-    top, git_dir, common_dir = (Path(line) for line in lines)
-    return RepositoryPlace(top, git_dir, common_dir)
+    return RepositoryPlace(*map(Path, lines))
 
 
 def repository_trouble(root: Path) -> str:

@@ -132,6 +132,11 @@ class ExternalReview:
                 f"{'it is' if one else 'they are'}, and what changes from now on is reviewed "
                 "(git add -N has all of it reviewed)."
             )
+        if baseline.ignored:
+            self._status.warn(
+                "Git ignores this folder, so nothing in it is reviewed; take its name out of the "
+                "ignore rules, or run git init in it."
+            )
         if not baseline.complete:
             self._status.warn(
                 "This folder is too large to keep a copy of every file: some files are reviewed "
