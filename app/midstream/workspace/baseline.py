@@ -32,6 +32,7 @@ from midstream.workspace.repo import (
     RepositoryPlace,
     find_repository,
     ignored_paths,
+    passed_over_files,
     recorded_files,
     run_git,
     sparse_files,
@@ -123,6 +124,8 @@ class Baseline:
             self._keep(self._all_files())
             return
         self.unknown = new
+        with contextlib.suppress(GitFailedError):  # The user's own text is in no commit.
+            self._keep(passed_over_files(self._root))
         if not since_commit:
             self._keep((*tracked, *new))
             return

@@ -516,6 +516,17 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
     )
 
 
+def passed_over_files(root: Path) -> frozenset[str]:
+    """Files that are there and that git is told not to compare, by path from a folder.
+
+    Raises:
+        GitFailedError: Git cannot tell.
+    """
+    answer = os.fsdecode(run_git(root, ["ls-files", "-v", "-z"]))
+    marked = {line[2:] for line in answer.split("\0") if line[:1] == "S" or line[:1].islower()}
+    return frozenset(path for path in marked if os.path.lexists(Path(root, path)))
+
+
 def unmerged_files(root: Path) -> frozenset[str]:
     """Files that are in conflict, by path from a folder.
 

@@ -184,6 +184,23 @@ async def test_changed_line_ends_stay_out_until_nothing_waits(
         assert git(root, "diff") == ""
 
 
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+async def test_own_lines_of_a_file_that_git_passes_over_stay_own(
+    root: Path, endpoint: Endpoint, mark: str
+) -> None:
+    git(root, "update-index", f"--{mark}", "run.py")
+    own = TEXT.replace("x = 1", "x = 'own'")
+    (root / "run.py").write_text(own)
+    async with await _opened(root, endpoint, review=True) as session:
+        assert not session.hunks.waiting()
+        await session.decisions.reject(await _proposed(session, 8, "y = 2\n"))
+        assert (root / "run.py").read_text() == own
+        await session.decisions.accept(await _proposed(session, 8, "y = 3\n"))
+        await session.commit.stage("run.py")
+        assert _index(root) == TEXT.replace("y = 1", "y = 3")
+        assert (root / "run.py").read_text() == own.replace("y = 1", "y = 3")
+
+
 @pytest.mark.parametrize("undone", [False, True])
 async def test_a_last_newline_that_was_kept_counts_while_later_lines_wait(
     root: Path, endpoint: Endpoint, undone: bool
