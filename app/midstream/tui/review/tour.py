@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import HunkState
+from midstream.processes import start
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
@@ -207,8 +207,8 @@ class Tour(Controller):
         """Be another program."""
         from midstream.demo.tour import WRITER
 
-        program = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _WRITE, str(self._services.root / WRITER.path),
-            WRITER.old, WRITER.new,
-        )  # fmt: skip
+        program = await start(
+            *(sys.executable, "-P", "-c", _WRITE, str(self._services.root / WRITER.path)),
+            *(WRITER.old, WRITER.new),
+        )
         await program.wait()
