@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from pathlib import Path
 from typing import Final
 
 
@@ -51,6 +52,11 @@ class OtherProgram:
     path: str
     old: str
     new: str
+
+    def write(self, root: Path) -> None:
+        """Change the file, past the session (blocking)."""
+        file = root / self.path
+        file.write_text(file.read_text("utf-8").replace(self.old, self.new), "utf-8")
 
 
 WRITER: Final = OtherProgram("tally/money.py", 'CURRENCY = "EUR"', 'CURRENCY = "USD"')

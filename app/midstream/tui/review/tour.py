@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import HunkState
-from midstream.processes import start
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from midstream.demo.tour import Done, TourStep
     from midstream.pairing.session import PairingSession
 
-_WRITE: Final = (
-    "import pathlib, sys; path = pathlib.Path(sys.argv[1]);"
-    "path.write_text(path.read_text().replace(sys.argv[2], sys.argv[3]))"
-)
 _CONFIRMED: Final = 2
 """Presses after which what is left is accepted hunk by hunk: flagged ones are not together."""
 
@@ -207,8 +202,4 @@ class Tour(Controller):
         """Be another program."""
         from midstream.demo.tour import WRITER
 
-        program = await start(
-            *(sys.executable, "-P", "-c", _WRITE, str(self._services.root / WRITER.path)),
-            *(WRITER.old, WRITER.new),
-        )
-        await program.wait()
+        await asyncio.to_thread(WRITER.write, self._services.root)
