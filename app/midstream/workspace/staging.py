@@ -367,6 +367,30 @@ def _staged(top: Path, parent: str) -> dict[str, str]:
     return {path: letter for letter, path in zip(parts, parts, strict=False)}
 
 
+def staged_blobs(root: Path) -> dict[str, str]:
+    """The content that the next commit has of each file it changes, by path from a folder.
+
+    Returns:
+        Ids of contents, ``""`` for no file; nothing where git fails.
+    """
+    command = ["diff", "--cached", "--raw", "--no-renames", "--no-abbrev", "--relative", "-z"]
+    with contextlib.suppress(GitFailedError):
+        parts = iter(os.fsdecode(run_git(root, command)).split("\0"))
+        entries = ((facts.split(" ")[3], path) for facts, path in zip(parts, parts, strict=False))
+        return {path: blob if blob.strip("0") else "" for blob, path in entries}
+    return {}
+
+
+def blob_of(root: Path, rel: str, content: bytes | None) -> str:
+    """The id that git gives a file's content, ``""`` for no file.
+
+    Raises:
+        GitError: Git's own message.
+    """
+    place = _repository(root)
+    return "" if content is None else _store(place.top, _inside(place, root, rel), content)
+
+
 def _content(top: Path, name: str) -> bytes:
     """The bytes of a blob, by its id or as ``TREE:PATH``; ``b""`` where there is none."""
     try:

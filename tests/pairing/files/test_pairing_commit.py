@@ -184,6 +184,39 @@ async def test_changed_line_ends_stay_out_until_nothing_waits(
         assert git(root, "diff") == ""
 
 
+@pytest.mark.parametrize("decided", ["waits", "put back"])
+async def test_what_another_program_stages_is_committed_once_it_is_kept(
+    root: Path, endpoint: Endpoint, decided: str
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        (root / "new.py").write_text("n = 1\n")
+        await session.review.changed({"new.py"})
+        await session.decisions.accept_rest("new.py")
+        hunk = await _proposed(session, 0, "x = 2\n")
+        git(root, "add", "run.py")
+        if decided == "put back":
+            await session.decisions.reject(hunk)
+        await session.commit.stage("new.py")
+        with pytest.raises(GitError, match=r"git restore --staged run\.py"):
+            await session.commit.commit("New")
+        if decided == "waits":
+            await session.decisions.accept(hunk)
+        else:
+            git(root, "restore", "--staged", "run.py")
+        await session.commit.commit("New")
+        changed = git(root, "show", "--name-only", "--format=", "HEAD").split()
+        assert changed == (["new.py", "run.py"] if decided == "waits" else ["new.py"])
+
+
+async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint: Endpoint) -> None:
+    (root / "run.py").write_text(TEXT.replace("y = 1", "y = 'own'"))
+    git(root, "add", "run.py")
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.reject(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.commit("Own")
+        assert git(root, "show", "HEAD:run.py") == TEXT.replace("y = 1", "y = 'own'")
+
+
 @pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
 async def test_own_lines_of_a_file_that_git_passes_over_stay_own(
     root: Path, endpoint: Endpoint, mark: str

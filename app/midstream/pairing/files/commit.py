@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from midstream.counting import counted
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.external import waiting_hunks
+from midstream.edits.hunks import HunkState
 from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
@@ -402,11 +405,20 @@ class AcceptedChanges:
             The id of the commit.
 
         Raises:
-            GitError: Nothing is staged, the message is empty, or a hook refused; ``output`` is
-                everything that git wrote.
+            GitError: Nothing is staged, or something that nobody has kept; the message is empty, or
+                a hook refused; ``output`` is everything that git wrote.
         """
+        from midstream.workspace.errors import GitError
         from midstream.workspace.staging import commit_staged
 
+        await self._reviewed()
+        if unkept := await asyncio.to_thread(self._staged_unkept):
+            names = " ".join(map(shlex.quote, unkept))
+            raise GitError(
+                f"Somebody has staged changes of {counted(len(unkept), 'file')} that wait or were "
+                "put back, and a commit would have them",
+                f"run `git restore --staged {names}`, then stage again",
+            )
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
@@ -426,6 +438,33 @@ class AcceptedChanges:
         self._staged.clear()
         self.made.append(commit)
         return commit
+
+    def _staged_unkept(self) -> list[str]:
+        """Files of which the index has changes of others that wait or were put back (blocking).
+
+        What was staged before the review began, here, or as it is without what waits may stay.
+        """
+        from midstream.workspace.staging import blob_of, staged_blobs
+
+        doubtful = {
+            hunk.path
+            for hunk in self._files.hunks
+            if hunk.external and (hunk.waits or hunk.state is HunkState.REJECTED)
+        }
+        staged = {path: one for path, (one, _) in self._staged.items()}
+        found: list[str] = []
+        for path, blob in sorted(staged_blobs(self._root).items() if doubtful else ()):
+            ours = [known[path] for known in (self._wholes, staged) if path in known]
+            kept = {("" if one.after is None else one.after.blob) for one in ours}
+            kept |= {self._files.follower.staged.get(path)} - {None}
+            if path not in doubtful or path not in self._files or blob in kept:
+                continue
+            try:
+                if blob_of(self._root, path, _content(self._files[path].reviewed())) != blob:
+                    found.append(path)
+            except UserError:
+                continue  # The commit says what git says.
+        return found
 
     def _set_committing(self, *, on: bool) -> None:
         self.committing = on

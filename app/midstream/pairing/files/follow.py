@@ -7,7 +7,7 @@ proposal moves onto the new text.  Every method is called with the lock of the o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from midstream.edits.stand_ins import is_whole
@@ -50,6 +50,7 @@ class DiskFollower:
         disk: What the files have on disk.
         reviewing: Whether what other programs change waits for decisions.
         before: What files were before the review began, if it is known (may block).
+        staged: What was staged when it began: ids of contents by path, ``""`` for no file.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DiskFollower:
         self.disk = FilesOnDisk(workspace, resumed, status, journal)
         self.reviewing = False
         self.before: Callable[[str], Entry | None] | None = None
+        self.staged: Mapping[str, str] = {}
         self._workspace = workspace
         self._status = status
         self._journal = journal
