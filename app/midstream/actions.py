@@ -130,9 +130,9 @@ ACTIONS: Final = (
         hunk=HunkCommand(help="reject a hunk; the model receives the reason", form="reject 3 WHY", reason=Reason.OPTIONAL, lines=True),
         also="discard drop refuse no revert",
     ),
-    Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept what you have read in this file; pressed again, the rest, except flagged ones", _D, also="keep all approve all"),
+    Action("hunk.accept_rest", "A", "decide.accept_rest", "accept rest", "Accept what you have read in this file; again: the rest, except flagged ones", _D, also="keep all approve all"),
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
-    Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept what you have read in all files; pressed again, the rest", _D, also="keep everything"),
+    Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept what you have read in all files; again: the rest", _D, also="keep everything"),
     Action("hunk.reject_files", "alt+r", "decide.reject_files", "reject all files", "Reject every undecided hunk of all files", _D),
     Action(
         "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,

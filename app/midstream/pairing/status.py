@@ -376,6 +376,7 @@ class SessionStatus:
 
     def __init__(self) -> None:
         self.state = SessionState.STARTING
+        self._entered_at = time.monotonic()
         self.notices: list[Notice] = []
         self.version = 0
         self.meter = Meter()
@@ -404,8 +405,13 @@ class SessionStatus:
     def enter(self, state: SessionState) -> None:
         """Change the state."""
         if state is not self.state:
-            self.state = state
+            self.state, self._entered_at = state, time.monotonic()
             self.emit(StateChanged(state))
+
+    @property
+    def lasted_s(self) -> float:
+        """Seconds since the state was entered."""
+        return time.monotonic() - self._entered_at
 
     def inform(self, sentence: str, action: str = "", *, passing: bool = False) -> None:
         """Post a notice that needs no action."""
@@ -615,13 +621,6 @@ class Meter:
         if self._sent_at is not None and self.request_s is None:
             self.request_s = time.monotonic() - self._sent_at
 
-    @property
-    def waited_s(self) -> float:
-        """Seconds since the request was sent while no text has come, else 0."""
-        if self._sent_at is None or self._first_at is not None:
-            return 0.0
-        return time.monotonic() - self._sent_at
-
     def note_reading(self, tokens: int, total: int) -> None:
         """Note how many tokens of the prompt the server has read."""
         now = time.monotonic()
@@ -649,7 +648,7 @@ class Meter:
 
     def finish_turn(self) -> None:
         """The turn's text has ended."""
-        self._sent_at = self.reading = None
+        self.reading = None
         if self._bucket_start is not None and self._bucket:
             elapsed = max(time.monotonic() - self._bucket_start, 1e-3)
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))

@@ -432,11 +432,11 @@ class MidstreamApp(App[None]):
         """Quit, whatever screen is open."""
         self.quit()
 
-    def quit(self) -> None:
+    def quit(self, *, sure: bool = False) -> None:
         """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
         session = self.session
         held = [] if session is None else session.flagged_on_disk()
-        lost = [] if session is None or self._keeps_hunks else session.hunks.undecided()
+        lost = [] if session is None or sure or self._keeps_hunks else session.hunks.undecided()
         if session is None or self._asked_to_quit or not (held or lost):
             self.exit()
             return

@@ -148,5 +148,5 @@ class AppServices(Protocol):
     def suspend_to_shell(self) -> None:
         """Suspend the process; ``fg`` resumes it."""
 
-    def quit(self) -> None:
-        """End the program."""
+    def quit(self, *, sure: bool = False) -> None:
+        """End the program; ``sure`` if the user has pressed a key twice for that."""

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 FRAME_S: Final = 1 / 60
+CLOCK_S: Final = 1.0
+"""Seconds between two readings while the model is loaded or connected to."""
 FACTS_S: Final = 0.25
 """Seconds between two readings of the facts around the code while text streams."""
 UNKNOWN_KEYS: Final = 2
@@ -139,6 +141,7 @@ class ReviewScreen(EagerScreen):
         self._facts_at = 0.0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
+        self._clock: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
@@ -147,6 +150,7 @@ class ReviewScreen(EagerScreen):
     def on_mount(self) -> None:
         self._ticker = self.set_interval(FRAME_S, self._tick, pause=True)
         self._lexer = self.set_interval(FRAME_S, self._lex, pause=True)
+        self._clock = self.set_interval(CLOCK_S, self.refresh_facts)
         self.panes.pane.set_layout(self._services.settings.layout)
         self.panes.focus_composer()
         self.refresh_facts()
@@ -220,6 +224,7 @@ class ReviewScreen(EagerScreen):
         composer = self.panes.composer
         self.state.session = session
         self._unsubscribe = session.status.subscribe(self._hear)
+        self._set_pace(session.status.state)
         self._folder.update()
         self._on_screen.start()
         self.panes.pane.strips.note_of = session.reason
@@ -357,8 +362,12 @@ class ReviewScreen(EagerScreen):
     # the tick
 
     def _set_pace(self, state: SessionState) -> None:
-        if self._ticker is None:
+        if self._ticker is None or self._clock is None:
             return
+        if state is SessionState.STARTING:
+            self._clock.resume()
+        else:
+            self._clock.pause()
         if state in RUNNING:
             garbage.pause()
             self._ticker.resume()

@@ -359,7 +359,7 @@ class Show(Controller):
         """Quit at the second press: a stray letter must not end anything."""
         now = time.monotonic()
         if now - self._quit_asked_at < QUIT_WITHIN_S:
-            self._services.quit()
+            self._services.quit(sure=True)
             return
         self._quit_asked_at = now
         key = self._services.key_for("quit.twice")

@@ -13,7 +13,7 @@ from midstream.actions import ACTIONS, BY_ID
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.pairing.activity import Activity, activity_of
+from midstream.pairing.activity import OF_STATE, Activity, activity_of
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
@@ -516,7 +516,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,
-        waited_s=meter.waited_s,
+        waited_s=_waited_s(session, doing),
         reading=str(meter.reading or ""),
         pacing=pacing_words(session.server.model_info.pacing, meter.cost),
         effort="" if session.turns.effort == "auto" else session.turns.effort,
@@ -532,3 +532,10 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         held=session.gate.waiting,
         guard=session.guard.light(path).words,
     )
+
+
+def _waited_s(session: PairingSession, doing: Activity) -> float:
+    """Seconds that the model, and not a question or an agent beside it, has been awaited."""
+    state = session.status.state
+    awaited = state is SessionState.STARTING or OF_STATE[state] is doing
+    return session.status.lasted_s if awaited else 0.0

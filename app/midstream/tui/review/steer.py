@@ -354,7 +354,7 @@ class Steer(Controller):
             self._work.beside(session.turns.stop, "stop", exclusive=True)
             self._stopped_at = 0.0
         elif now - self._stopped_at < QUIT_WITHIN_S:
-            self._services.quit()
+            self._services.quit(sure=True)
         elif now - self._ended_at < LATE_S:
             self._ended_at = 0.0
             # A problem with the answer matters more than that it has ended.

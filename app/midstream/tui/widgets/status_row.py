@@ -29,8 +29,12 @@ _LIGHTS: Final = {
     Activity.YOU: "warning",
 }
 """Roles of the light; the accent where something is at work."""
+WORDLESS: Final = frozenset(
+    {Activity.CONNECTING, Activity.LOADING, Activity.READING, Activity.THINKING}
+)
+"""What is waited for without anything to see; the seconds are counted."""
 _WORDLESS_S: Final = 2
-"""Seconds without text from which on they are counted."""
+"""Seconds from which on they are shown."""
 _SPARK_CELLS: Final = 12
 _STATE_CELLS: Final = 9
 """The slot of what goes on; connecting alone is longer, when nothing stands behind it yet."""
@@ -56,7 +60,7 @@ class StatusFacts:
         rate: Tokens per second of what is being written, ``None`` while nothing is.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
-        waited_s: Seconds that no text has come.
+        waited_s: Seconds that there has been nothing to see.
         reading: How far the model is with reading the prompt, ``""`` while it is not at that.
         pacing: The simulated machine whose rate is imitated, or ``""``.
         effort: Empty unless the user chose one.
@@ -160,7 +164,7 @@ class StatusRow(TextLine):
         if facts.effort:
             pieces.append(Text(f"  {facts.effort} effort", calling(muted, "steer.effort")))
         rate = "" if facts.rate is None else f"{facts.rate:>6,.0f} tok/s"
-        if facts.doing in (Activity.READING, Activity.THINKING):
+        if facts.doing in WORDLESS:
             waited = f"{facts.waited_s:.0f} s" if facts.waited_s >= _WORDLESS_S else ""
             pieces.append(Text(f"   {facts.reading or waited}", palette.style("accent")))
             return [_Piece(text) for text in pieces]
