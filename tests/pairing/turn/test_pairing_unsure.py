@@ -99,6 +99,23 @@ async def test_an_unsure_answer_is_told_as_one(
     assert turn.confidence == 0.21
 
 
+async def test_a_rename_that_is_whole_needs_no_confidence(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    await ask(session, model, BODY.replace("data", "text"), "rename data to text")
+    assert session.status.notices == []
+    await ask(session, model, BODY.replace("data", "blob"), "no, call it blob")
+    assert [
+        notice for notice in session.status.notices if notice.level is not NoticeLevel.INFO
+    ] == []
+    assert session.attention.bulk(session.hunks.undecided()).risky == ()
+    half = BODY.replace("data", "rest").replace("return rest", "return data")
+    await ask(session, model, half, "rename blob to rest")
+    last = session.turns.last
+    assert last is not None
+    assert last.unsure
+
+
 async def test_what_is_there_already_is_said_and_not_asked_for(
     session: PairingSession, model: CalibratedModel
 ) -> None:
@@ -397,7 +414,7 @@ def test_without_a_screen(
     """A model from its logits to the last line, on both sides of the threshold."""
     folder = write_copyist(tmp_path / "judged", threshold=threshold)
     sink = JsonSink()
-    job = Job(root, Question("rename `data` to `text`", "files.py", None, (0, 6)))
+    job = Job(root, Question("take `data`, then `text`", "files.py", None, (0, 6)))
     outcome = asyncio.run(run_job(job, sink, settings=Settings(model=folder)))
     sink.ended(outcome)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])

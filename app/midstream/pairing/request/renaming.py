@@ -119,6 +119,14 @@ def with_other_name(asked: str, said: str) -> str:
     return Renaming(brought[0], wanted[0]).applied(asked)
 
 
+def is_renamed(said: str, before: str, after: str) -> bool:
+    """Whether a rewrite is the rename that is asked for, in every place, and nothing else."""
+    old, new = find_mentions(said).renamed, new_names(said)
+    if old is None or len(new) != 1 or new[0] in _words([before]):
+        return False
+    return before != after == Renaming(old, new[0]).applied(before)
+
+
 def means_last_answer(said: str) -> bool:
     """Whether a sentence only gives another name to something that it does not name itself."""
     wanted = _only_a_name(said)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.code.syntax import is_python
 from midstream.edits.outcome import FailureReason
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
+from midstream.pairing.request.renaming import is_renamed
 from midstream.pairing.status import FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
 from midstream.pairing.turn.modes import FollowUp
@@ -230,11 +231,13 @@ def tell_doubt(
         return
     wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
     turn.confidence = round(confidence.probability, 3)
+    asked = answer.exchange.conversation.instruction
+    unsure = confidence.unsure and not is_renamed(asked, region.before or before, new_text)
     wrote = frozenset(re.findall(r"\w+", new_text))
     ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
     gone = vanished(turn.instruction, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
-    if not (confidence.unsure or ignored or gone or twice or torn or wrong):
+    if not (unsure or ignored or gone or twice or torn or wrong):
         if loose:
             _tell_undefined(answer, loose, status, aloud=aloud)
         return
@@ -254,18 +257,18 @@ def tell_doubt(
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
         turn.unsure = elsewise(server.name_or_the_model, what, out)
-    elif twice and not gone and not confidence.unsure:
+    elif twice and not gone and not unsure:
         turn.unsure = (
             f"{_quoted(twice)} is a parameter now, and the function assigns a variable of that "
             "name, too. Look closely."
         )
-    elif torn and not gone and not confidence.unsure:
+    elif torn and not gone and not unsure:
         are = "is" if len(torn[:2]) == 1 else "are"
         turn.unsure = (
             f"What was kept and what came after the redirect do not fit: {_quoted(torn)} {are} "
             f"still used and no longer defined. Look closely, {out}"
         )
-    elif not confidence.unsure:
+    elif not unsure:
         what = f"it no longer defines {_quoted(gone)}" if gone else f"it {joined(wrong[:2])}"
         turn.unsure = elsewise(server.name_or_the_model, what, out)
     else:
