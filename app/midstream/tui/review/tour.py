@@ -43,7 +43,10 @@ class _Facts:
             len(waiting),
             sum(hunk.external for hunk in waiting),
             sum(hunk.state is HunkState.ACCEPTED for hunk in hunks),
-            sum(hunk.external and hunk.state is HunkState.REJECTED for hunk in hunks),
+            sum(
+                hunk.external and hunk.state is HunkState.REJECTED and hunk.postponed is None
+                for hunk in hunks
+            ),
             "" if repo is None else repo.head,
         )
 
