@@ -12,6 +12,7 @@ is one row of ``LANGUAGES`` and one query.  The captures of a query:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -282,6 +283,13 @@ LANGUAGES: Final = (
 
 _BY_SUFFIX: Final = {suffix: each for each in LANGUAGES for suffix in each.suffixes}
 _BY_NAME: Final = {name: each for each in LANGUAGES for name in each.files}
+
+
+def spelled(languages: Sequence[str]) -> str:
+    """The names of languages as people write them: ``Python, Go and JavaScript``."""
+    known = {language.name.lower(): language.name for language in LANGUAGES}
+    *most, last = [known.get(name, name.capitalize()) for name in languages]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def grammar_of(path: str) -> Language | None:

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream.code.ai_comments import without_comments
+from midstream.code.languages import spelled
 from midstream.code.outline import outline
 from midstream.codebase.related import FileLines, Related, RelatedCode
 from midstream.errors import UserError
@@ -725,6 +726,6 @@ def check_language(path: str, text: SourceText, model: ModelInfo) -> None:
     if model.languages and language not in model.languages:
         what = f"is {language}" if language else "is not in a language it knows"
         raise WrongLanguageError(
-            f"This model edits {' and '.join(model.languages)} only, and {path} {what}",
+            f"This model edits {spelled(model.languages)} only, and {path} {what}",
             "choose another model with --model or --endpoint",
         )

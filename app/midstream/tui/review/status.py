@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from midstream.actions import ACTIONS, BY_ID
+from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
@@ -447,12 +448,10 @@ class Status(Controller):
             return
         name, info = session.server.model_name, session.server.model_info
         if info.is_edit_model:
-            what = "small, exact edits"
-            if info.languages:
-                what += f" of {', '.join(language.capitalize() for language in info.languages)}"
-            subject = name or "This model"
+            subject = session.server.name_or_the_model
+            where = f", in {spelled(info.languages)}" if info.languages else ""
             if not session.introduction.due:  # which says so, too
-                yield f"{subject} makes {what}."
+                yield f"{subject} edits one function at a time{where}."
                 subject = "It"
             yield f"{subject} reads only the lines it is to change and your instruction."
         elif name:
