@@ -36,7 +36,7 @@ async def test_instructions_that_go_nowhere(
     with pytest.raises(UserError, match=r"data\.py is not a text file \(it has a NUL byte"):
         await session.turns.instruct(Question("change", path="data.py", cursor=0))
     (root / "notes.md").write_text("# Notes\n")
-    with pytest.raises(UserError, match=r"edits python only, and notes\.md is markdown"):
+    with pytest.raises(UserError, match=r"edits Python only, and notes\.md is markdown"):
         await session.turns.instruct(Question("change", path="notes.md", cursor=0))
     assert not model.requests
     await session.turns.instruct(Question("change run"))
