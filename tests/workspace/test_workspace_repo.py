@@ -114,6 +114,10 @@ async def test_no_repository_and_no_git(
     assert repo_status(repository) is None
 
 
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    assert repository_trouble(tmp_path / "gone").endswith("gone; open the folder where it is now.")
+
+
 def test_a_path_may_have_a_line_break(tmp_path: Path) -> None:
     root = tmp_path / "two\nlines"
     root.mkdir()

@@ -324,6 +324,8 @@ def repository_trouble(root: Path) -> str:
     Also ``""`` where there is none.  Git itself takes a repository with a damaged ``HEAD`` for
     none, and goes on to one further up.
     """
+    if not root.is_dir():
+        return f"{shown(root)} is gone; open the folder where it is now."
     holder = _holder(root)
     if holder is None:
         return ""
