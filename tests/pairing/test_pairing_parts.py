@@ -102,7 +102,7 @@ def test_languages() -> None:
     known = ModelInfo().updated({"languages": "python, go"})
     check_language("a.py", text, known)
     with pytest.raises(
-        WrongLanguageError, match=r"edits python and go only, and a\.md is markdown"
+        WrongLanguageError, match=r"edits Python and Go only, and a\.md is markdown"
     ):
         check_language("a.md", text, known)
 

@@ -26,7 +26,9 @@ async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, un
         )
         await stage.open("pkg/things.py")
         await stage.press("i")
-        stage.composer.put("rename `total` to `found` in count")
+        # One whole rename is never flagged.
+        more = " and `items` to `things`" if unsure else ""
+        stage.composer.put(f"rename `total` to `found`{more} in count")
         await stage.press("enter")
         await stage.until(
             lambda: (
