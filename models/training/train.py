@@ -1,7 +1,7 @@
 """Train the adapters: packed sequences, resumable, at a rate that falls to zero at the end.
 
     PYTHONPATH=app:. python -m models.training.train --base base --cut cut --data shards \
-        --name run --until 18:30 --start models/training/adapters.safetensors
+        --name run --until 18:30 --start models/training/rewriting/adapters.safetensors
 
 ``NAME.safetensors`` holds the adapters, ``NAME.state`` all that ``--resume`` needs. SIGTERM saves
 and ends. ``OMP_WAIT_POLICY=passive`` where the machine is shared.
