@@ -138,6 +138,15 @@ class Stage:
         await self.press("enter")
         await self.until(lambda: len(self.model.requests) > before, "request")
 
+    async def propose_more(self) -> None:
+        """Have the model end the first line of ``pkg/things.py`` with a comment; it waits then."""
+        await self.open("pkg/things.py")
+        await self.press("v")
+        await self.instruct("say more")
+        self.model.give(f"{self.model.region.rstrip()}  # more\n")
+        self.model.end()
+        await self.until(lambda: self.session.hunks.undecided() and not self.session.turns.busy)
+
     async def stream(self, text: str) -> None:
         self.model.give(text)
         region = self.session.turns.last

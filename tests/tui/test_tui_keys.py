@@ -181,12 +181,7 @@ async def test_ctrl_q_quits_at_once(stage: Stage) -> None:
 
 
 async def test_hunks_that_no_journal_keeps_are_asked_about_once(stage: Stage) -> None:
-    await stage.open("pkg/things.py")
-    await stage.press("v")
-    await stage.instruct("say more")
-    stage.model.give(f"{stage.model.region.rstrip()}  # more\n")
-    stage.model.end()
-    await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
+    await stage.propose_more()
     await stage.press("ctrl+q")
     await stage.until(lambda: "keeps it. Quit anyway?" in stage.notice, "asked")
     await stage.press("1")

@@ -63,12 +63,7 @@ async def test_where_nothing_is_to_decide_the_way_to_other_files_is_named(
     await stage.open("other.py")
     await stage.press(key)
     await stage.until(lambda: stage.notice == "No undecided hunks in this file.", "nothing")
-    await stage.open("pkg/things.py")
-    await stage.press("v")
-    await stage.instruct("say more")
-    stage.model.give(f"{stage.model.region.rstrip()}  # more\n")
-    stage.model.end()
-    await stage.until(lambda: stage.session.hunks.undecided() and not stage.session.turns.busy)
+    await stage.propose_more()
     await stage.open("other.py")
     await stage.press(key)
     where = "1 hunk waits in other files, ] goes there."
@@ -77,17 +72,22 @@ async def test_where_nothing_is_to_decide_the_way_to_other_files_is_named(
     await stage.until(lambda: stage.path == "pkg/things.py", "the other file")
 
 
-async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
-    stage: Stage, project: Path
-) -> None:
+async def first_line_becomes(stage: Stage, project: Path, text: str) -> None:
+    """Have a proposal for the first line of a file of 200 wait for a decision."""
     lines = "".join(f"value_{n} = {n}\n" for n in range(200))
     (project / "pkg" / "long.py").write_text(lines)
     await stage.open("pkg/long.py")
     await stage.press("v")
     await stage.instruct("double it")
-    stage.model.give("value_0 = 00\n")
+    stage.model.give(text)
     stage.model.give(None)
     await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+
+
+async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
+    stage: Stage, project: Path
+) -> None:
+    await first_line_becomes(stage, project, "value_0 = 00\n")
     hunk, pane = stage.pane.undecided_hunk, stage.pane
     assert hunk is not None
     pane.scroll_to_row(100)
@@ -103,14 +103,7 @@ async def test_a_hunk_out_of_sight_is_shown_before_it_is_decided(
 async def test_a_notice_covers_no_row_of_the_hunk_that_is_shown(
     stage: Stage, project: Path
 ) -> None:
-    lines = "".join(f"value_{n} = {n}\n" for n in range(200))
-    (project / "pkg" / "long.py").write_text(lines)
-    await stage.open("pkg/long.py")
-    await stage.press("v")
-    await stage.instruct("double it")
-    stage.model.give("value_0 = 00\nvalue_00 = 0\n")
-    stage.model.give(None)
-    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+    await first_line_becomes(stage, project, "value_0 = 00\nvalue_00 = 0\n")
     stage.screen.notices.clear()
     await stage.pilot.pause()
     pane, hunk = stage.pane, stage.pane.undecided_hunk
@@ -129,14 +122,7 @@ async def test_a_notice_covers_no_row_of_the_hunk_that_is_shown(
 async def test_a_hunk_out_of_sight_is_shown_when_a_key_is_about_it(
     stage: Stage, project: Path, key: str
 ) -> None:
-    lines = "".join(f"value_{n} = {n}\n" for n in range(200))
-    (project / "pkg" / "long.py").write_text(lines)
-    await stage.open("pkg/long.py")
-    await stage.press("v")
-    await stage.instruct("double it")
-    stage.model.give("value_0 = 00\n")
-    stage.model.give(None)
-    await stage.until(lambda: stage.pane.undecided_hunk is not None, "hunk")
+    await first_line_becomes(stage, project, "value_0 = 00\n")
     stage.pane.scroll_to_row(100)
     await stage.pilot.pause()
     assert not any("value_0 = 00" in row for row in stage.rows)
