@@ -205,7 +205,7 @@ def chances_of(rows: Sequence[Row]) -> tuple[Calibration, Array]:
 
 
 def told(name: str, right: Array, chances: Array, threshold: float) -> list[str]:
-    """Return what is told of one set: below and above the threshold, and by tenths."""
+    """Describe one set: answers below and above the threshold, and by tenths."""
     wrong, low = 1 - right, chances < threshold
     both = 0 < right.sum() < len(right)
     kept = int((~low).sum())
@@ -224,7 +224,7 @@ def told(name: str, right: Array, chances: Array, threshold: float) -> list[str]
 
 
 def fit(report: dict[str, Any], folder: Path | None) -> list[str]:
-    """Fit on a report of ``evaluate``, write it into a folder, and return what is told."""
+    """Fit on a report of ``evaluate``, write the result into a folder, and describe it."""
     sets = sets_of(report)
     if FITTED_ON not in sets:
         raise SystemExit(f"The report has no set {FITTED_ON}.")
@@ -249,7 +249,7 @@ def sets_of(report: dict[str, Any]) -> dict[str, list[Row]]:
 def tell(
     sets: dict[str, list[Row]], table: Calibration, folds: Array | None = None
 ) -> Iterator[str]:
-    """Yield what is told of each set; ``folds`` has the chances of the one that was fitted on."""
+    """Describe each set; ``folds`` has the chances of the one that was fitted on."""
     for name, rows in sets.items():
         right = np.array([row["right"] for row in rows], float)
         chances = np.array([weighed(table, row["features"]) for row in rows])
@@ -272,7 +272,9 @@ def main() -> None:
     fitting.add_argument("--folder", type=Path, help="where [confidence] is written")
     telling = parts.add_parser("tell")
     telling.add_argument("report", type=Path, help="of evaluate")
-    telling.add_argument("--folder", type=Path, required=True, help="whose [confidence] is told of")
+    telling.add_argument(
+        "--folder", type=Path, required=True, help="the folder whose [confidence] is described"
+    )
     options = parser.parse_args()
     if options.what == "tell":
         table = read_folder(options.folder).confidence

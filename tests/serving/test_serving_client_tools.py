@@ -162,7 +162,7 @@ async def read_call(request: str) -> Any:
     ("request_text", "sentence"),
     [
         ("What is a monad?", "Name the file to change"),
-        ("rename a to b in web/app.js", "edits python only, and web/app.js is something else"),
+        ("rename a to b in web/app.js", "edits Python only, and web/app.js is something else"),
     ],
 )
 async def test_what_it_cannot_do_is_said_in_a_sentence(request_text: str, sentence: str) -> None:

@@ -130,6 +130,14 @@ class _Region:
     hunks: list[Hunk]
 
 
+def outcome(hunks: Iterable[Hunk], *, accept: bool) -> str:
+    """What deciding hunks is called; a review of other programs' changes has words of its own."""
+    found = list(hunks)
+    if found and all(hunk.external for hunk in found):
+        return "kept" if accept else "put back"
+    return "accepted" if accept else "rejected"
+
+
 def _regions(waits: Sequence[Hunk], before: Sequence[str], after: Sequence[str]) -> list[_Region]:
     """Where a write changed the text; regions that touch the same hunk are one."""
     regions: list[_Region] = []

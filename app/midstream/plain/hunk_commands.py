@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from midstream.actions import HunkCommand, Reason
 from midstream.counting import counted
 from midstream.editor import edit_text, editor_command
+from midstream.edits.external import outcome
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.plain import lines
@@ -129,7 +130,7 @@ class HunkCommands:
         path = hunk.path
         if await self._session.decisions.decide_lines(hunk.id, first - 1, last, accept, why):
             which = f"line {first}" if first == last else f"lines {first} to {last}"
-            verb = _verb([hunk], accept=accept)
+            verb = outcome([hunk], accept=accept).capitalize()
             waiting = counted(len(self._session.hunks.waiting()), "hunk")
             self._say(f"{verb} {which} of hunk {number}; {waiting} to decide.")
             for line in self.left_over(path):
@@ -195,12 +196,12 @@ class HunkCommands:
 
     def _decided(self, done: Sequence[Hunk], *, accept: bool) -> None:
         waiting = counted(len(self._session.hunks.waiting()), "hunk")
-        verb = _verb(done, accept=accept)
+        verb = outcome(done, accept=accept)
         if done:
             numbers = ", ".join(str(self.number(hunk.id)) for hunk in done)
-            self._say(f"{verb} {numbers}; {waiting} to decide.")
+            self._say(f"{verb.capitalize()} {numbers}; {waiting} to decide.")
         else:
-            self._say(f"Nothing was {verb.lower()}; {waiting} to decide.")
+            self._say(f"Nothing was {verb}; {waiting} to decide.")
 
     async def undo(self, _: str) -> None:
         """Undo the last decision."""
@@ -252,10 +253,3 @@ class HunkCommands:
                 self._say(line)
         if not waiting:
             self._say("No undecided hunks.")
-
-
-def _verb(hunks: Sequence[Hunk], *, accept: bool) -> str:
-    """What was done to hunks, in the words of a review for those of others."""
-    if hunks and all(hunk.external for hunk in hunks):
-        return "Kept" if accept else "Put back"
-    return "Accepted" if accept else "Rejected"

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.edits.request import RegionRequest, parse_request, render_request
 from midstream.engine.types import Message, Usage
@@ -153,7 +154,7 @@ def client_step(
         )
     language = language_of(path).lower()
     if model.languages and language not in model.languages:
-        known = ", ".join(model.languages)
+        known = spelled(model.languages)
         return ClientStep(
             said=f"This model edits {known} only, and {path} is something else; use a chat model."
         )

@@ -90,9 +90,9 @@ class ModelSource:
 
             return ReplayModel(ReplayScript.load(self.replay))
         from midstream.engine.model import load_model
-        from midstream.resources import default_model, find_model
+        from midstream.resources import default_model
 
-        folder = default_model() if self.folder is None else find_model(self.folder)
+        folder = default_model() if self.folder is None else self.folder
         model = load_model(
             folder,
             provider=self.provider,

@@ -519,7 +519,7 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
 
 
 def passed_over_files(root: Path) -> frozenset[str]:
-    """Files that are there and that git is told not to compare, by path from a folder.
+    """Existing files that git is configured to skip in comparisons, by path from a folder.
 
     Raises:
         GitFailedError: Git cannot tell.

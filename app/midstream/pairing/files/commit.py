@@ -405,8 +405,8 @@ class AcceptedChanges:
             The id of the commit.
 
         Raises:
-            GitError: Nothing is staged, or something that nobody has kept; the message is empty, or
-                a hook refused; ``output`` is everything that git wrote.
+            GitError: Nothing is staged, an undecided or rejected change is staged, the message is
+                empty, or a hook refused; ``output`` is everything that git wrote.
         """
         from midstream.workspace.errors import GitError
         from midstream.workspace.staging import commit_staged

@@ -22,8 +22,8 @@ from midstream.resources import (
     config_path,
     default_model,
     find_model,
-    model_folders,
     model_places,
+    models_dir,
     read_json,
     read_toml,
 )
@@ -152,7 +152,7 @@ def _of_folder(folder: Path) -> ModelChoice | None:
     weights = [path.stat().st_size for path in folder.glob("*.onnx*") if path.is_file()]
     return ModelChoice(
         f"{BUILT_IN}:{folder}",
-        BUILT_IN if folder in model_folders() else str(facts.get("name") or folder.name),
+        BUILT_IN if folder.parent == models_dir() else str(facts.get("name") or folder.name),
         str(facts.get("title") or ""),
         BUILT_IN,
         "folder",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from midstream.counting import counted
+from midstream.edits.external import outcome
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files.attention import Reading
 from midstream.tui.diff.parts import HunkPart, cut_at
@@ -166,7 +167,7 @@ class Decide(Controller):
                 return  # A notice says why; the same key is to mean the same again.
             self._offered = frozenset() if again else unread
             key_for = self._services.key_for
-            what = _outcome(shown, accept=True)
+            what = _written(shown, accept=True)
             takes = "keeps" if what == "kept" else "accepts"
             parts = [f"{counted(count, 'hunk')} {what}"] if count else []
             if again and count:
@@ -218,7 +219,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            what = _outcome(session.hunks.undecided(), accept=False)
+            what = _written(session.hunks.undecided(), accept=False)
             if not (count := await session.decisions.reject_all()):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():
@@ -232,7 +233,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            what = _outcome(session.hunks.undecided(path), accept=False)
+            what = _written(session.hunks.undecided(path), accept=False)
             if not (count := await session.decisions.reject_rest(path)):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():  # Those have a notice of their own.
@@ -269,7 +270,7 @@ class Decide(Controller):
                     return
                 done += part.size
             pane.sync()
-            what = _outcome((part.hunk for part in parts), accept=accept)
+            what = _written((part.hunk for part in parts), accept=accept)
             self._say_undo(f"{counted(done, 'line')} {what}; {{undo}} undoes it.")
             if pane.undecided_hunk is None:
                 self._navigate.to_hunk(forward=True, undecided=True)
@@ -526,8 +527,7 @@ class Decide(Controller):
         self._work.run(work)
 
 
-def _outcome(hunks: Iterable[Hunk], *, accept: bool) -> str:
-    """What became of hunks that are decided, in the words of a review for one's of others."""
-    if all(hunk.external for hunk in hunks):
-        return "kept" if accept else "put back"
-    return "accepted and written" if accept else "rejected"
+def _written(hunks: Iterable[Hunk], *, accept: bool) -> str:
+    """What became of hunks; what is kept was on disk already."""
+    what = outcome(hunks, accept=accept)
+    return "accepted and written" if what == "accepted" else what
