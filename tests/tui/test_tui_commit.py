@@ -140,6 +140,25 @@ async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path
     assert git(repo, "diff", "--cached", "--name-only") == "notes.md\n"
 
 
+async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstaged(
+    stage: Stage, repo: Path
+) -> None:
+    session = stage.session
+    await session.review.start(since_commit=False)
+    (repo / "notes.md").write_text("# Other notes\n")
+    git(repo, "add", "notes.md")
+    await session.review.changed({"notes.md"})
+    screen = await opened(stage)
+    assert ("1 not kept", "error") in screen.title_row.facts
+    assert rows(screen)[0].strip() == "Staged by another program, kept by nobody"
+    assert rows(screen)[1].split() == ["[!]", "notes.md", "not", "kept"]
+    assert "nobody has kept" in shown(screen, "change")
+    await stage.press("space")
+    await stage.until(lambda: screen.changes and not screen.changes.others, "unstaged")
+    assert git(repo, "diff", "--cached", "--name-only") == ""
+    assert (repo / "notes.md").read_text() == "# Other notes\n"
+
+
 async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

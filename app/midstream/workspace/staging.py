@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from midstream.workspace.repo import (
 
 _PROGRAM = "100755"
 _LINK = "120000"
+_REPOSITORY = "160000"
 _COMMIT_TIMEOUT_S = 300.0
 _LOCK_PATIENCE_S = 1.0
 
@@ -123,12 +124,13 @@ class LastCommit:
 class StagingView:
     """State of all accepted changes in the index.
 
-    ``others`` are further paths that a commit changes, relative to the top of the repository;
-    ``branch`` is where it would go; ``trouble`` is why nothing can be staged.
+    ``others`` are further paths that a commit changes, relative to the top of the repository, each
+    with the same path relative to the workspace root; ``branch`` is where it would go; ``trouble``
+    is why nothing can be staged.
     """
 
     files: tuple[ChangePlace, ...]
-    others: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
     branch: str = ""
     trouble: str = ""
 
@@ -323,7 +325,7 @@ def compare_changes(
     room = _Room(root, place, changes)
     return StagingView(
         tuple(_compare_one(root, place, change, staged, taken, parent, room) for change in changes),
-        tuple(sorted(path for path in taken if path not in ours)),
+        {path: _outside(place, root, path) for path in sorted(taken.keys() - ours)},
         _branch(place.top),
     )
 
@@ -367,28 +369,85 @@ def _staged(top: Path, parent: str) -> dict[str, str]:
     return {path: letter for letter, path in zip(parts, parts, strict=False)}
 
 
-def staged_blobs(root: Path) -> dict[str, str]:
-    """The content that the next commit has of each file it changes, by path from a folder.
+def staged_entries(root: Path) -> dict[str, IndexEntry | None]:
+    """What the next commit has of each file it changes, by path from a folder.
 
-    Returns:
-        Ids of contents, ``""`` for no file; nothing where git fails.
+    Files beside the folder have a path with ``..``.  Nothing where git fails.
     """
-    command = ["diff", "--cached", "--raw", "--no-renames", "--no-abbrev", "--relative", "-z"]
+    place = find_repository(root)
+    found: dict[str, IndexEntry | None] = {}
+    if place is None:
+        return found
+    command = ["diff", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z"]
     with contextlib.suppress(GitFailedError):
-        parts = iter(os.fsdecode(run_git(root, command)).split("\0"))
-        entries = ((facts.split(" ")[3], path) for facts, path in zip(parts, parts, strict=False))
-        return {path: blob if blob.strip("0") else "" for blob, path in entries}
-    return {}
+        parts = iter(os.fsdecode(run_git(place.top, command)).split("\0"))
+        for facts, path in zip(parts, parts, strict=False):
+            _, mode, _, blob, letter = facts.split(" ")
+            if letter != "U":  # In conflict: it cannot be committed.
+                entry = IndexEntry(mode, blob) if blob.strip("0") else None
+                found[_outside(place, root, path)] = entry
+    return found
 
 
-def blob_of(root: Path, rel: str, content: bytes | None) -> str:
-    """The id that git gives a file's content, ``""`` for no file.
+def is_repository(entry: IndexEntry | None) -> bool:
+    """Whether the index has a repository of its own there (a submodule)."""
+    return entry is not None and entry.mode == _REPOSITORY
+
+
+def is_part(
+    root: Path, rel: str, staged: IndexEntry | None, text: bytes | None, *, program: bool | None
+) -> bool:
+    """Whether what is staged of a file changes nothing but what a text changes, too.
+
+    Args:
+        root: The workspace root.
+        rel: The file.
+        staged: What is staged of it.
+        text: The text, as bytes of the work tree; ``None`` for no file.
+        program: Whether the file may be run; ``None``: as in the last commit.
 
     Raises:
         GitError: Git's own message.
     """
     place = _repository(root)
-    return "" if content is None else _store(place.top, _inside(place, root, rel), content)
+    path = _inside(place, root, rel)
+    if staged is None or text is None:
+        return staged is None and text is None
+    last = _committed_entry(place.top, path)
+    mode = _mode(text, program=program) or (last.mode if last else "")
+    if mode and mode != staged.mode:
+        return False
+    whole = _store(place.top, path, text)
+    if staged.blob == whole or (last is not None and staged.blob == last.blob):
+        return True
+    if _LINK in (staged.mode, _mode(text)):
+        return False
+    try:
+        return _merge(place.top, path, staged.blob, last and last.blob, whole) == whole
+    except GitError:
+        return False
+
+
+def forget_staged(root: Path, rel: str) -> None:
+    """Give the index what the last commit has of a file.
+
+    Raises:
+        GitError: No repository, or git's own message.
+    """
+    place = _repository(root)
+    path = _inside(place, root, rel)
+    back = Staged(rel, _index_entry(place.top, path), _committed_entry(place.top, path))
+    _update_index(root, place, [back])
+
+
+def _committed_entry(top: Path, path: str) -> IndexEntry | None:
+    """What the last commit has of a file, ``None`` for nothing."""
+    command = ["--literal-pathspecs", "ls-tree", "-z", _parent(top), "--", path]
+    facts, _, name = os.fsdecode(_asked(top, command)).rstrip("\0").partition("\t")
+    if name != path or facts.startswith("040000"):  # A folder has that name.
+        return None
+    mode, _, blob = facts.split(" ")
+    return IndexEntry(mode, blob)
 
 
 def _content(top: Path, name: str) -> bytes:
@@ -499,6 +558,11 @@ def _without(top: Path, path: str, entry: IndexEntry | None, undone: Staged) -> 
 def _inside(place: RepositoryPlace, root: Path, rel: str) -> str:
     """The path from the top of the repository of a file below the root."""
     return os.path.relpath(Path(os.path.realpath(root)) / rel, os.path.realpath(place.top))
+
+
+def _outside(place: RepositoryPlace, root: Path, path: str) -> str:
+    """The path from the root of a file, by that from the top of the repository."""
+    return os.path.relpath(Path(os.path.realpath(place.top)) / path, os.path.realpath(root))
 
 
 def _index_entry(top: Path, path: str) -> IndexEntry | None:

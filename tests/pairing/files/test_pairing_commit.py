@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.files import put_backs
+from midstream.pairing.files.staged import Standing
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -206,6 +207,57 @@ async def test_what_another_program_stages_is_committed_once_it_is_kept(
         await session.commit.commit("New")
         changed = git(root, "show", "--name-only", "--format=", "HEAD").split()
         assert changed == (["new.py", "run.py"] if decided == "waits" else ["new.py"])
+
+
+async def test_what_is_staged_and_on_disk_nowhere_is_not_committed(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        (root / "new.py").write_text("n = 1\n")
+        await session.review.changed({"new.py"})
+        await session.decisions.accept_rest("new.py")
+        (root / "run.py").write_text(TEXT.replace("y = 1", "y = 'theirs'"))
+        git(root, "add", "run.py")
+        (root / "run.py").write_text(TEXT)
+        (other,) = (await session.commit.look()).others
+        assert (other.path, other.standing) == ("run.py", Standing.UNKEPT)
+        with pytest.raises(GitError, match="nobody has kept"):
+            await session.commit.commit("New")
+        await session.commit.forget_staged("run.py")
+        await session.commit.stage("new.py")
+        await session.commit.commit("New")
+        assert git(root, "show", "--name-only", "--format=", "HEAD").split() == ["new.py"]
+
+
+async def test_the_kept_part_of_a_file_may_be_staged_by_others(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        git(root, "add", "run.py")
+        await _proposed(session, 8, "y = 'waits'\n")
+        (file,) = (await session.commit.look()).files
+        assert not file.unkept
+        git(root, "add", "run.py")
+        (file,) = (await session.commit.look()).files
+        assert file.unkept
+        await session.commit.forget_staged("run.py")
+        await session.commit.stage("run.py")
+        await session.commit.commit("Kept")
+        assert git(root, "show", "HEAD:run.py") == TEXT.replace("x = 1", "x = 2")
+
+
+async def test_a_permission_that_others_staged_is_not_committed_once_it_is_put_back(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        (root / "run.py").chmod(0o755)
+        git(root, "add", "run.py")
+        await session.review.changed({"run.py"})
+        (hunk,) = session.hunks.undecided()
+        await session.decisions.reject(hunk.id)
+        with pytest.raises(GitError, match="nobody has kept"):
+            await session.commit.commit("Run it")
 
 
 async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint: Endpoint) -> None:

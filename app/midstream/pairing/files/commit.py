@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.edits.documents import NotTextError, SourceText, UnencodableError
 from midstream.edits.external import waiting_hunks
-from midstream.edits.hunks import HunkState
 from midstream.edits.lcs import line_edits, line_map, matching_pairs
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
-from midstream.pairing.contents import as_entry, mode_changed
+from midstream.pairing.contents import mode_changed
+from midstream.pairing.files.staged import Standing, file_content, standings
 from midstream.pairing.files.unified import CONTEXT
 from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
@@ -130,6 +130,7 @@ class FileChange:
         earlier: Whether it was accepted in an earlier session.
         whole: Whether it was staged whole here, which can be taken back.
         program: Whether it may be run with what was accepted, if that changes.
+        unkept: Whether another program has staged something of it that nobody has kept.
     """
 
     path: str
@@ -142,6 +143,22 @@ class FileChange:
     earlier: bool = False
     whole: bool = False
     program: bool | None = None
+    unkept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OtherChange:
+    """A change that a commit has although nothing of the file was accepted.
+
+    Attributes:
+        path: The file, relative to the top of the repository.
+        rel: The file, relative to the root.
+        standing: Whose change it is.
+    """
+
+    path: str
+    rel: str
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +167,14 @@ class Changes:
 
     Attributes:
         files: Files with an accepted change, by path.
-        others: Further paths that a commit changes, relative to the repository.
+        others: What else a commit changes, by path.
         branch: Where a commit would go.
         trouble: Why nothing can be staged, ``""`` if it can.
         amends: The commit that the next one replaces, ``None`` if it follows it.
     """
 
     files: tuple[FileChange, ...] = ()
-    others: tuple[str, ...] = ()
+    others: tuple[OtherChange, ...] = ()
     branch: str = ""
     trouble: str = ""
     amends: LastCommit | None = None
@@ -166,6 +183,13 @@ class Changes:
     def staged(self) -> int:
         """How many files a commit would include."""
         return sum(file.state in ("staged", "partly") for file in self.files) + len(self.others)
+
+    @property
+    def unkept(self) -> int:
+        """In how many files the index has something that nobody has kept."""
+        return sum(file.unkept for file in self.files) + sum(
+            other.standing is Standing.UNKEPT for other in self.others
+        )
 
     @property
     def stageable(self) -> tuple[str, ...]:
@@ -231,9 +255,9 @@ class AcceptedChanges:
                 proposal = self._files.get(path)
                 programs = (None, None) if proposal is None else proposal.accepted_programs()
                 try:
-                    before, after = map(_content, texts)
+                    before, after = map(file_content, texts)
                     left = self._left_in_index(path)
-                    parts = tuple((s.after, _content(m.text)) for s, m in left)
+                    parts = tuple((s.after, file_content(m.text)) for s, m in left)
                 except UnencodableError:
                     continue  # It cannot have been written either.
                 changes.append(
@@ -277,6 +301,7 @@ class AcceptedChanges:
         view = await asyncio.to_thread(
             compare_changes, self._root, self._changes(paths), amend=last is not None
         )
+        whose = await asyncio.to_thread(self._standings)
         files: list[FileChange] = []
         for place in view.files:
             earlier = place.rel not in own
@@ -291,9 +316,14 @@ class AcceptedChanges:
                     diff = FileDiff.between(*texts)
                 undecided = len(self._files.hunks.undecided(place.rel))
                 program = None if earlier else self._becomes_program(place.rel)
+                unkept = whose.get(place.rel) is Standing.UNKEPT
                 known = place.trouble, place.own, place.new, earlier, self._is_whole(place), program
-                files.append(FileChange(place.rel, place.state, diff, undecided, *known))
-        return Changes(tuple(files), view.others, view.branch, view.trouble, last)
+                files.append(FileChange(place.rel, place.state, diff, undecided, *known, unkept))
+        others = tuple(
+            OtherChange(path, rel, whose.get(rel, Standing.YOURS))
+            for path, rel in view.others.items()
+        )
+        return Changes(tuple(files), others, view.branch, view.trouble, last)
 
     async def other(self, path: str, *, amend: bool = False) -> FileDiff:
         """What a commit changes in a file without accepted changes, one of ``Changes.others``.
@@ -405,19 +435,20 @@ class AcceptedChanges:
             The id of the commit.
 
         Raises:
-            GitError: Nothing is staged, an undecided or rejected change is staged, the message is
+            GitError: Nothing is staged, a change that nobody has kept is staged, the message is
                 empty, or a hook refused; ``output`` is everything that git wrote.
         """
         from midstream.workspace.errors import GitError
         from midstream.workspace.staging import commit_staged
 
         await self._reviewed()
-        if unkept := await asyncio.to_thread(self._staged_unkept):
+        whose = await asyncio.to_thread(self._standings)
+        if unkept := [path for path, one in whose.items() if one is Standing.UNKEPT]:
             names = " ".join(map(shlex.quote, unkept))
             raise GitError(
-                f"Somebody has staged changes of {counted(len(unkept), 'file')} that wait or were "
-                "put back, and a commit would have them",
-                f"run `git restore --staged {names}`, then stage again",
+                f"Another program has staged changes of {counted(len(unkept), 'file')} that nobody "
+                "has kept, and a commit would have them",
+                f"keep them, or run `git restore --staged {names}`",
             )
         words = self.trailer if trailer else ""
         text = message.rstrip()
@@ -439,32 +470,26 @@ class AcceptedChanges:
         self.made.append(commit)
         return commit
 
-    def _staged_unkept(self) -> list[str]:
-        """Files of which the index has changes of others that wait or were put back (blocking).
-
-        What was staged before the review began, here, or as it is without what waits may stay.
-        """
-        from midstream.workspace.staging import blob_of, staged_blobs
-
-        doubtful = {
-            hunk.path
-            for hunk in self._files.hunks
-            if hunk.external and (hunk.waits or hunk.state is HunkState.REJECTED)
-        }
+    def _standings(self) -> dict[str, Standing]:
+        """Whose each staged change is, by path from the root (blocking)."""
         staged = {path: one for path, (one, _) in self._staged.items()}
-        found: list[str] = []
-        for path, blob in sorted(staged_blobs(self._root).items() if doubtful else ()):
-            ours = [known[path] for known in (self._wholes, staged) if path in known]
-            kept = {("" if one.after is None else one.after.blob) for one in ours}
-            kept |= {self._files.follower.staged.get(path)} - {None}
-            if path not in doubtful or path not in self._files or blob in kept:
-                continue
-            try:
-                if blob_of(self._root, path, _content(self._files[path].reviewed())) != blob:
-                    found.append(path)
-            except UserError:
-                continue  # The commit says what git says.
-        return found
+        ours = [{path: one.after for path, one in m.items()} for m in (self._wholes, staged)]
+        return standings(self._files, ours)
+
+    async def forget_staged(self, path: str) -> None:
+        """Take out of the index whatever it has of a file; the file stays as it is.
+
+        Args:
+            path: The file, relative to the root.
+
+        Raises:
+            GitError: Git's own message.
+        """
+        from midstream.workspace.staging import forget_staged
+
+        self._forget_staged(path)
+        self._wholes.pop(path, None)
+        await asyncio.to_thread(forget_staged, self._root, path)
 
     def _set_committing(self, *, on: bool) -> None:
         self.committing = on
@@ -596,16 +621,6 @@ def _has(moves: Collection[int], total: int, start: int, stop: int) -> bool:
     if start < stop:
         return all(line >= 0 for line in ends[start + 1 : stop + 1])
     return ends[start] + 1 == ends[start + 1]
-
-
-def _content(text: SourceText) -> bytes | None:
-    """The bytes of a file with a text; ``None`` where that stands for no file.
-
-    Raises:
-        UnencodableError: They are not kept, or cannot be written.
-    """
-    entry = as_entry(text)
-    return None if entry is None else entry.data
 
 
 def _lines(data: bytes) -> tuple[str, ...]:

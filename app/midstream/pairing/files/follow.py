@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
+    from midstream.workspace.staging import IndexEntry
 
 
 class DiskFollower:
@@ -50,7 +51,7 @@ class DiskFollower:
         disk: What the files have on disk.
         reviewing: Whether what other programs change waits for decisions.
         before: What files were before the review began, if it is known (may block).
-        staged: What was staged when it began: ids of contents by path, ``""`` for no file.
+        staged: What was staged when it began, by path from the root; ``None`` for no file.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class DiskFollower:
         self.disk = FilesOnDisk(workspace, resumed, status, journal)
         self.reviewing = False
         self.before: Callable[[str], Entry | None] | None = None
-        self.staged: Mapping[str, str] = {}
+        self.staged: Mapping[str, IndexEntry | None] = {}
         self._workspace = workspace
         self._status = status
         self._journal = journal

@@ -111,7 +111,7 @@ class ExternalReview:
 
     async def _start(self, since_commit: bool, record: BaselineRecord | None) -> None:
         from midstream.workspace.baseline import Baseline
-        from midstream.workspace.staging import staged_blobs
+        from midstream.workspace.staging import staged_entries
 
         baseline = self._baseline = await asyncio.to_thread(
             Baseline, self._files.workspace, since_commit=since_commit, record=record
@@ -119,7 +119,7 @@ class ExternalReview:
         self._files.follower.reviewing = True
         self._files.follower.before = baseline.read
         self._files.follower.staged = await asyncio.to_thread(
-            staged_blobs, self._files.workspace.root
+            staged_entries, self._files.workspace.root
         )
         self._files.disk.was_executable = baseline.executable
         self._status.emit(ReviewSwitched(True))

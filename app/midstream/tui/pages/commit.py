@@ -17,7 +17,8 @@ from midstream.actions import Place
 from midstream.counting import counted
 from midstream.edits.rows import RowKind
 from midstream.errors import UserError
-from midstream.pairing.files.commit import Changes, FileChange, FileDiff
+from midstream.pairing.files.commit import Changes, FileChange, FileDiff, OtherChange
+from midstream.pairing.files.staged import Standing
 from midstream.pairing.turn.subject import commit_message
 from midstream.tui.diff.patch import DiffWriter
 from midstream.tui.keymap import page_bindings
@@ -38,6 +39,13 @@ LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
 _OTHER: Final = "\0"
 """Marks the rows of files without accepted changes; no path has it."""
+_OTHERS: Final = {
+    Standing.UNKEPT: ("Staged by another program, kept by nobody", "error"),
+    Standing.SINCE: ("Staged since the review began, also committed", "warning"),
+    Standing.YOURS: ("Staged by you, also committed", "muted"),
+}
+"""Headings of what is staged beside the accepted changes."""
+_UNKEPT: Final = "not kept", "error"
 _WORDS: Final = {
     "unstaged": ("not staged", "warning"),
     "partly": ("partly staged", "warning"),
@@ -104,6 +112,20 @@ class CommitScreen(PageScreen):
         files = () if self.changes is None else self.changes.files
         return next((file for file in files if file.path == value), None)
 
+    @property
+    def _other(self) -> OtherChange | None:
+        """The change under the cursor, if nothing of that file was accepted."""
+        others = () if self.changes is None else self.changes.others
+        return next((one for one in others if f"{_OTHER}{one.path}" == self.list.value), None)
+
+    @property
+    def _unkept(self) -> str | None:
+        """The file under the cursor, by its path from the root, if nobody has kept its change."""
+        if (file := self.file) is not None:
+            return file.path if file.unkept else None
+        other = self._other
+        return None if other is None or other.standing is not Standing.UNKEPT else other.rel
+
     def _look(self) -> None:
         async def work() -> None:
             await self._read()
@@ -140,12 +162,13 @@ class CommitScreen(PageScreen):
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
             rows += [ListRow(None, ((" Accepted in an earlier session", "muted!"),)), *earlier]
-        if changes.others:
-            words = " Staged by you, also committed"
-            if changes.amends is not None:
-                words = " In the commit to amend, or staged by you"
-            rows.append(ListRow(None, ((words, "muted"),)))
-            rows += [self._other_row(path) for path in changes.others]
+        for standing, (words, role) in _OTHERS.items():
+            others = [other for other in changes.others if other.standing is standing]
+            if others and standing is Standing.YOURS and changes.amends is not None:
+                words = "In the commit to amend, or staged by you"
+            if others:
+                rows.append(ListRow(None, ((f" {words}", role),)))
+                rows += map(self._other_row, others)
         narrow = self.has_class("-narrow")
         if rows and self.recent and narrow and len(rows) < MAX_ROWS and self.size.height >= LOW:
             words = self.glyphs.separator.join(f" {visible(s)} " for s in self.recent).strip()
@@ -160,8 +183,9 @@ class CommitScreen(PageScreen):
         self.show_keys()
 
     def _row(self, file: FileChange) -> ListRow:
-        words, role = _WORDS[file.state]
+        words, role = _UNKEPT if file.unkept else _WORDS[file.state]
         box = {"staged": "x", "committed": "x", "partly": "-", "conflict": "!"}.get(file.state, " ")
+        box = "!" if file.unkept else box
         added, deleted = file.diff.count(RowKind.ADDED), file.diff.count(RowKind.DELETED)
         counts: list[Piece] = [
             (f"  +{added}", "success" if added else "muted"),
@@ -172,8 +196,11 @@ class CommitScreen(PageScreen):
         name: Piece = visible(file.path), "muted" if file.state == "committed" else "foreground"
         return ListRow(file.path, ((f" [{box}] ", mark), name), (*counts, state))
 
-    def _other_row(self, path: str) -> ListRow:
-        return ListRow(f"{_OTHER}{path}", ((" [x] ", "success"), (visible(path), "foreground")))
+    def _other_row(self, other: OtherChange) -> ListRow:
+        unkept = other.standing is Standing.UNKEPT
+        mark: Piece = (" [!] ", "error") if unkept else (" [x] ", "success")
+        right = ((f"  {_UNKEPT[0]:>13}", _UNKEPT[1]),) if unkept else ()
+        return ListRow(f"{_OTHER}{other.path}", (mark, (visible(other.path), "foreground")), right)
 
     def _show_trouble(self, changes: Changes) -> None:
         if changes.trouble:
@@ -198,7 +225,9 @@ class CommitScreen(PageScreen):
             for line, role in self._facts(file):
                 text.append(f"{visible(line)}\n", palette.style(role))
             self._tell_diff(text, file.path, file.diff)
-        elif value.startswith(_OTHER):
+        elif (other := self._other) is not None:
+            if other.standing is Standing.UNKEPT:
+                text.append(f"{self._unkept_words()}\n", palette.style("error"))
             if (diff := self._others.get(title)) is not None:
                 self._tell_diff(text, title, diff)
             else:
@@ -216,7 +245,9 @@ class CommitScreen(PageScreen):
             yield "executable" if file.program else "no longer executable", "muted"
         if file.trouble:
             yield file.trouble, "error"
-        if file.state == "partly":
+        if file.unkept:
+            yield self._unkept_words(), "error"
+        elif file.state == "partly":
             key = self.services.key_for("commit.stage")
             yield f"some of it is not staged and is left out; {key} stages it", "warning"
         if file.own or file.trouble:
@@ -230,6 +261,14 @@ class CommitScreen(PageScreen):
         if file.undecided:
             waits = "waits" if file.undecided == 1 else "wait"
             yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
+
+    def _unkept_words(self) -> str:
+        """Why nothing is committed while another program has staged what nobody has kept."""
+        key = self.services.key_for("commit.stage")
+        return (
+            "another program staged changes here that nobody has kept, so nothing is committed; "
+            f"{key} unstages them"
+        )
 
     def _tell_diff(self, text: Text, path: str, diff: FileDiff) -> None:
         if diff.binary:
@@ -266,7 +305,8 @@ class CommitScreen(PageScreen):
                 | committing
                 | hidden
             )
-        if self.file is None or self.file.state in ("committed", "conflict"):
+        settled = self.file is None or self.file.state in ("committed", "conflict")
+        if settled and self._unkept is None:
             hidden.add("commit.stage")
         if self.file is None or not (self.file.own or self.file.trouble or self.file.whole):
             hidden.add("commit.whole")
@@ -278,7 +318,8 @@ class CommitScreen(PageScreen):
 
     def hint_words(self) -> dict[str, str]:
         words = {"commit.amend": "do not amend"} if self.amend else {}
-        if self.file is not None and self.file.state == "staged":
+        staged = self.file is not None and self.file.state == "staged"
+        if staged or self._unkept is not None:
             words["commit.stage"] = "unstage"
         if self.file is not None and self.file.whole and not self.file.own:
             words["commit.whole"] = "own lines out"
@@ -315,10 +356,14 @@ class CommitScreen(PageScreen):
         return changes, session
 
     def action_stage(self) -> None:
-        file, usable = self.file, self._usable
-        if file is None or usable is None:
+        file, usable, unkept = self.file, self._usable, self._unkept
+        if usable is None:
             return
-        if file.trouble:
+        if unkept is not None:
+            self._do(usable[1].commit.forget_staged(unkept))
+        elif file is None:
+            return
+        elif file.trouble:
             self.notices.say("error", file.trouble)
         elif file.state == "committed":
             self.notices.say("info", f"What was accepted in {file.path} is committed already.")
@@ -485,4 +530,5 @@ def _summary(changes: Changes) -> tuple[Piece, ...]:
     return (
         (words, "muted"),
         (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),
+        *(((f"{changes.unkept} not kept", "error"),) if changes.unkept else ()),
     )
