@@ -65,6 +65,27 @@ def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
+async def test_switched_off_for_a_file_it_lets_that_file_be(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    guard = session.guard
+    assert not guard.switch(session.files, "m.py")
+    assert guard.light("m.py").words == "unguarded: switched off for this file"
+    give(model, *HEAD, BAD_SQL, *TAIL)
+    turn = await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
+    await Witness(session).until(lambda: not turn.running)
+    await guard.caught_up()
+    assert turn.status is TurnStatus.DONE
+    assert {hunk.state for hunk in session.hunks} == {HunkState.SETTLED}
+    assert guard.light("other.py").words != guard.light("m.py").words
+
+    assert guard.switch(session.files, "m.py")
+    witness = Witness(session)
+    await witness.until(lambda: any(h.state is HunkState.QUARANTINED for h in session.hunks))
+    assert not guard.switch(session.files, "m.py")
+    assert {hunk.state for hunk in session.hunks} == {HunkState.SETTLED}
+
+
 async def stopped_at(session: PairingSession, model: SteppedModel, count: int) -> None:
     """Wait until the model has been asked ``count`` times."""
     witness = Witness(session)

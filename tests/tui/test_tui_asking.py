@@ -174,6 +174,10 @@ async def test_a_built_in_model_gets_its_lines_and_no_preview(stage: Stage) -> N
     await stage.pilot.pause(0.6)
     assert "tokens" not in stage.title
     assert not stage.screen.aim.is_chat
+    await stage.press("f3")
+    await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "what would be sent")
+    assert "Sent with this instruction\npkg/things.py lines " in read(stage)
+    assert not stage.model.requests
 
 
 # consent
@@ -347,7 +351,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert "! what failed" in stage.keys
         stage.screen.notices.clear()
         await stage.press("exclamation_mark")
-        words = read(stage)
+        words = read(stage).partition("\n\nSaid lately")[0]
         assert words.count("run.py: rename three") == 2
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words
@@ -364,7 +368,19 @@ async def test_edits_without_a_place_are_counted_and_listed(
 async def test_without_failures_the_key_says_so(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("exclamation_mark")
-    assert stage.notice == "Every edit of this session matched its file."
+    assert stage.notice == "Nothing is flagged here, and nothing was refused or failed."
+
+
+async def test_what_was_refused_can_be_read_again(stage: Stage) -> None:
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    stage.composer.put("rename missing to found in nowhere_at_all")
+    await stage.press("enter")
+    await stage.until(lambda: stage.notice, "refusal")
+    said = stage.notice
+    stage.screen.notices.clear()
+    await stage.press("escape", "exclamation_mark")
+    assert f"Said lately, newest first\n{said}" in read(stage)
 
 
 # advice and cost

@@ -21,7 +21,7 @@ from midstream.pairing.models.simulating import (
     preset_of,
     simulate_model,
 )
-from midstream.pairing.status import Cost
+from midstream.pairing.status import Cost, shown_seconds
 from midstream.resources import themes_dir
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import TokenUsage
@@ -211,9 +211,9 @@ async def test_measured_figures_are_those_of_the_server(project: Path) -> None:
         assert meter.request_s < meter.ttft_s
         rows = [row.split() for row in stage.words("wall").splitlines()]
         assert ["in", f"{cost.input_tokens:,}", f"{cost.input_tokens:,}"] in rows
-        assert ["forwards", str(cost.forwards), str(cost.forwards)] in rows
+        assert ["passes", str(cost.forwards), str(cost.forwards)] in rows
         assert ["tokens", "each", "1.0", "1.0"] in rows
-        assert ["prefill", f"{cost.prefill_s * 1000:.1f}", "ms"] in [row[:3] for row in rows]
+        assert ["reading", *shown_seconds(cost.prefill_s).split()] in [row[:3] for row in rows]
         assert f"{meter.turn_rate:,.0f} tok/s" in stage.words("wall")
         assert "slower than the wafer" in stage.words("wall")
         assert "replay here, " in stage.words("wall")

@@ -50,7 +50,7 @@ async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, un
             assert "u undo" in stage.keys
             assert "found += 1" in (project / "pkg" / "things.py").read_text()
             return
-        await stage.until(lambda: "is unsure about this one: it" in stage.notice, "sentence")
+        await stage.until(lambda: "was not sure of this change" in stage.notice, "sentence")
         assert stage.notice.endswith("or ask a larger model (M).")
         await stage.press("escape")
         assert any("model unsure" in row for row in stage.rows)

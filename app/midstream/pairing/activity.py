@@ -46,6 +46,15 @@ OF_STATE: Final = {
 """What the states of the model are called."""
 
 
+WORDLESS: Final = frozenset(
+    {
+        Activity.CONNECTING, Activity.LOADING, Activity.READING, Activity.THINKING,
+        Activity.AGENT, Activity.HOOKS, Activity.CHECKS,
+    }
+)  # fmt: skip
+"""What is waited for with little or nothing to see; its seconds are counted."""
+
+
 def activity_of(session: PairingSession) -> Activity:
     """The one thing that the user should know of: what waits for them first, then the model."""
     agent, chat, state = session.agent, session.chat, session.status.state

@@ -275,6 +275,8 @@ class Guard:
         self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
         self._released: set[tuple[str, tuple[str, str]]] = set()
         self._advised: set[str] = set()
+        self._off: set[str] = set()
+        """Files for which the user has switched it off."""
 
     def connect(self, report: Callable[[GuardStop], None]) -> None:
         """Report what halts to ``report``, which ends the answer."""
@@ -289,7 +291,7 @@ class Guard:
             rewrite: It begins now, or continues under another turn.
             after: What was held back, where it writes that again.
         """
-        if not self.on:
+        if not self._covers(rewrite.proposal.path):
             return
         asked, segment = rewrite.instruction, rewrite.segment
         if after is not None:
@@ -326,7 +328,7 @@ class Guard:
 
     def look_soon(self, files: Mapping[str, FileProposal], path: str) -> None:
         """Judge the hunks of a file that did not stream in; calls at the same time are one look."""
-        if not self.on or self._closed:
+        if not self._covers(path) or self._closed:
             return
         self._due.add(path)
         if self._looking is None or self._looking.done():
@@ -376,6 +378,8 @@ class Guard:
         """The state of the guard for a file (``""``: none is open)."""
         if not self.on:
             return Light(LightState.OFF, "the guard is switched off")
+        if path in self._off:
+            return Light(LightState.OFF, "switched off for this file")
         if self._failure:
             return Light(LightState.UNGUARDED, self._failure)
         if not path:
@@ -395,7 +399,7 @@ class Guard:
     def findings(self, hunk: Hunk) -> tuple[Finding, ...]:
         """What was found in the lines that a hunk brings, released findings included."""
         found = self._found.get(hunk.path)
-        if not found:
+        if not found or hunk.path in self._off:
             return ()
         from midstream.guard.secrets import mask
 
@@ -427,6 +431,32 @@ class Guard:
         return any((hunk.path, f.key) not in self._released for f in self.findings(hunk))
 
     # What the user does
+
+    def switch(self, files: Mapping[str, FileProposal], path: str) -> bool:
+        """Switch it off for a file until the session ends, or on again.
+
+        Off, it releases what is quarantined there; on, it judges what waits there.
+
+        Returns:
+            Whether it is on now.
+        """
+        if path in self._off:
+            self._off.discard(path)
+            self.look_soon(files, path)
+            self._status.touch()
+            return self.on
+        self._off.add(path)
+        self._watches = [watch for watch in self._watches if watch.path != path]
+        for hunk in self._hunks.for_path(path):
+            if hunk.state == _HELD:
+                self._hunks.release(hunk.id, note := "the guard is off for this file")
+                self._journal.add(ReleaseEntry(hunk.id, note))
+                self._status.emit(HunkDecided(path, hunk.id))
+        self._status.touch()
+        return False
+
+    def _covers(self, path: str) -> bool:
+        return self.on and path not in self._off
 
     def release(self, hunk_id: int, reason: str) -> None:
         """Let a quarantined hunk be decided; its findings do not halt in this session any more.
@@ -467,6 +497,7 @@ class Guard:
         """
         waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
         waiting &= waiting if paths is None else paths
+        waiting -= self._off
         if not self.on or not waiting:
             return
         scanner = self._ready()
@@ -558,7 +589,7 @@ class Guard:
             below = () if writing else watch.below
             after = [*watch.above, *segment.new_lines, *below]
             found = await second.new_findings(before, after, self._found.get(path, ()))
-            if found:
+            if found and path not in self._off:
                 self._found.setdefault(path, []).extend(found)
                 self._status.touch()
         if second.problem:
@@ -594,6 +625,8 @@ class Guard:
         found = await scan.look(lines)
         if scan is not watch.scan:
             return  # A redirect has taken lines of these back.
+        if watch.path in self._off:
+            return
         found = [f for f in found if (f.rule, f.line) not in watch.reported]
         watch.reported |= {(f.rule, f.line) for f in found}
         if found:

@@ -45,17 +45,22 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield unread
     if commits := session.commit.made:
         yield f"Committed: {', '.join(commit[:8] for commit in commits)}."
-    waiting = session.hunks.waiting()
-    if not waiting:
+    waiting, left = session.hunks.waiting(), undecided(session)
+    if not left:
         return
     them = "it" if len(waiting) == 1 else "them"
-    left = f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}"
     if resuming:
         yield f"{left}; {resuming} brings {them} back."
     elif all(hunk.external for hunk in waiting):
         yield f"{left}; what was written there stays."
     else:
         yield f"{left}; no journal keeps {them}."
+
+
+def undecided(session: PairingSession) -> str:
+    """What waits for a decision, such as ``2 hunks undecided in a.py``, or ``""``."""
+    waiting = session.hunks.waiting()
+    return f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}" if waiting else ""
 
 
 def _outcome(hunks: Iterable[Hunk], state: HunkState, words: str, *, external: bool) -> str:

@@ -362,6 +362,21 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Runs something in the background until it ends or the session is closed."""
 
 
+class ActivityClock:
+    """Tells for how long a session has done what it does."""
+
+    def __init__(self) -> None:
+        self._activity: str | None = None
+        self._since = 0.0
+
+    def seconds(self, activity: str) -> float:
+        """Seconds since this was first asked for, without another one in between."""
+        now = time.monotonic()
+        if activity != self._activity:
+            self._activity, self._since = activity, now
+        return now - self._since
+
+
 class SessionStatus:
     """State and notices of a session, and the bus that delivers its events.
 
@@ -372,11 +387,12 @@ class SessionStatus:
         notices: Every notice so far, oldest first.
         version: Grows with every event and every ``touch``.
         meter: Rates and token counts.
+        clock: For how long the session has done what it does.
     """
 
     def __init__(self) -> None:
         self.state = SessionState.STARTING
-        self._entered_at = time.monotonic()
+        self.clock = ActivityClock()
         self.notices: list[Notice] = []
         self.version = 0
         self.meter = Meter()
@@ -405,13 +421,8 @@ class SessionStatus:
     def enter(self, state: SessionState) -> None:
         """Change the state."""
         if state is not self.state:
-            self.state, self._entered_at = state, time.monotonic()
+            self.state = state
             self.emit(StateChanged(state))
-
-    @property
-    def lasted_s(self) -> float:
-        """Seconds since the state was entered."""
-        return time.monotonic() - self._entered_at
 
     def inform(self, sentence: str, action: str = "", *, passing: bool = False) -> None:
         """Post a notice that needs no action."""

@@ -107,6 +107,17 @@ class ModelCommands:
                 for line in filter(None, rest):
                     self._say(f"   {line}")
 
+    async def guard(self, rest: str) -> None:
+        """Switch the guard off for a file until the session ends, or on again."""
+        session = self._session
+        proposal = await session.files.open(rest)
+        if not session.guard.on:
+            self._say("The guard is off in your settings, for every file.")
+        elif session.guard.switch(session.files, proposal.path):
+            self._say(f"The guard checks {proposal.path} again.")
+        else:
+            self._say(f"The guard is off for {proposal.path} until you quit.")
+
     async def continuous(self, rest: str) -> None:
         """Ask for follow-up edits whenever a change is saved, or stop that."""
         background = self._session.background

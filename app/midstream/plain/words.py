@@ -128,6 +128,13 @@ WORDS: Final = (
         "model.failures",
     ),
     Word(
+        "guard",
+        "guard FILE",
+        "switch the guard off for a file until you quit, or on again",
+        "model.guard",
+        r"\S*[^\s.,]",
+    ),
+    Word(
         "continuous",
         "continuous on",
         "suggest follow-up edits whenever you save, or stop (off)",

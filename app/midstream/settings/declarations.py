@@ -159,7 +159,7 @@ class Settings:
     theme: str | None = setting(
         None, NAME, Section.LOOKS,
         "Colours. Put your own themes into the folder `themes` beside the configuration file.",
-        none="midnight, or the terminal's own colours if it has only 16", example="paper",
+        none="midnight; ansi with 16 colours", example="paper",
         at_once=True, in_projects=True,
         also="dark light colour color appearance",
     )
@@ -310,9 +310,10 @@ class Settings:
     )
     guard: bool = setting(
         True, BOOLEAN, Section.CARE,
-        "Watch what the model writes and stop it at dangerous lines.",
+        "Watch what the model writes and stop it at dangerous lines. Alt+G on the code switches it "
+        "off for one file.",
         at_once=True, in_projects=True, table_key="on",
-        also="security watchdog secrets",
+        also="security watchdog secrets disable file",
     )
     guard_levels: tuple[tuple[str, str], ...] = setting(
         (), LEVELS, Section.CARE,

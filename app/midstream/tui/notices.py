@@ -6,6 +6,7 @@ The review screen and every page have a line, what decides about it, and work do
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -90,6 +91,8 @@ FACT_S: Final = 8.0
 """How long a fact stays on screen."""
 COVER_S: Final = 3.0
 """How long a fact covers an open question."""
+KEPT: Final = 8
+"""Sentences that can be read again."""
 
 Choice = tuple[str, Callable[[], None]]
 """An answer to a question: its words, and what it does."""
@@ -116,6 +119,8 @@ class Notices:
         self._fading: Timer | None = None
         self._fades_with_key = False
         self._passing = False
+        self.said: deque[str] = deque(maxlen=KEPT)
+        """The last sentences that may have been missed, each once: warnings, errors, outcomes."""
 
     @property
     def asking(self) -> bool:
@@ -151,6 +156,10 @@ class Notices:
             return
         if level != "info":
             self._choices = ()
+        if level != "info" or outcome:
+            if text in self.said:
+                self.said.remove(text)
+            self.said.append(text)
         self.line.show(level, text)
         self._stop_fading()
         self._passing = passing

@@ -36,8 +36,8 @@ def load(path, limit=None):
 '''
 MISREAD = "def load(path: str) -> bytes:\n    return path\n"
 SENTENCE = (
-    "stepped is unsure about this one: it deleted 4 lines. "
-    "Look closely, say it in other words, or ask a larger model."
+    "stepped may have got this change wrong: it deleted 4 lines. "
+    "Read it before you accept it, say it in other words, or ask a larger model."
 )
 ENDPOINTS = (
     Profile("work", "openai", "https://example.org/v1", "large"),
@@ -171,7 +171,7 @@ async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
         session, model, BODY.replace("load(", "fetch(").replace("data.strip()", "data.soneone")
     )
     assert session.status.notices[-1].text.startswith(
-        "stepped is unsure about this one: it no longer defines `load` "
+        "stepped may have got this change wrong: it no longer defines `load` "
         "and wrote `fetch` and `soneone` out of nowhere. "
     )
 
@@ -400,9 +400,9 @@ def test_signs_in_words() -> None:
     assert "it wrote invalid Python and left out `X`." in unsure_of(
         "m", seen_in(every), way_out(())
     )
-    assert "m is unsure about this one: it was uncertain" in unsure_of("m", [], way_out(()))
+    assert "m was not sure of this change while writing it" in unsure_of("m", [], way_out(()))
     assert unsure_of("m", [], way_out(()), "its change of a.py").startswith(
-        "m is unsure about its change of a.py: it was uncertain"
+        "m was not sure of its change of a.py while"
     )
     assert way_out(["a", "b", "c", "d"]).endswith("a larger model: a, b, c.")
 
@@ -421,7 +421,7 @@ def test_without_a_screen(
     assert last["confidence"] == outcome.confidence
     assert 0 < last["confidence"] < 1
     if threshold:
-        assert " is unsure about this one: it " in last["unsure"]
+        assert " was not sure of this change while " in last["unsure"]
     else:
         assert last["unsure"] is None
 
@@ -445,5 +445,5 @@ async def test_a_name_that_is_not_imported_is_one_of_several_doubts(
 ) -> None:
     await ask(session, model, f"@cache\n{BODY}", "cache it")
     text = session.status.notices[-1].text
-    assert "unsure about this one: it" in text
+    assert "may have got this change wrong: it" in text
     assert "uses `cache` and does not define it" in text

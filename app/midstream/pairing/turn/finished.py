@@ -252,7 +252,7 @@ def tell_doubt(
     if twice:
         seen.append(f"made {_quoted(twice)} a parameter, which the function assigns")
     out = way_out(server.others, implied=turn.implied)
-    about = f"its change of {turn.path}" if turn.background else "this one"
+    about = f"its change of {turn.path}" if turn.background else "this change"
     if ignored:
         are = "is" if len(ignored[:2]) == 1 else "are"
         what = f"{_quoted(ignored)} {are} nowhere in its answer"
@@ -347,7 +347,7 @@ def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
     return f"{first}, or ask a larger model{f': {named}' if named else ''}."
 
 
-def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one") -> str:
+def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this change") -> str:
     """The sentence about an answer that the model is unsure of.
 
     Args:
@@ -356,8 +356,11 @@ def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this one"
         out: What to do about it, see ``way_out``.
         about: Which answer it is.
     """
-    what = f"it {joined(seen[:MAX_SIGNS])}" if seen else "it was uncertain while writing"
-    return f"{model} is unsure about {about}: {what}. Look closely, {out}"
+    if seen:
+        what = f"may have got {about} wrong: it {joined(seen[:MAX_SIGNS])}"
+    else:
+        what = f"was not sure of {about} while writing it, so it may be wrong"
+    return f"{model} {what}. Read it before you accept it, {out}"
 
 
 def elsewise(model: str, what: str, out: str) -> str:

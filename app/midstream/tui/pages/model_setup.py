@@ -68,7 +68,7 @@ class ModelSetup:
             ("download a model", self._download),
             ("paste an address", self._paste),
         ]
-        self._page.notices.ask("A larger model, from what is already here:", *ways)
+        self._page.notices.ask("Set up a larger model with:", *ways)
 
     def give(self, text: str) -> None:
         """Take what was typed into the page's field."""

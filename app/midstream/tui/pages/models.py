@@ -39,9 +39,16 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 _AGENT = "agent "
+"""Begins the ids of agents in the list."""
 NAMED_APIS = 2
 """Hosted APIs that are named while none is set up."""
-"""Begins the ids of agents in the list."""
+_EDITS = {
+    "region": "rewrite",
+    "v4a": "patch",
+    "search-replace": "replace",
+    "auto": "",
+}
+"""What the formats are called in which models write edits; others have their own name."""
 _NARROW_LIST = 66
 """Width of the list in columns below which only the details name the edit format."""
 
@@ -424,7 +431,7 @@ def _count(tokens: int | None) -> str:
 
 def _edits(choice: ModelChoice) -> str:
     """How the model writes edits."""
-    return "rewrite" if choice.edit_format == "region" else choice.edit_format or ""
+    return _EDITS.get(choice.edit_format or "", choice.edit_format or "")
 
 
 def _price(choice: ModelChoice) -> str:

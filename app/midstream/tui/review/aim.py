@@ -241,6 +241,12 @@ class Aim(Controller):
         return Question(text, self._state.path or None, self.cursor_line, lines)
 
     @property
+    def unsent(self) -> Question | None:
+        """The instruction being written, once there is a word of it."""
+        draft = self._draft
+        return None if draft is None or not draft.text or self.asks else draft
+
+    @property
     def previews(self) -> bool:
         """Whether anything is sent along with the instruction being written."""
         free = self.asks or not self._state.running

@@ -433,6 +433,23 @@ class Decide(Controller):
         elif not self._navigate.to_held(1):
             self._notices.say("info", "Only quarantined hunks need to be released.")
 
+    def guard_file(self) -> None:
+        """Switch the guard off for the open file, or on again."""
+        session, path = self._state.session, self._state.path
+        key = self._services.key_for("guard.file")
+        if session is None or not path:
+            self._notices.say("info", f"Open the file first; {key} is about one file.")
+        elif not session.guard.on:
+            self._notices.say("info", "The guard is off in your settings, for every file.")
+        elif session.guard.switch(session.files, path):
+            self._notices.say("info", f"The guard checks {path} again.")
+        else:
+            self._notices.say(
+                "info", f"The guard is off for {path} until you quit; {key} switches it on."
+            )
+        self._pane.sync()
+        self._state.refresh()
+
     def _ask_why(self, row: EntryRow, hunk: Hunk, hears: str, label: str | None = None) -> None:
         self._navigate.reveal(hunk)
         self._asked = hunk.id

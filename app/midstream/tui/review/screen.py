@@ -21,6 +21,7 @@ from textual.timer import Timer
 
 from midstream.actions import BY_ID, Place
 from midstream.errors import UserError
+from midstream.pairing.activity import WORDLESS, activity_of
 from midstream.pairing.status import (
     RUNNING,
     ConversationHeard,
@@ -53,6 +54,7 @@ from midstream.tui.review.check import Check
 from midstream.tui.review.controller import Shared
 from midstream.tui.review.converse import Converse
 from midstream.tui.review.decide import Decide
+from midstream.tui.review.explain import Explain
 from midstream.tui.review.follow import Follow
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.panes import ReviewPanes
@@ -76,7 +78,7 @@ if TYPE_CHECKING:
 
 FRAME_S: Final = 1 / 60
 CLOCK_S: Final = 1.0
-"""Seconds between two readings while the model is loaded or connected to."""
+"""Seconds between two readings while something is waited for."""
 FACTS_S: Final = 0.25
 """Seconds between two readings of the facts around the code while text streams."""
 UNKNOWN_KEYS: Final = 2
@@ -119,6 +121,7 @@ class ReviewScreen(EagerScreen):
         self._on_screen = OnScreenTimer(shared)
         self.decide = Decide(shared, self.navigate, self.steer, self._on_screen)
         self.check = Check(shared, self.navigate, self.steer)
+        self.explain = Explain(shared, self.aim)
         self.show = Show(shared, self.navigate, self.perform)
         self.status = Status(shared)
         self.tour = Tour(shared, self.navigate, self.steer, self.perform)
@@ -129,6 +132,7 @@ class ReviewScreen(EagerScreen):
             "navigate": self.navigate,
             "follow": self.follow,
             "check": self.check,
+            "explain": self.explain,
             "show": self.show,
             "tour": self.tour,
         }
@@ -162,6 +166,11 @@ class ReviewScreen(EagerScreen):
         self._on_screen.resume()
         self.tour.look()
         self.status.refresh()
+        session = self.state.session
+        if self._clock is not None and (session is None or activity_of(session) in WORDLESS):
+            self._clock.resume()
+        elif self._clock is not None:
+            self._clock.pause()
 
     # actions
 
@@ -362,12 +371,8 @@ class ReviewScreen(EagerScreen):
     # the tick
 
     def _set_pace(self, state: SessionState) -> None:
-        if self._ticker is None or self._clock is None:
+        if self._ticker is None:
             return
-        if state is SessionState.STARTING:
-            self._clock.resume()
-        else:
-            self._clock.pause()
         if state in RUNNING:
             garbage.pause()
             self._ticker.resume()
@@ -396,6 +401,7 @@ class ReviewScreen(EagerScreen):
         """A file was shown: colour the rest of it while nothing else is to do."""
         self._resume_lexing()
         self.aim.update()
+        self.call_after_refresh(self.status.show_keys)  # which lines are cut is known only then
 
     def _resume_lexing(self) -> None:
         if self._lexer is not None:

@@ -17,6 +17,7 @@ from midstream.actions import ACTIONS, BY_ID, Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
+from midstream.pairing.leaving import undecided
 from midstream.resources import config_path, tilde
 from midstream.settings import SETTINGS, change_file, resolve_settings
 from midstream.tui.diff.view import FOLDS, Look
@@ -362,8 +363,10 @@ class Show(Controller):
             self._services.quit(sure=True)
             return
         self._quit_asked_at = now
-        key = self._services.key_for("quit.twice")
-        self._notices.say("info", f"{key} again quits; accepted hunks are on disk.")
+        key, session = self._services.key_for("quit.twice"), self._state.session
+        left = "" if session is None else undecided(session)
+        left = f" and leaves {left}" if left else "; accepted hunks are on disk"
+        self._notices.say("info", f"{key} again quits{left}.")
 
     def suspend(self) -> None:
         if hasattr(signal, "SIGTSTP"):

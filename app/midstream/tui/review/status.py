@@ -14,7 +14,7 @@ from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.pairing.activity import OF_STATE, Activity, activity_of
+from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
 from midstream.pairing.status import SessionState
@@ -42,6 +42,7 @@ class Moment:
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
         external: Another program wrote that hunk, so it is kept or put back.
+        flagged: There is a reason to look at it closely.
         undecided: Undecided hunks in all files.
         together: Several hunks of this file are undecided, and some may be accepted together.
         partly: Some of the marked lines belong to an undecided hunk.
@@ -67,6 +68,7 @@ class Moment:
     file: bool = False
     hunk: HunkState | None = None
     external: bool = False
+    flagged: bool = False
     undecided: int = 0
     together: bool = False
     decided: bool = False
@@ -133,6 +135,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.hunk is HunkState.SETTLED and not moment.marked:
         yield f"hunk.accept:{accept}"
         yield f"hunk.reject:{reject}"
+        if moment.flagged:
+            yield "failures"
     if moment.hunk is HunkState.QUARANTINED:
         yield "hunk.release"
         yield f"hunk.reject:{reject}"
@@ -161,7 +165,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.agent or (moment.answering and not moment.running):
         yield "model.stop"
     if moment.failed and not moment.marked:
-        yield "failures"
+        yield "failures:what failed"
     if moment.together and not moment.marked:
         yield f"hunk.accept_rest:{accept} all"
     if moment.undoable:
@@ -321,7 +325,8 @@ class Status(Controller):
     def _show_examples(self) -> None:
         state, session, demo = self._state, self._state.session, self._services.demo
         widget = self._panes.suggestions
-        compact = self._panes.screen.has_class("-small") or bool(session and session.turns)
+        small = self._panes.screen.has_class("-small")
+        compact = small or state.view is not None or bool(session and session.turns)
         busy = state.running or bool(state.undecided)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
@@ -396,6 +401,7 @@ class Status(Controller):
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
             external=hunk is not None and hunk.external,
+            flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
             undecided=len(state.undecided),
             together=session is not None
             and len(here := session.hunks.undecided(state.path)) > 1
@@ -515,7 +521,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         history=tuple(meter.history),
         ttft_s=meter.ttft_s,
         tokens=meter.turn_tokens,
-        waited_s=_waited_s(session, doing),
+        waited_s=session.status.clock.seconds(doing),
         reading=str(meter.reading or ""),
         pacing=pacing_words(session.server.model_info.pacing, meter.cost),
         effort="" if session.turns.effort == "auto" else session.turns.effort,
@@ -531,10 +537,3 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         held=session.gate.waiting,
         guard=session.guard.light(path).words,
     )
-
-
-def _waited_s(session: PairingSession, doing: Activity) -> float:
-    """Seconds that the model, and not a question or an agent beside it, has been awaited."""
-    state = session.status.state
-    awaited = state is SessionState.STARTING or OF_STATE[state] is doing
-    return session.status.lasted_s if awaited else 0.0

@@ -6,7 +6,6 @@ What the user has typed is never lost: if sending fails, it is put back where it
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -15,7 +14,6 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui.notices import Choice
 from midstream.tui.pages.picker import PickerScreen
-from midstream.tui.pages.sheet import Paragraph, ReadingScreen
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
@@ -579,72 +577,3 @@ class Steer(Controller):
             browse=True,
         )
         self._services.open_screen(picker, chosen)
-
-    # pages to read
-
-    def context(self) -> None:
-        session, aim = self._state.session, self._aim
-        if session is None:
-            return
-        context, heading = session.turns.context, "Sent with the last instruction"
-        if aim.context is not None and aim.previews:
-            context, heading = aim.context, "Sent with this instruction"
-        turn = session.turns.last
-        if not context.parts:
-            self._notices.say(
-                "info",
-                "Nothing has been sent yet; write an instruction to see what would be sent with "
-                "it.",
-            )
-            return
-        names = min(48, max(len(part.name) for part in context.parts))
-        lines = [
-            (f"{part.name:<{names}}  {part.facts}", "warning" if part.cut else "foreground")
-            for part in context.parts
-        ]
-        used = (
-            f"{'together':<{names}}  {context.tokens:>7,} of at most {context.limit:,}, estimated"
-        )
-        paragraphs = [Paragraph(heading, (*lines, (used, "muted")))]
-        if context.left_out:
-            lines = [(str(each), "warning") for each in context.left_out]
-            paragraphs.append(Paragraph("Left out", tuple(lines)))
-        if turn is not None and turn.tried:
-            paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
-        self._services.open_screen(
-            ReadingScreen(
-                self._services.palette, self._services.glyphs, "What the model receives", paragraphs
-            )
-        )
-
-    def failures(self) -> None:
-        """The edits of this session that did not match the file, and why."""
-        session = self._state.session
-        turns = [] if session is None else [turn for turn in session.turns if turn.failures]
-        if session is None or not turns:
-            self._notices.say("info", "Every edit of this session matched its file.")
-            return
-        paragraphs = [_failures_of(turn, session.turns) for turn in reversed(turns)]
-        self._services.open_screen(
-            ReadingScreen(
-                self._services.palette,
-                self._services.glyphs,
-                "Edits that did not match",
-                paragraphs,
-            )
-        )
-
-
-def _failures_of(turn: Turn, turns: Sequence[Turn]) -> Paragraph:
-    lines: list[tuple[str, str]] = []
-    for number, failure in enumerate(turn.failures, 1):
-        sentence, _, rest = failure.partition("\n")
-        lines.append((f"{number}  {sentence}", "foreground"))
-        lines += [(f"   {line}", "muted") for line in rest.split("\n") if rest]
-    after = next((later for later in turns if later.redirected_from == turn.id), None)
-    if after is not None and after.correction:
-        if after.status is TurnStatus.DONE and not after.failures:
-            lines.append(("The model was asked again and its edits matched.", "success"))
-        else:
-            lines.append(("The model was asked again; see above.", "muted"))
-    return Paragraph(f"{turn.path}: {turn.instruction}", tuple(lines))

@@ -14,7 +14,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from midstream.pairing.models.simulating import pace_sentence, pacing_words
-from midstream.pairing.status import RUNNING, Cost, SessionState, shown_dollars
+from midstream.pairing.status import RUNNING, Cost, SessionState, shown_dollars, shown_seconds
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -163,7 +163,8 @@ def measured_lines(
     joined: list[Text] = []
     for left, right in zip(lines, counts, strict=True):
         line = left.copy()
-        line.pad_right(max(0, column + 4 - left.cell_len))
+        line.truncate(column, pad=True)
+        line.pad_right(4)
         joined.append(line.append_text(right))
     return joined
 
@@ -179,7 +180,7 @@ def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
         when = "  over the last second" if now.running else "  mean of the last answer"
         head = make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
     peak = max(now.history[-across:], default=0.0)
-    scale = f"quarter seconds, peak {peak:,.0f}" if peak else "a column for each quarter second"
+    scale = "a column for each quarter second" + (f", peak {peak:,.0f}" if peak else "")
     return [
         head,
         *(make.text((row, "accent")) for row in graph(now.history, across, rows, make.glyphs)),
@@ -192,24 +193,24 @@ def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
     if now.ttft_s is None:
         return [make.fact("first text", "-")]
     total = now.ttft_s
-    lines = [make.fact("first text", f"{total * 1000:7,.1f} ms", "from Enter on", "foreground!")]
-    parts: list[tuple[str, float | None]] = [("request", now.request_s)]
+    lines = [make.fact("first text", f"{shown_seconds(total):>8}", "from Enter on", "foreground!")]
+    parts: list[tuple[str, float | None]] = [("sending", now.request_s)]
     prefill = now.cost.prefill_s
-    parts.append(("prefill", prefill))
+    parts.append(("reading", prefill))
     if now.request_s is not None and prefill is not None:
         rest = total - now.request_s - prefill
         # The client may see the request's acceptance late, while the prompt is read already.
-        parts.append(("queue, token", rest if rest > 0 else None))
+        parts.append(("first token", rest if rest > 0 else None))
     room = max(4, width - LABEL - 14)
     for name, seconds in parts:
         if seconds is None:
-            about = "reported at the end" if now.running else "not known"
-            lines.append(make.fact(f"  {name}", f"{'-':>7}   ", about))
+            about = "known at the end" if now.running else "not known"
+            lines.append(make.fact(f"  {name}", f"{'-':>8}", about))
             continue
         lines.append(
             make.text(
                 (f"  {name}".ljust(LABEL), "muted"),
-                (f"{seconds * 1000:7,.1f} ms  ", "foreground"),
+                (f"{shown_seconds(seconds):>8}  ", "foreground"),
                 (bar(seconds / total if total else 0.0, min(room, 16), make.glyphs), "accent"),
             )
         )
@@ -233,12 +234,12 @@ def _counts(make: Lines, now: Measured, width: int) -> list[Text]:
     row("in", _known(answer.input_tokens) if counted else "-", _known(total.input_tokens))
     row("  cached", _known(answer.cached_share, ".0%"), _known(total.cached_share, ".0%"))
     row("out", _known(answer.output_tokens or now.tokens), _known(now.session_tokens))
-    row("forwards", _known(answer.forwards), _known(total.forwards))
+    row("passes", _known(answer.forwards), _known(total.forwards))
     each = (_known(cost.tokens_per_forward, ".1f") for cost in (answer, total))
     row("  tokens each", *each)
     row("drafted", _known(answer.drafted), _known(total.drafted))
-    row("  accepted", _known(answer.accepted_share, ".0%"), _known(total.accepted_share, ".0%"))
-    row("decode", _ms(answer.decode_s), _ms(total.decode_s))
+    row("  right", _known(answer.accepted_share, ".0%"), _known(total.accepted_share, ".0%"))
+    row("writing", _ms(answer.decode_s), _ms(total.decode_s))
     priced = total.dollars is not None or not total.output_tokens
     about = "" if priced or width < LABEL + 36 else "no price is set"
     row("cost", shown_dollars(answer.dollars), shown_dollars(total.dollars), about)

@@ -13,7 +13,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from midstream.pairing.activity import Activity
+from midstream.pairing.activity import WORDLESS, Activity
 from midstream.pairing.status import shown_dollars, shown_seconds
 from midstream.tui.glyphs import Glyphs, sparkline
 from midstream.tui.themes import Palette
@@ -29,10 +29,6 @@ _LIGHTS: Final = {
     Activity.YOU: "warning",
 }
 """Roles of the light; the accent where something is at work."""
-WORDLESS: Final = frozenset(
-    {Activity.CONNECTING, Activity.LOADING, Activity.READING, Activity.THINKING}
-)
-"""What is waited for without anything to see; the seconds are counted."""
 _WORDLESS_S: Final = 2
 """Seconds from which on they are shown."""
 _SPARK_CELLS: Final = 12

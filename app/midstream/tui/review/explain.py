@@ -1,0 +1,131 @@
+"""Pages that explain: what the model receives, and why something is flagged, refused or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from midstream.edits.hunks import HunkState
+from midstream.pairing.status import CUT, UNSURE, Turn, TurnStatus
+from midstream.tui.pages.sheet import Paragraph, ReadingScreen
+from midstream.tui.review.aim import Aim
+from midstream.tui.review.controller import Controller, Shared
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.request.context import Context
+    from midstream.pairing.session import PairingSession
+
+
+class Explain(Controller):
+    """Opens them."""
+
+    def __init__(self, shared: Shared, aim: Aim) -> None:
+        super().__init__(shared)
+        self._aim = aim
+
+    def sent(self) -> None:
+        """What is sent with the instruction being written, else what was sent with the last."""
+        session, aim = self._state.session, self._aim
+        if session is None:
+            return
+        if aim.context is not None and aim.previews:
+            self._show_sent(session, aim.context, new=True)
+        elif (draft := aim.unsent) is not None:
+
+            async def look() -> None:
+                self._show_sent(session, await session.turns.preview(draft), new=True)
+
+            self._work.run(look)
+        elif session.turns.context.parts:
+            self._show_sent(session, session.turns.context, new=False)
+        else:
+            self._notices.say(
+                "info",
+                "Nothing has been sent yet; write an instruction to see what would be sent with "
+                "it.",
+            )
+
+    def _show_sent(self, session: PairingSession, context: Context, *, new: bool) -> None:
+        names = min(48, max((len(part.name) for part in context.parts), default=0))
+        names = max(names, len("together"))
+        lines = [
+            (f"{part.name:<{names}}  {part.facts}", "warning" if part.cut else "foreground")
+            for part in context.parts
+        ]
+        total = f"{'together':<{names}}  {context.tokens:>7,} of at most {context.limit:,}"
+        lines.append((f"{total}, estimated", "muted"))
+        if not new and (counted := session.status.meter.cost.input_tokens):
+            words = f"{'counted':<{names}}  {counted:>7,} with the instruction and the format"
+            lines.append((words, "muted"))
+        heading = "Sent with this instruction" if new else "Sent with the last instruction"
+        paragraphs = [Paragraph(heading, tuple(lines))]
+        if context.left_out:
+            lines = [(str(each), "warning") for each in context.left_out]
+            paragraphs.append(Paragraph("Left out", tuple(lines)))
+        turn = session.turns.last
+        if turn is not None and turn.tried:
+            paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
+        self._read("What the model receives", paragraphs)
+
+    def why(self) -> None:
+        """Why the hunk under the cursor is marked, and what was refused or failed so far."""
+        session = self._state.session
+        paragraphs = [] if session is None else list(self._reasons(session))
+        if paragraphs:
+            self._read("Why", paragraphs)
+        else:
+            self._notices.say("info", "Nothing is flagged here, and nothing was refused or failed.")
+
+    def _reasons(self, session: PairingSession) -> Iterator[Paragraph]:
+        hunk = self._pane.hunk
+        if hunk is not None and (said := _about(hunk, session)):
+            key = self._services.key_for
+            lines = [(said, "warning")]
+            if hunk.state is HunkState.QUARANTINED:
+                lines.append((f"{key('hunk.release')} releases it, with a reason.", "muted"))
+                lines.append(
+                    (f"{key('guard.file')} switches the guard off for this file.", "muted")
+                )
+            yield Paragraph("This hunk", tuple(lines))
+        for turn in reversed(session.turns):
+            if turn.failures:
+                yield _failures_of(turn, session.turns)
+        if self._notices.said:
+            told = tuple((text, "foreground") for text in reversed(self._notices.said))
+            yield Paragraph("Said lately, newest first", told)
+
+    def _read(self, title: str, paragraphs: Sequence[Paragraph]) -> None:
+        services = self._services
+        page = ReadingScreen(services.palette, services.glyphs, title, paragraphs)
+        services.open_screen(page)
+
+
+def _about(hunk: Hunk, session: PairingSession) -> str:
+    """Why a hunk is marked, in full; ``""`` if it is not."""
+    if hunk.state is HunkState.QUARANTINED:
+        return f"Quarantined by the guard: {hunk.note}."
+    if hunk.state in (HunkState.CONFLICT, HunkState.REJECTED):
+        return f"{hunk.outcome.capitalize()}{f': {hunk.note}' if hunk.note else ''}."
+    if hunk.postponed is not None:
+        return f"It will be put back{f': {hunk.postponed}' if hunk.postponed else ''}."
+    reason = session.reason(hunk)
+    if reason in (UNSURE, CUT):
+        asked = next((turn for turn in session.turns if hunk.id in turn.hunks), None)
+        return (asked.unsure or asked.error if asked else "") or f"Flagged: {reason}."
+    return f"Flagged: {reason}." if reason else ""
+
+
+def _failures_of(turn: Turn, turns: Sequence[Turn]) -> Paragraph:
+    lines: list[tuple[str, str]] = []
+    for number, failure in enumerate(turn.failures, 1):
+        sentence, _, rest = failure.partition("\n")
+        lines.append((f"{number}  {sentence}", "foreground"))
+        lines += [(f"   {line}", "muted") for line in rest.split("\n") if rest]
+    after = next((later for later in turns if later.redirected_from == turn.id), None)
+    if after is not None and after.correction:
+        if after.status is TurnStatus.DONE and not after.failures:
+            lines.append(("The model was asked again and its edits matched.", "success"))
+        else:
+            lines.append(("The model was asked again; see above.", "muted"))
+    return Paragraph(f"{turn.path}: {turn.instruction}", tuple(lines))
