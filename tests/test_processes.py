@@ -7,6 +7,8 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +109,27 @@ def test_output_without_end_is_cut() -> None:
     with pytest.raises(TimeoutError):
         processes.run(["sleep", "600"], timeout=0.1)
     assert processes.run(["cat"], stdin=b"x" * 3_000_000, timeout=60).output == b"x" * 3_000_000
+
+
+def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: Path) -> None:
+    tidied, deaf = tmp_path / "tidied", tmp_path / "deaf"
+    script = (
+        f"trap 'touch {tidied}; exit 1' TERM; "
+        f"(trap '' TERM; touch {deaf}; exec sleep 600) & while :; do sleep 0.05; done"
+    )
+    stop = threading.Event()
+
+    def stop_once_it_runs() -> None:
+        while not deaf.exists():
+            time.sleep(0.01)
+        stop.set()
+
+    threading.Thread(target=stop_once_it_runs).start()
+    before = set(asleep())
+    with pytest.raises(processes.UnwantedError):
+        processes.run(["sh", "-c", script], timeout=600, stop=stop)
+    assert tidied.exists()
+    assert set(asleep()) <= before
 
 
 async def test_output_without_end_is_cut_while_it_comes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -67,6 +68,16 @@ def write_endless_hook(folder: Path) -> Path:
     hook.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(begun))}\nsleep 600\n")
     hook.chmod(0o755)
     return begun
+
+
+def runs_in_a_hook(begun: Path) -> bool:
+    """Whether the hook of :func:`write_endless_hook` or what it started is still there."""
+    hook = os.fsencode(begun.parent)
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if hook in os.fsencode((folder / "cwd").readlink()):
+                return True
+    return False
 
 
 def wait_for_file(running: TerminalProgram, path: Path) -> None:
@@ -142,10 +153,28 @@ def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path
         running.wait_for(b"is written", 60)
         running.write('commit "Second"\r')
         wait_for_file(running, begun)
-        for _ in range(3):
+        running.write(b"\x03")
+        running.wait_for(b"The commit was stopped: nothing is committed", 60)
+        for _ in range(2):
             running.write(b"\x03")
             running.drain(0.3)
         assert running.exit_code(60) is not None
+    assert not runs_in_a_hook(begun)
+
+
+def test_sigterm_during_a_commit_stops_git_and_its_hooks(tmp_path: Path) -> None:
+    begun = write_endless_hook(tmp_path)
+    (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
+    with program(tmp_path, "review") as running:
+        running.wait_for(b"to decide", 60)
+        for keys in ("a", "C", "a", "i", "Second", "\x1b", "C"):
+            running.settle(1.0)
+            running.write(keys)
+        wait_for_file(running, begun)
+        os.kill(running.pid, signal.SIGTERM)
+        assert running.exit_code(60) == 128 + signal.SIGTERM
+    assert not runs_in_a_hook(begun)
+    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
 
 
 def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
@@ -159,8 +188,12 @@ def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path
         wait_for_file(running, begun)
         assert begun.exists()
         running.write(b"\x11")
-        assert running.exit_code(60) is not None
+        running.wait_for(b"Quitting once git and its hooks are done", 60)
+        running.write(b"\x11")
+        assert running.exit_code(60) == 0
         assert b"\x1b[?1049l" in running.output
+        assert b"stopped before it was made" in running.output
+    assert not runs_in_a_hook(begun)
 
 
 def test_ctrl_q_ends_an_agent_that_asks_floods_and_stays(tmp_path: Path) -> None:

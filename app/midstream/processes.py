@@ -32,10 +32,14 @@ HELD_S: Final = 0.5
 """How long a pipe may stay open and silent after the end of the process that it was given to."""
 CLOSE_S: Final = 8.0
 """How long what a program has begun takes to end at most; a stubborn agent needs half of that."""
+END_S: Final = 1.0
+"""How long a process that is ended may tidy up."""
 LEAVE_S: Final = 2.0
 """How long a program that ends waits for threads that hang."""
 SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
+_blocking: Final[set[int]] = set()
+"""Processes that threads wait for."""
 _MAX_OUTPUT: Final = 256 << 20
 _MAX_ERRORS: Final = 1 << 20
 _STEP_S: Final = 0.05
@@ -158,10 +162,12 @@ def run(
     timeout: float,
     stuck_after: float | None = None,
     limit: int = _MAX_OUTPUT,
+    stop: threading.Event | None = None,
 ) -> EndedProcess:
     """Run a program in a session of its own and collect its output (blocking).
 
-    It cannot ask on the terminal.  What it leaves running is not waited for.
+    It cannot ask on the terminal.  What it leaves running is not waited for.  One that is ended may
+    tidy up first, for ``END_S``: git removes its locks.
 
     Args:
         command: The program, as :func:`program` finds it, and its arguments.
@@ -172,9 +178,11 @@ def run(
         stuck_after: Seconds of uninterrupted sleep after which it is ended: a process that waits
             for a writer of a pipe, for example; Linux only.
         limit: Bytes of output after which it is ended.
+        stop: Ends it once it is set.
 
     Raises:
         OSError: It cannot be started.
+        UnwantedError: ``stop`` was set before it had ended.
         StuckError: It was stuck.
         TimeoutError: It took longer.
     """
@@ -187,34 +195,46 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    try:
-        with _closed(process.stdin), _closed(process.stdout), _closed(process.stderr):
-            awake = _Awake(process.pid, stuck_after)
-            output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit, awake)
-        if cut:
-            signal_group(process.pid, SIGKILL)
-        return EndedProcess(process.wait(), output, errors, cut)
-    finally:
-        if process.poll() is None:
-            signal_group(process.pid, SIGKILL)
-            process.wait()
+    _blocking.add(process.pid)
+    with _closed(process.stdin), _closed(process.stdout), _closed(process.stderr):
+        try:
+            watch = _Watch(process.pid, stuck_after, stop)
+            output, errors, cut = _talk(process, stdin, time.monotonic() + timeout, limit, watch)
+            if cut:
+                signal_group(process.pid, SIGKILL)
+            return EndedProcess(process.wait(), output, errors, cut)
+        finally:
+            if process.poll() is None:
+                signal_group(process.pid, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(END_S)
+                signal_group(process.pid, SIGKILL)
+                process.wait()
+            _blocking.discard(process.pid)
+
+
+class UnwantedError(Exception):
+    """A process was ended because it was no longer wanted."""
 
 
 class StuckError(TimeoutError):
     """A process sleeps and is not woken."""
 
 
-class _Awake:
-    """Whether a process does anything."""
+class _Watch:
+    """Whether a process does anything, and is wanted."""
 
-    def __init__(self, pid: int, stuck_after: float | None) -> None:
+    def __init__(self, pid: int, stuck_after: float | None, stop: threading.Event | None) -> None:
         self._tasks = Path(f"/proc/{pid}/task")
         self._stuck_after = stuck_after
+        self._stop = stop
         self._seen: list[str] | None = None
         self._since = self._looked = time.monotonic()
 
     def look(self, now: float) -> None:
-        """Raise StuckError if it has slept for too long."""
+        """Raise UnwantedError if it is not wanted, StuckError if it has slept for too long."""
+        if self._stop is not None and self._stop.is_set():
+            raise UnwantedError
         if self._stuck_after is None or now - self._looked < _LOOK_S:
             return
         self._looked = now
@@ -246,7 +266,7 @@ def _closed(pipe: IO[bytes] | None) -> Generator[None]:
 
 
 def _talk(
-    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, awake: _Awake
+    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int, watch: _Watch
 ) -> tuple[bytes, bytes, bool]:
     """Write the input and read both outputs, until they end or nobody is left to write them."""
     assert process.stdout is not None
@@ -264,7 +284,7 @@ def _talk(
             now = time.monotonic()
             if now > deadline:
                 raise TimeoutError
-            awake.look(now)
+            watch.look(now)
             if process.poll() is not None:
                 ended = ended or now
                 if now - max(ended, heard) > HELD_S or now - ended > 4 * HELD_S:
@@ -323,8 +343,17 @@ def end_by_sigterm() -> None:
 
 
 def end_soon(after_s: float = 0.0) -> None:
-    """End this process some time after it should have ended, as a thread that hangs keeps it."""
-    timer = threading.Timer(after_s + LEAVE_S, os._exit, (1,))
+    """End this process some time after it should have ended, as a thread that hangs keeps it.
+
+    What such a thread waits for is ended as well.
+    """
+
+    def leave() -> None:
+        for pid in tuple(_blocking):
+            signal_group(pid, signal.SIGTERM)
+        os._exit(1)
+
+    timer = threading.Timer(after_s + LEAVE_S, leave)
     timer.daemon = True
     timer.start()
 

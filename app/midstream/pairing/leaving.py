@@ -45,6 +45,8 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield unread
     if commits := session.commit.made:
         yield f"Committed: {', '.join(commit[:8] for commit in commits)}."
+    if session.commit.cut_off:
+        yield "The last commit was stopped before it was made; what was staged for it stays."
     waiting, left = session.hunks.waiting(), undecided(session)
     if not left:
         return

@@ -339,6 +339,7 @@ class PairingSession:
 
     async def _end(self) -> None:
         self.server.shut()
+        await self.commit.close()
         await self.background.close()
         await self.gate.close()
         await self.agent.close()

@@ -357,6 +357,9 @@ class PlainLoop:
             processes.end_soon(processes.CLOSE_S)  # a hook of git may not end
 
         def interrupt() -> None:
+            if self._session.commit.committing:
+                self._session.commit.stop()
+                return
             if self._interrupts:  # a line is done, and takes long
                 leave(signal.SIGINT)
             self._interrupts += 1

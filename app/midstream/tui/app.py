@@ -120,6 +120,8 @@ class MidstreamApp(App[None]):
         """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
         self._asked_to_quit = False
+        self._quits_later = False
+        """Whether it quits once git has made a commit."""
         self.has_process = False
         """Whether the process is this program's own: it ends with it, and by SIGTERM."""
         self._input_at = 0.0
@@ -435,6 +437,9 @@ class MidstreamApp(App[None]):
     def quit(self, *, sure: bool = False) -> None:
         """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
         session = self.session
+        if session is not None and session.commit.committing and not self._quits_later:
+            self._quit_after_commit(session)
+            return
         held = [] if session is None else session.flagged_on_disk()
         lost = [] if session is None or sure or self._keeps_hunks else session.hunks.undecided()
         if session is None or self._asked_to_quit or not (held or lost):
@@ -459,6 +464,22 @@ class MidstreamApp(App[None]):
             ("stay", stay),
             ("quit", self.exit),
         )
+
+    def _quit_after_commit(self, session: PairingSession) -> None:
+        """Quit once git has made the commit; if its hooks refuse, stay and show why."""
+        self._quits_later = True
+        notices = getattr(self.screen, "notices", self.review.notices)
+        key = self.key_for("quit")
+        words = f"Quitting once git and its hooks are done; {key} again stops them."
+        notices.say("info", words, lasting=True)
+
+        async def quit_then() -> None:
+            made = await session.commit.finished()
+            self._quits_later = False
+            if made:
+                self.quit()
+
+        self.run_worker(quit_then, group="quit")
 
     @property
     def _keeps_hunks(self) -> bool:

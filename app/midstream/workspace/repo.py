@@ -32,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -114,6 +115,10 @@ _PLACES: Final = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
 """Spaces before the path of an entry of the status, by how the entry begins."""
 
 
+class GitStoppedError(Exception):
+    """Git was ended because it was no longer wanted."""
+
+
 class GitFailedError(Exception):
     """Git is missing, took too long or failed; the message is the line that says why."""
 
@@ -144,6 +149,7 @@ def run_git(
     programs: bool = False,
     timeout: float = GIT_TIMEOUT_S,
     limit: int = MAX_OUTPUT,
+    stop: threading.Event | None = None,
 ) -> bytes:
     """Standard output of ``git <arguments>`` run in ``folder``.
 
@@ -157,9 +163,11 @@ def run_git(
         programs: Whether git may run what the repository's configuration names.
         timeout: Seconds after which it is ended.
         limit: Bytes of output that are read; more are cut off.
+        stop: Ends git, and what it runs, once it is set.
 
     Raises:
         GitFailedError: See there.
+        GitStoppedError: ``stop`` was set before git had ended.
     """
     env = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
     env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -168,7 +176,8 @@ def run_git(
     _require_regular(folder)
     if not programs:
         env, command = _disarmed(folder, env, command)
-    done = _run(folder, command, env, stdin, timeout, limit, None if programs else STUCK_S)
+    stuck_after = None if programs else STUCK_S
+    done = _run(folder, command, env, stdin, timeout, limit, stuck_after, stop)
     if done.code != 0 and not done.cut:
         output = done.errors.decode(errors="replace").strip()
         raise GitFailedError(_reason(output, done.code), output)
@@ -183,6 +192,7 @@ def _run(
     timeout: float,
     limit: int,
     stuck_after: float | None,
+    stop: threading.Event | None = None,
 ) -> processes.EndedProcess:
     try:
         return processes.run(
@@ -193,7 +203,10 @@ def _run(
             timeout=timeout,
             stuck_after=stuck_after,
             limit=limit,
+            stop=stop,
         )
+    except processes.UnwantedError as error:
+        raise GitStoppedError from error
     except FileNotFoundError as error:
         missing = "git is not installed" if folder.is_dir() else f"{folder} is gone"
         raise GitFailedError(missing) from error

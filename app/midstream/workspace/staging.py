@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from midstream.workspace.errors import GitError
 from midstream.workspace.paths import folders_of, shown
 from midstream.workspace.repo import (
     GitFailedError,
+    GitStoppedError,
     RepositoryPlace,
     find_repository,
     repository_trouble,
@@ -644,26 +646,30 @@ def _not_staged(error: GitFailedError) -> GitError:
     return GitError(f"Git could not stage the change: {shown(why)}")
 
 
-def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
+def commit_staged(
+    root: Path, message: str, *, amend: bool = False, stop: threading.Event | None = None
+) -> str:
     """Commit what is staged, with the user's hooks.
 
     Args:
         root: The workspace root.
         message: The message.
         amend: Whether to replace the last commit; then nothing needs to be staged.
+        stop: Ends git and its hooks once it is set.
 
     Returns:
-        The new commit's id.
+        The new commit's id, also if only a hook that follows it was ended.
 
     Raises:
-        GitError: Nothing is staged, the message is empty, no author is set, or a hook refused; then
-            ``output`` is everything that git and the hook wrote.
+        GitError: It was stopped, nothing is staged, the message is empty, no author is set, or a
+            hook refused; then ``output`` is everything that git and the hook wrote.
     """
     if not message.strip():
         raise GitError("A commit needs a message", "write one line that says what changed")
     if not amend and not _has_staged(root):
         raise GitError("Nothing is staged", "stage accepted changes first")
     # A line that begins with "#" is part of a message that no editor has been open on.
+    before = _parent(root)
     how = ["--quiet", "--cleanup=whitespace", "--file=-", *(["--amend"] if amend else [])]
     try:
         run_git(
@@ -672,8 +678,15 @@ def commit_staged(root: Path, message: str, *, amend: bool = False) -> str:
             stdin=message.encode(errors="replace"),
             programs=True,
             timeout=_COMMIT_TIMEOUT_S,
+            stop=stop,
         )
-        return run_git(root, ["rev-parse", "HEAD"]).decode().strip()
+        return _parent(root)
+    except GitStoppedError as error:
+        if (after := _parent(root)) != before:
+            return after
+        raise GitError(
+            "The commit was stopped: nothing is committed", "what is staged stays"
+        ) from error
     except GitFailedError as error:
         if "tell me who you are" in error.output or "empty ident" in error.output:
             raise GitError(

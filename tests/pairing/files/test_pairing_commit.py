@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from midstream.edits.hunks import HunkState
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.staged import Standing
+from midstream.pairing.leaving import summary
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -19,6 +21,7 @@ from midstream.workspace.errors import GitError
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import git, make_repo
 from tests.helpers.property import examples
+from tests.helpers.waiting import until
 
 TEXT = "x = 1\n\n\n\n\n\n\n\ny = 1\n"
 
@@ -420,3 +423,63 @@ async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: End
         changes = await session.commit.look()
         assert not changes.stageable
         assert [hunk.path for hunk in session.hunks.undecided()] == ["run.py"]
+
+
+@pytest.fixture
+def begun(root: Path) -> Path:
+    """A file that a hook makes which then does not end."""
+    begun = root.parent / "begun"
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch '{begun}'\nsleep 601\n")
+    hook.chmod(0o755)
+    return begun
+
+
+@pytest.mark.parametrize("how", ["stopped", "closed"])
+async def test_a_commit_that_is_stopped_leaves_nothing_half_made(
+    root: Path, endpoint: Endpoint, begun: Path, how: str
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        head, index = git(root, "rev-parse", "HEAD"), _index(root)
+        committing = asyncio.create_task(session.commit.commit("New"))
+        await asyncio.to_thread(until, begun.exists)
+        assert session.commit.committing
+        if how == "stopped":
+            session.commit.stop()
+        else:
+            committing.cancel()  # as a page that closes
+            await session.close()
+            assert session.commit.cut_off
+            assert any("stopped before it was made" in line for line in summary(session, ""))
+        with pytest.raises(GitError if how == "stopped" else asyncio.CancelledError):
+            await committing
+        assert not session.commit.committing
+        assert (git(root, "rev-parse", "HEAD"), _index(root)) == (head, index)
+        assert not list((root / ".git").glob("*.lock"))
+        if how == "stopped":
+            (root / ".git" / "hooks" / "pre-commit").unlink()
+            await session.commit.commit("New")
+            assert git(root, "show", "HEAD:run.py") == TEXT.replace("x = 1", "x = 2")
+
+
+async def test_a_commit_goes_on_when_its_page_closes(
+    root: Path, endpoint: Endpoint, begun: Path
+) -> None:
+    hook = root / ".git" / "hooks" / "pre-commit"
+    endless = hook.read_text()
+    hook.write_text(endless.replace("sleep 601", f"while [ -e '{begun}' ]; do :; done"))
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        committing = asyncio.create_task(session.commit.commit("New"))
+        await asyncio.to_thread(until, begun.exists)
+        committing.cancel()
+        await asyncio.wait({committing})
+        begun.unlink()  # noqa: ASYNC240
+        assert await session.commit.finished()
+        (commit,) = session.commit.made
+        assert git(root, "rev-parse", "HEAD").strip() == commit
+        assert session.status.notices[-1].text == f"Committed {commit[:8]}."

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -207,8 +208,8 @@ class AcceptedChanges:
         status: Told when git begins to commit, and when it has ended.
 
     Attributes:
-        committing: Whether git and the hooks of the repository are at it.
         made: Ids of the commits of this session, oldest first.
+        cut_off: Whether the session has ended before git had made the last one.
     """
 
     def __init__(
@@ -218,8 +219,13 @@ class AcceptedChanges:
         reviewed: Callable[[], Awaitable[None]],
         status: SessionStatus,
     ) -> None:
-        self.committing = False
         self.made: list[str] = []
+        self.cut_off = False
+        self._git: asyncio.Future[str] | None = None
+        """Git and its hooks, while they make a commit."""
+        self._stop = threading.Event()
+        self._awaited = False
+        """Whether somebody waits for that commit, and says what became of it."""
         self._status = status
         self._root = root = files.workspace.root
         self._files = files
@@ -453,11 +459,54 @@ class AcceptedChanges:
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        self._set_committing(on=True)
+        self._stop.clear()
+        work = asyncio.to_thread(commit_staged, self._root, whole, amend=amend, stop=self._stop)
+        self._git = asyncio.ensure_future(work)
+        self._git.add_done_callback(self._git_ended)
+        self._status.emit(RepoChanged())
+        self._awaited = True
         try:
-            commit = await asyncio.to_thread(commit_staged, self._root, whole, amend=amend)
-        finally:
-            self._set_committing(on=False)
+            # A page that closes does not end what git does in its thread.
+            return await asyncio.shield(self._git)
+        except asyncio.CancelledError:
+            self._awaited = False
+            raise
+
+    @property
+    def committing(self) -> bool:
+        """Whether git and the hooks of the repository are at it."""
+        return self._git is not None
+
+    def stop(self) -> None:
+        """End git and its hooks, if they are at it; a commit that is made stays."""
+        self._stop.set()
+
+    async def finished(self) -> bool:
+        """Wait for git and its hooks; whether they made the commit."""
+        if (git := self._git) is None:
+            return True
+        await asyncio.wait({git})
+        return git.exception() is None
+
+    async def close(self) -> None:
+        """As ``stop``, and wait for their end."""
+        self.stop()
+        self.cut_off = not await self.finished()
+
+    def _git_ended(self, git: asyncio.Future[str]) -> None:
+        self._git = None
+        if git.cancelled():
+            return
+        if (error := git.exception()) is None:
+            self._note_commit(git.result())
+        if not self._awaited and not self._stop.is_set():
+            if error is None:
+                self._status.inform(f"Committed {git.result()[:8]}.")
+            else:
+                self._status.fail(str(error))
+        self._status.emit(RepoChanged())
+
+    def _note_commit(self, commit: str) -> None:
         self._wholes.clear()
         for path, (staged, mark) in self._staged.items():
             if path in self._committed:
@@ -468,7 +517,6 @@ class AcceptedChanges:
             self._committed[path] = staged, mark
         self._staged.clear()
         self.made.append(commit)
-        return commit
 
     def _standings(self) -> dict[str, Standing]:
         """Whose each staged change is, by path from the root (blocking)."""
@@ -490,10 +538,6 @@ class AcceptedChanges:
         self._forget_staged(path)
         self._wholes.pop(path, None)
         await asyncio.to_thread(forget_staged, self._root, path)
-
-    def _set_committing(self, *, on: bool) -> None:
-        self.committing = on
-        self._status.emit(RepoChanged())
 
     @property
     def trailer(self) -> str:
