@@ -262,6 +262,25 @@ class Workspace:
         paths, self.files_notice = list_files(self.root)
         return paths
 
+    def other_names(self, paths: Collection[str]) -> frozenset[str]:
+        """Further names of files below the root (hard links): a write to one changes them all.
+
+        A watcher hears of the name that was used only.
+        """
+        linked: set[tuple[int, int]] = set()
+        for path in paths:
+            with contextlib.suppress(OSError, ValueError):
+                status = (self.root / path).lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    linked.add((status.st_dev, status.st_ino))
+        found: set[str] = set()
+        for path in list_files(self.root)[0] if linked else ():
+            with contextlib.suppress(OSError):
+                status = (self.root / path).lstat()
+                if (status.st_dev, status.st_ino) in linked:
+                    found.add(path)
+        return frozenset(found)
+
     def files_outside(self, word: str) -> list[str]:
         """Python files of the repository around the root that have a word, such as ``../a.py``."""
         return files_outside(self.root, word)

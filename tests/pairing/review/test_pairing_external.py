@@ -723,3 +723,23 @@ async def test_a_permission_that_changes_with_lines_goes_with_them(
     await session.commit.stage(*(await session.commit.look()).stageable)
     await session.commit.commit("2")
     assert git(root, "ls-tree", "HEAD", "latin.txt").startswith("100755")
+
+
+async def test_a_hard_linked_file_is_reviewed_by_all_its_names_and_written_by_one(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    outside = root.parent / "store.py"
+    os.link(root / "run.py", outside)
+    os.link(outside, root / "two.py")
+    git(root, "add", "two.py")
+    session = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
+    async with session:
+        await session.review.start(since_commit=True)
+        (root / "run.py").write_text(AFTER)
+        await session.review.changed({"run.py"})  # all that a watcher hears of
+        assert len(session.hunks.undecided("two.py")) == 2
+        for hunk in session.hunks.undecided("run.py"):
+            assert await session.decisions.reject(hunk.id)
+        assert (root / "run.py").read_text() == BEFORE
+        assert (root / "two.py").read_text() == outside.read_text() == AFTER
+        assert len(session.hunks.undecided("two.py")) == 2

@@ -180,15 +180,21 @@ class ExternalReview:
             await self._files.changed(paths)
             return
         await self._git_to_end(baseline)
-        paths = await asyncio.to_thread(self._with_gone, baseline, frozenset(paths))
+        paths = await asyncio.to_thread(self._with_others, baseline, frozenset(paths))
         if await self._take_up(await self._without_moves(baseline, paths), MAX_FILES):
             self._writes.wrote()
 
-    def _with_gone(self, baseline: Baseline, paths: frozenset[str]) -> frozenset[str]:
-        """The paths, and files that went with a folder, or whose name a folder has (blocking)."""
+    def _with_others(self, baseline: Baseline, paths: frozenset[str]) -> frozenset[str]:
+        """The paths and what goes with them (blocking).
+
+        These are other names of the files (hard links), and files that went with a folder, or whose
+        name a folder has.
+        """
         from midstream.workspace.paths import folders_of
 
-        stands = self._files.workspace.stands
+        workspace = self._files.workspace
+        stands = workspace.stands
+        paths |= workspace.other_names(paths)
         gone = {name for name in baseline.displaced(paths) if not stands(name)}
         gone |= {name for name in self._files if not paths.isdisjoint(folders_of(name))}
         return paths | gone
