@@ -78,8 +78,8 @@ STEPS: Final = (
         Done.ACCEPTED,
     ),
     TourStep(
-        'Another name would be better. Say so while it writes: "no, call it sums". What is there '
-        "is renamed, too.",
+        'Another name would be better, so say "no, call it sums", even while it writes. What is '
+        "there is renamed, too.",
         "composer.send",
         Done.REDIRECTED,
         says="no, call it sums",

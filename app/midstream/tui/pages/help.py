@@ -133,6 +133,8 @@ class HelpScreen(SheetScreen):
 
     def on_mount(self) -> None:
         self.box.styles.height = max(len(topic.rows) for topic in self.topics) + _FRAME
+        # Another topic, or what a search finds, has its size only after a layout.
+        self.watch(self.query_one(KeySheet), "virtual_size", lambda _: self.tell(), init=False)
 
     @property
     def topic(self) -> Topic:

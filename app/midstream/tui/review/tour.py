@@ -178,9 +178,13 @@ class Tour(Controller):
         line.show(f"{self._number} of {len(self._steps)}", self._step.text, key)
 
     def _go_to(self, number: int) -> None:
+        from midstream.demo.tour import Done
+
         session = self._state.session
         self._number, self._presses = number, 0
         self._before = None if session is None else _Facts.of(session)
+        if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor
+            self._work.run(partial(self._perform, "hunk.next_undecided"))
         self._state.refresh()
 
     async def _go_on(self) -> None:

@@ -180,7 +180,7 @@ def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
         when = "  over the last second" if now.running else "  mean of the last answer"
         head = make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
     peak = max(now.history[-across:], default=0.0)
-    scale = "a column for each quarter second" + (f", peak {peak:,.0f}" if peak else "")
+    scale = f"quarter seconds, peak {peak:,.0f}" if peak else "a column for each quarter second"
     return [
         head,
         *(make.text((row, "accent")) for row in graph(now.history, across, rows, make.glyphs)),
@@ -193,7 +193,7 @@ def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
     if now.ttft_s is None:
         return [make.fact("first text", "-")]
     total = now.ttft_s
-    lines = [make.fact("first text", f"{shown_seconds(total):>8}", "from Enter on", "foreground!")]
+    lines = [make.fact("first text", f"{shown_seconds(total):>8}", "since Enter", "foreground!")]
     parts: list[tuple[str, float | None]] = [("sending", now.request_s)]
     prefill = now.cost.prefill_s
     parts.append(("reading", prefill))
@@ -204,7 +204,7 @@ def _first_text(make: Lines, now: Measured, width: int) -> list[Text]:
     room = max(4, width - LABEL - 14)
     for name, seconds in parts:
         if seconds is None:
-            about = "known at the end" if now.running else "not known"
+            about = "later" if now.running else "not known"
             lines.append(make.fact(f"  {name}", f"{'-':>8}", about))
             continue
         lines.append(

@@ -354,7 +354,7 @@ class DiffPane(PaneWindow, can_focus=True):
     def cut(self) -> bool:
         """Whether the row under the cursor does not fit."""
         row = None if self.view is None else self.view.row(self.cursor)
-        if row is None or self.wrap:
+        if row is None or self.wrap or not self.size:
             return False
         return cell_len(visible(row.text)) - self.strips.left > self._painter.code_width
 

@@ -154,9 +154,7 @@ class Rail(RowList):
             self._listed, self._listed_width = self._list(width), width
         rows: list[ListRow] = []
         if self._opened:
-            waits = any(entry.undecided for entry in self._opened)
-            heading = (("to decide", "accent"),) if waits else ()
-            rows.append(ListRow(None, (("OPEN", "muted!"),), heading))
+            rows.append(ListRow(None, (("OPEN", "muted!"),)))
             rows += [self._open_row(entry, width) for entry in self._opened]
             rows.append(ListRow(None, ()))
         opened = {entry.path for entry in self._opened}
@@ -222,7 +220,8 @@ class Rail(RowList):
             many = "s" * (entry.conflicts != 1)
             right.append((f"  {entry.conflicts} conflict{many}", "warning"))
         elif entry.undecided:
-            right.append((f"{entry.undecided:>4}", "accent"))
+            waits = "waits" if entry.undecided == 1 else "wait"
+            right.append((f"  {entry.undecided} {waits}", "accent"))
         elif entry.decided:
             right.append(("  done", "muted"))
         role = "foreground!" if entry.current else "foreground"
