@@ -32,9 +32,17 @@ class Place(StrEnum):
     SETTINGS = "settings"
     MODELS = "models"
     CHECKS = "checks"
+    WALK = "walk"
 
 
-PAGES: Final = (Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS, Place.CHECKS)
+PAGES: Final = (
+    Place.COMMIT,
+    Place.SESSIONS,
+    Place.SETTINGS,
+    Place.MODELS,
+    Place.CHECKS,
+    Place.WALK,
+)
 
 
 class Group(StrEnum):
@@ -134,6 +142,8 @@ ACTIONS: Final = (
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
     Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept what you have read in all files; again: the rest", _D, also="keep everything"),
     Action("hunk.reject_files", "alt+r", "decide.reject_files", "reject all files", "Reject every undecided hunk of all files", _D),
+    Action("group.accept", "plus", "walk.accept", "accept group", "Accept this hunk and all that are the same, once one was read", _D, also="keep similar equal rename formatting moved all"),
+    Action("group.reject", "minus", "walk.reject", "reject group", "Reject this hunk and all that are the same, once one was read", _D, also="similar equal put back"),
     Action(
         "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,
         offered=_UNDECIDED, hunk=HunkCommand(help="change its new lines in $EDITOR or line by line"),
@@ -188,6 +198,8 @@ ACTIONS: Final = (
     Action("row.up", "k,up", "navigate.up", "up", "Previous row", _M),
     Action("hunk.next_undecided", "]", "navigate.next_undecided", "next", "Next undecided hunk", _M),
     Action("hunk.previous_undecided", "[", "navigate.previous_undecided", "previous", "Previous undecided hunk", _M),
+    Action("walk", "equals_sign", "walk.show", "walk", "Show the walk through a large change: what to read first, groups, what is left", _M, also="groups order kinds overview progress summary review"),
+    Action("walk.order", "backslash", "walk.switch", "walk or files", "Next and previous undecided hunk: by the walk, or by file", _M, also="order sort"),
     Action("hunk.next", "J,shift+down", "navigate.next_hunk", "next hunk", "Next hunk, decided or not", _M),
     Action("hunk.previous", "K,shift+up", "navigate.previous_hunk", "previous hunk", "Previous hunk, decided or not", _M),
     Action("file.next", "}", "navigate.next_file", "next file", "Next open file", _M),
@@ -235,7 +247,7 @@ ACTIONS: Final = (
 """Actions of the review screen."""
 
 _PA, _CO, _SE, _ST, _MO = Place.PAGE, Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS
-_CH = Place.CHECKS
+_CH, _WK = Place.CHECKS, Place.WALK
 
 PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
@@ -264,6 +276,10 @@ PAGE_ACTIONS: Final = (
     Action("checks.mend", "f", "mend", "ask to fix", "Ask the model to fix what failed at this place", place=_CH),
     Action("checks.run", "r,ctrl+r", "run", "run again", "Run the test command again, or stop it", place=_CH),
     Action("checks.proposed", "p", "run_proposed", "with proposed hunks", "Run it in a copy that includes the undecided hunks, or stop it", place=_CH),
+    Action("walk.open", "enter,right_square_bracket", "open", "go to", "Go to the next hunk of this row that waits", place=_WK),
+    Action("walk.accept", "a,plus", "accept", "accept group", "Accept the group, once one of it was read", place=_WK),
+    Action("walk.reject", "r,minus", "reject", "reject group", "Reject the group, once one of it was read", place=_WK),
+    Action("walk.by", "backslash", "switch", "by file", "Next and previous undecided hunk: by the walk, or by file", place=_WK),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
     Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),

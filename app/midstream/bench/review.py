@@ -2,11 +2,13 @@
 
 The repository has ten thousand committed files.  Times run from the last byte that another process
 has written until the change, or the sentence about it, has come out of the pseudo-terminal.  What a
-hook adds is the whole life of the process that an agent starts for it.
+hook adds is the whole life of the process that an agent starts for it.  The kinds of a large change
+are found without a screen, while a coroutine notes for how long it is kept from running.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -21,6 +23,9 @@ from typing import Final
 from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_most, percentile, print_figures
 from midstream.bench.terminal import TerminalProgram
+from midstream.codebase.kinds import ChangedFile, find_facts
+from midstream.edits.groups import arrange
+from midstream.edits.kinds import ChangedBlock, HunkFacts
 from midstream.processes import resident_bytes
 from midstream.workspace.repo import run_git
 
@@ -42,8 +47,9 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--writes", type=int, default=30, help="single writes to measure")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(list(argv))
+    walk = asyncio.run(_kinds())
     with _repository() as folder:
-        return print_figures(_measure(folder, options.writes), as_json=options.json)
+        return print_figures([*_measure(folder, options.writes), *walk], as_json=options.json)
 
 
 def _measure(folder: Path, writes: int) -> list[Figure]:
@@ -136,6 +142,51 @@ def _write(program: TerminalProgram, folder: Path, number: int) -> float:
     shown = program.wait_for(f"written_{number:04}", 10, since=since)
     program.drain(0.35)
     return 1000 * (shown - written)
+
+
+async def _kinds() -> list[Figure]:
+    """What a large change takes until its kinds are known."""
+    files = [_changed_file(number) for number in range(_BURST)]
+    lines = sum(len(block.old) for file in files for block in file.blocks)
+    delays: list[float] = []
+
+    async def stand_by() -> None:
+        while True:
+            begun = time.perf_counter()
+            await asyncio.sleep(0.001)
+            delays.append(1000 * (time.perf_counter() - begun - 0.001))
+
+    watch = asyncio.create_task(stand_by())
+    begun = time.perf_counter()
+    first = 0.0
+    facts: list[HunkFacts] = []
+    async for found in find_facts(files):
+        facts += found
+        first = first or time.perf_counter() - begun
+    await asyncio.to_thread(arrange, facts)
+    every = time.perf_counter() - begun
+    watch.cancel()
+    what = f"kinds of {lines:,} lines in {len(files)} files"
+    return [
+        at_most(f"{what}, first", 1000 * first, "ms", 300),
+        at_most(f"{what}, all", 1000 * every, "ms", 3_000),
+        at_most("held up meanwhile, p99", percentile(delays, 99), "ms", 8),
+    ]
+
+
+def _changed_file(number: int) -> ChangedFile:
+    """A file of 200 lines, of which 40 change: names and quotes."""
+    lines: list[str] = []
+    blocks: list[ChangedBlock] = []
+    for part in range(_LINES // 2):
+        old = (f"    value = old_name({part}, {number})", f"    kind = {{'part': '{part}'}}")
+        new = (f"    value = new_name({part}, {number})", f'    kind = {{"part": "{part}"}}')
+        lines += ["", "", f"def work_{part}(rows):", "    rows.sort()"]
+        for before, after in zip(old, new, strict=True):
+            hunk_id = 1 + len(blocks) + number * _LINES
+            blocks.append(ChangedBlock(hunk_id, len(lines), (before,), (after,)))
+            lines += [before, f"    if value > {part}:", f"        rows.append(kind)  # {part}"]
+    return ChangedFile(f"pkg/module_{number:03}.py", tuple(lines), tuple(blocks))
 
 
 def _burst(program: TerminalProgram, folder: Path) -> float:

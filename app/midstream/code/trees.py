@@ -291,8 +291,12 @@ def _dotted(name: str) -> str:
     return dotted if len(dotted) <= _MAX_NAME_LENGTH and "\n" not in dotted else ""
 
 
-def _is_read(text: str, lines: Sequence[str]) -> bool:
+def is_readable(text: str) -> bool:
     """Whether a text is worth the time that reading it takes."""
+    return _is_read(text, text.split("\n"))
+
+
+def _is_read(text: str, lines: Sequence[str]) -> bool:
     if len(text) > MAX_SOURCE_LENGTH or any(len(line) > MAX_LINE_LENGTH for line in lines):
         return False
     depth = 0

@@ -45,6 +45,7 @@ from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
 from midstream.pairing.review.feedback import Feedback
 from midstream.pairing.review.gate import EditGate
+from midstream.pairing.review.walk import Walkthrough
 from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
 from midstream.pairing.turn.background import BackgroundTasks
 from midstream.pairing.turn.checks import UndefinedNames
@@ -94,6 +95,7 @@ class PairingSession:
         review: Has what other programs write reviewed, once it is switched on.
         agent: The coding agent that instructions go to, once one was begun.
         feedback: What the agent is to be told about decisions.
+        walk: What of a large change belongs together, and the order to read it in.
         flags: What the checks find in changes of others that wait.
         gate: Holds edits of agents with our hooks until they are decided.
         external: What other programs change, and the state of the repository.
@@ -197,6 +199,8 @@ class PairingSession:
         self.status.subscribe(UndefinedNames(files, self.status, writes, spawn).hear)
         self.flags = ReviewFlags(files, self.status, writes, spawn)
         self.status.subscribe(self.flags.hear)
+        self.walk = Walkthrough(files, self.status, spawn, self.attention, self.reason)
+        self.status.subscribe(self.walk.hear)
         self.introduction = Introduction()
 
     @classmethod
@@ -435,6 +439,7 @@ class PairingSession:
             self.decisions.drop_call(call)
         await self.guard.look_again(self.files, resumed.released)
         self.decisions.put_backs.resume()
+        self.walk.look(self.files)
         undecided = self.hunks.waiting()
         files = len({hunk.path for hunk in undecided})
         self.status.inform(

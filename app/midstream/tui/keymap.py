@@ -172,6 +172,10 @@ _SHOWN: Final = {
     "right_curly_bracket": "}",
     "less_than_sign": "<",
     "greater_than_sign": ">",
+    "equals_sign": "=",
+    "plus": "+",
+    "minus": "-",
+    "backslash": "\\",
     "underscore": "_",
     "comma": ",",
     "escape": "esc",
@@ -240,7 +244,7 @@ def _name(key: str) -> str | None:
     if not name or any(modifier not in _MODIFIERS for modifier in modifiers):
         return None
     name = key_name(name)
-    if len(name) > 1 and name not in _NAMES and not _is_character(name):
+    if len(name) > 1 and name not in _NAMES and name not in _SHOWN and not _is_character(name):
         return None
     return "+".join([*modifiers, named(name)])
 

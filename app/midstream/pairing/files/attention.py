@@ -123,6 +123,8 @@ class Attention:
         self._flagged = flagged
         self._sights: dict[int, _Sight] = {}
         self._accepted: dict[int, Reading] = {}
+        self._together: dict[int, str] = {}
+        """By hunk, the group that it was accepted with."""
 
     def look(self, shown: Iterable[Sighting], seconds: float) -> None:
         """Credit hunks with time on screen and in focus.
@@ -154,14 +156,26 @@ class Attention:
             if hunk_id in known:
                 self._accepted[hunk_id] = self.reading(known[hunk_id])
 
+    def accepted_together(self, group: str, hunk_ids: Iterable[int]) -> None:
+        """Record that hunks were accepted as one decision, after one of them was read."""
+        self._together |= {
+            hunk_id: group for hunk_id in hunk_ids if self._accepted.get(hunk_id) != Reading.READ
+        }
+
+    def was_unread(self, hunk: Hunk) -> bool:
+        """Whether a hunk was accepted by itself before it was read."""
+        reading = self._accepted.get(hunk.id, Reading.READ)
+        return reading is not Reading.READ and hunk.id not in self._together
+
+    def in_groups(self, hunks: Iterable[Hunk]) -> tuple[int, int]:
+        """How many of some hunks were accepted in groups, and how many groups these are."""
+        mine = [hunk.id for hunk in hunks if hunk.state == "accepted" and hunk.id in self._together]
+        return len(mine), len({self._together[hunk_id] for hunk_id in mine})
+
     def numbers(self, hunks: Iterable[Hunk]) -> Numbers:
         """How many of some hunks were accepted, and how many of these unread."""
         accepted = [hunk for hunk in hunks if hunk.state == "accepted"]
-        unread = [
-            hunk
-            for hunk in accepted
-            if self._accepted.get(hunk.id, Reading.READ) is not Reading.READ
-        ]
+        unread = [hunk for hunk in accepted if self.was_unread(hunk)]
         return Numbers(
             len(accepted),
             sum(hunk.added + hunk.deleted for hunk in accepted),
@@ -171,13 +185,18 @@ class Attention:
 
     def trailer(self, hunks: Iterable[Hunk]) -> str:
         """A commit message trailer about ``hunks``; ``""`` if none was accepted or it is off."""
+        hunks = list(hunks)
         numbers = self.numbers(hunks)
         if not self.on or not numbers.hunks:
             return ""
-        return (
+        words = (
             f"Accepted-Unread: {numbers.unread_hunks} of {_many(numbers.hunks, 'hunk')}, "
             f"{numbers.unread_lines} of {_many(numbers.lines, 'line')}"
         )
+        together, groups = self.in_groups(hunks)
+        if together:
+            words += f"\nAccepted-In-Groups: {_many(together, 'hunk')} in {_many(groups, 'group')}"
+        return words
 
     def bulk(self, hunks: Iterable[Hunk]) -> Bulk:
         """Sort undecided hunks by whether they may be accepted together."""
@@ -208,15 +227,23 @@ class Attention:
         return sight.risk
 
     def summary(self, hunks: Iterable[Hunk]) -> str:
-        """What was accepted unread, as a sentence; ``""`` for nothing, or when it is off."""
+        """What was accepted unread or in groups; ``""`` for nothing, or when it is off."""
+        hunks = list(hunks)
         numbers = self.numbers(hunks)
-        if not self.on or not numbers.unread_hunks:
-            return ""
-        return (
-            f"{numbers.unread_hunks} of {_many(numbers.hunks, 'hunk')} "
-            f"({_many(numbers.unread_lines, 'line')}) accepted without having been on screen long "
-            "enough to be read."
-        )
+        sentences: list[str] = []
+        if self.on and numbers.unread_hunks:
+            sentences.append(
+                f"{numbers.unread_hunks} of {_many(numbers.hunks, 'hunk')} "
+                f"({_many(numbers.unread_lines, 'line')}) accepted without having been on screen "
+                "long enough to be read."
+            )
+        together, groups = self.in_groups(hunks)
+        if self.on and together:
+            words = "each after one was read" if groups > 1 else "after one was read"
+            sentences.append(
+                f"{_many(together, 'hunk')} accepted in {_many(groups, 'group')}, {words}."
+            )
+        return " ".join(sentences)
 
     def _sight(self, hunk: Hunk) -> _Sight:
         sight = self._sights.get(hunk.id)

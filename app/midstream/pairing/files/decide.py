@@ -120,9 +120,18 @@ class Decisions:
 
     async def reject_rest(self, path: str) -> int:
         """Reject every undecided settled hunk of a file in one undo step; returns how many."""
+        return await self.reject_together([hunk.id for hunk in self.hunks.undecided(path)])
+
+    async def reject_together(self, only: Collection[int]) -> int:
+        """Reject undecided settled hunks of any files in one undo step; returns how many.
+
+        Args:
+            only: Their ids.
+        """
         from midstream.edits.hunks import HunkState
 
-        ids = self._files.moves.with_partners([hunk.id for hunk in self.hunks.undecided(path)])
+        wanted = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
+        ids = self._files.moves.with_partners(wanted)
         later = self.put_backs.add(ids, "")
         ids = [hunk_id for hunk_id in ids if hunk_id not in later]
         now = len(ids) if ids and await self._decide(ids, HunkState.REJECTED) else 0
@@ -365,8 +374,8 @@ class Decisions:
                 if any(not h.decided for h in self.hunks.of_call(call) if h.path == path):
                     continue  # the agent writes nothing before all of it is decided
                 after = self._files[path].with_call(call)
-            if is_whole(after):
-                continue
+            if is_whole(after) or after == self._files[path].base:
+                continue  # Nothing of it is written; what others wrote is there already.
             refused = self._refused.pop(path, None)
             if refused == after:
                 continue

@@ -66,6 +66,8 @@ class Decide(Controller):
             pane.detach()
             pane.show_rows(*rows)
             pane.go_to(rows[0], detach=False)
+        elif (session := self._state.session) is not None:  # the walk went on to another file
+            self._navigate.go_to_hunk(session.hunks.get(hunk_id))
 
     def reject(self) -> None:
         """Reject the hunk under the cursor and go to the next, or the marked lines."""
@@ -120,6 +122,8 @@ class Decide(Controller):
             return
         rows = view.rows_of(hunk.id)
         pane.mark = None
+        if self._navigate.walk_on(1, hunk):
+            return
         row = view.next_hunk(pane.cursor, forward=True, undecided=True)
         if row is None:
             row = view.next_hunk(-1, forward=True, undecided=True)

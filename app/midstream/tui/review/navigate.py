@@ -11,6 +11,7 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.tui.diff.view import MatchFinder, Range
 from midstream.tui.review.controller import Controller, Shared
+from midstream.tui.visible import visible
 
 MANY: Final = 1 << 30
 """Rows or tools: as far as there are any."""
@@ -175,12 +176,60 @@ class Navigate(Controller):
     # hunks
 
     def next_undecided(self) -> None:
-        if not self.to_hunk(forward=True, undecided=True):
+        if not self.walk_on(1) and not self.to_hunk(forward=True, undecided=True):
             self._elsewhere(1)
 
     def previous_undecided(self) -> None:
-        if not self.to_hunk(forward=False, undecided=True):
+        if not self.walk_on(-1) and not self.to_hunk(forward=False, undecided=True):
             self._elsewhere(-1)
+
+    def walk_on(self, step: int, start: Hunk | None = None, *, quietly: bool = False) -> bool:
+        """Go to the next hunk of the walk, if it is followed; whether there is one.
+
+        Args:
+            step: 1 or -1.
+            start: Where the reader is; the hunk under the cursor by default.
+            quietly: Whether to say nothing about that hunk.
+        """
+        session = self._state.session
+        if session is None or not session.walk.on:
+            return False
+        here = start or self._pane.hunk
+        if here is not None:
+            session.walk.visit(here)
+        target = session.walk.beyond(here, step)
+        if target is not None:
+            self.go_to_hunk(target, quietly=quietly)
+        return target is not None
+
+    def go_to_hunk(self, hunk: Hunk, *, quietly: bool = False) -> None:
+        """Show a hunk of any file and say what kind of change it is."""
+        session, pane = self._state.session, self._pane
+
+        async def work() -> None:
+            if session is None or not await self.open_path(hunk.path):
+                return
+            pane.sync()
+            view = self._state.view
+            rows = None if view is None else view.rows_of(hunk.id)
+            if rows is None:
+                return
+            session.walk.visit(hunk)
+            pane.detach()
+            pane.show_rows(*rows)
+            pane.go_to(rows[0])
+            if not quietly and not self.say_held(hunk):
+                self.say_kind(hunk)
+
+        self._work.run(work)
+
+    def say_kind(self, hunk: Hunk) -> None:
+        """Say what kind of change a hunk is, and what shows it."""
+        session = self._state.session
+        evidence = () if session is None else session.walk.evidence(hunk)
+        if evidence:
+            kind, why = evidence[0]
+            self._notices.say("info", visible(f"{kind.capitalize()}: {why}."))
 
     def next_hunk(self) -> None:
         self.to_hunk(forward=True, undecided=False)

@@ -64,6 +64,7 @@ from midstream.tui.review.state import FolderListing, ReviewState
 from midstream.tui.review.status import Status
 from midstream.tui.review.steer import Steer
 from midstream.tui.review.tour import Tour
+from midstream.tui.review.walk import Walk
 from midstream.tui.services import AppServices
 from midstream.tui.widgets.composer import Composer, ComposerText
 from midstream.tui.widgets.diff_pane import DiffPane
@@ -123,6 +124,7 @@ class ReviewScreen(EagerScreen):
         self.check = Check(shared, self.navigate, self.steer)
         self.explain = Explain(shared, self.aim)
         self.show = Show(shared, self.navigate, self.perform)
+        self.walk = Walk(shared, self.navigate, self._on_screen)
         self.status = Status(shared)
         self.tour = Tour(shared, self.navigate, self.steer, self.perform)
         self._controllers: dict[str, object] = {
@@ -135,6 +137,7 @@ class ReviewScreen(EagerScreen):
             "explain": self.explain,
             "show": self.show,
             "tour": self.tour,
+            "walk": self.walk,
         }
         self._folder = FolderListing(
             state, services.root, partial(work.beside, group="files"), self._read_folder

@@ -44,6 +44,7 @@ class Moment:
         external: Another program wrote that hunk, so it is kept or put back.
         flagged: There is a reason to look at it closely.
         undecided: Undecided hunks in all files.
+        alike: Undecided hunks that are the same as the one under the cursor.
         together: Several hunks of this file are undecided, and some may be accepted together.
         partly: Some of the marked lines belong to an undecided hunk.
         cut: The row under the cursor does not fit.
@@ -70,6 +71,7 @@ class Moment:
     external: bool = False
     flagged: bool = False
     undecided: int = 0
+    alike: int = 0
     together: bool = False
     decided: bool = False
     undoable: bool = False
@@ -137,6 +139,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield f"hunk.reject:{reject}"
         if moment.flagged:
             yield "failures"
+    if moment.alike > 1 and not moment.marked:
+        yield f"group.accept:{accept} {moment.alike + 1} alike"
     if moment.hunk is HunkState.QUARANTINED:
         yield "hunk.release"
         yield f"hunk.reject:{reject}"
@@ -394,6 +398,7 @@ class Status(Controller):
             in_rail=rail.has_focus,
             in_conversation=self._panes.conversing,
             tool="" if tool is None else tool.opens,
+            alike=0 if session is None or hunk is None else session.walk.alike(hunk),
             folder=rail.folder and ("fold" if rail.is_unfolded(rail.folder) else "unfold"),
             running=state.running,
             background=session is not None and session.turns.in_background,

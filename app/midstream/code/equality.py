@@ -1,0 +1,391 @@
+"""Which changes of a text leave its syntax tree as it is, comments and docstrings apart.
+
+A change is proven by parsing the text with it and comparing both trees, node by node.  Statements
+that no change touches are skipped, so a comparison costs what was changed.  Where a text does not
+parse, or no grammar is known, nothing is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, cast
+
+from midstream.code.languages import grammar_of
+from midstream.code.syntax import NOT_PYTHON, is_python, parse_python
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from midstream.code.languages import Language
+
+MAX_CHARACTERS: Final = 500_000
+"""Longer texts are not compared."""
+MAX_PARSED: Final = 20_000
+"""Lines that are parsed for one file; changes that would need more are not proven."""
+
+_RAW: Final = re.compile(r"string|template|heredoc|regex|char|jsx|literal|text|quote|preproc")
+"""Kinds of nodes in which spaces count, so that they are compared as they are written."""
+_PYTHON_TOKEN: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"""'
+    r"|'''(?:\\.|[^\\])*?'''"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'(?:\\.|[^'\\\n])*'"
+    r"|(?P<comment>#[^\n]*)",
+    re.DOTALL,
+)
+_FOR_TOOLS: Final = re.compile(
+    r"^#!|-\*-|\b(?:type:|noqa|nosec|nolint|pragma|pylint|mypy:|pyright|ruff:|fmt:|isort|flake8"
+    r"|eslint|prettier|biome|istanbul|c8 |webpack|@ts-|@flow|@jsx|jshint|jslint|global |rustfmt"
+    r"|clippy|go:|\+build|line |export |rubocop|frozen_string_literal|coding[:=]|shellcheck"
+    r"|noinspection|checkstyle|sonar|nopmd|doctest|cython:|distutils)",
+    re.IGNORECASE,
+)
+_ENDS_STATEMENT: Final = re.compile(
+    r"\b(?:return|break|continue|throw|yield|async)\s*(?://.*|/\*.*)?$|^\s*(?:\+\+|--)"
+)
+"""Where JavaScript ends a statement with the line, and its grammar does not."""
+
+
+class Replacement(NamedTuple):
+    """Lines ``[start, stop)`` of a text become ``lines``."""
+
+    start: int
+    stop: int
+    lines: tuple[str, ...]
+
+
+class Comment(NamedTuple):
+    """A comment or, in Python, a docstring in lines ``[start, stop)``."""
+
+    start: int
+    stop: int
+    text: str
+    is_doc: bool = False
+
+    @property
+    def for_tools(self) -> bool:
+        """Whether a compiler, a linter or the like reads it."""
+        if self.is_doc:
+            return ">>>" in self.text
+        return _FOR_TOOLS.search(self.text) is not None
+
+    @property
+    def words(self) -> str:
+        """The text without indentation."""
+        if not self.is_doc:
+            return self.text
+        from inspect import cleandoc
+
+        return cleandoc(self.text)
+
+
+class Proof(NamedTuple):
+    """What is known about changes that leave the tree as it is.
+
+    Attributes:
+        equal: The changes, by index.
+        old: The comments of the text before.
+        new: The comments of the text with these changes, and no other.
+        places: Where each change begins in that text.
+    """
+
+    equal: frozenset[int]
+    old: tuple[Comment, ...]
+    new: tuple[Comment, ...]
+    places: dict[int, int]
+
+
+_NOTHING: Final = Proof(frozenset(), (), (), {})
+
+
+def prove(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> Proof:
+    """Find changes with which the text has the same syntax tree, comments and docstrings apart.
+
+    Args:
+        path: The file; its name tells the language.
+        lines: The text before, without terminators.
+        changes: What may be equal, by position; they do not overlap.
+    """
+    read = _reader(path)
+    if _ends_statements(path, lines, changes):
+        return _NOTHING
+    if read is None or not changes or sum(map(len, lines)) > MAX_CHARACTERS:
+        return _NOTHING
+    before = read("\n".join(lines))
+    if before is None:
+        return _NOTHING
+    allowed = MAX_PARSED
+
+    def proven(part: Sequence[int]) -> _Text | None:
+        """The text with some of the changes, if its tree is as before."""
+        nonlocal allowed
+        allowed -= len(lines)
+        chosen = [changes[i] for i in part]
+        after = read("\n".join(applied(lines, chosen)))
+        equal = after is not None and before.equals(after, _Changed(chosen))
+        return after if equal else None
+
+    def search(part: Sequence[int]) -> list[int]:
+        if len(part) < 2 or allowed < 0:
+            return list(part) if part and allowed >= 0 and proven(part) else []
+        middle = len(part) // 2
+        halves = part[:middle], part[middle:]
+        return [i for half in halves for i in (half if proven(half) else search(half))]
+
+    equal = list(range(len(changes)))
+    after = proven(equal)
+    if after is None:
+        equal = search(equal) if len(equal) > 1 else []
+        after = proven(equal) if equal else None  # each by itself, and together
+    if after is None:
+        return _NOTHING
+    chosen = [changes[i] for i in equal]
+    changed = _Changed(chosen)
+    places = {i: start for i, (start, _) in zip(equal, changed.news, strict=True)}
+    olds, news = before.comments(changed.olds), after.comments(changed.news)
+    return Proof(frozenset(equal), tuple(olds), tuple(news), places)
+
+
+def _ends_statements(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> bool:
+    """Whether a line break that a change makes or takes may end a statement by itself."""
+    language = grammar_of(path)
+    if language is None or language.family != "script":
+        return False
+    return any(
+        _ENDS_STATEMENT.search(line)
+        for change in changes
+        for line in (*lines[change.start : change.stop], *change.lines)
+    )
+
+
+def applied(lines: Sequence[str], changes: Sequence[Replacement]) -> list[str]:
+    """The text with changes, which are ordered by position."""
+    result: list[str] = []
+    at = 0
+    for start, stop, new in changes:
+        result += lines[at:start]
+        result += new
+        at = stop
+    return result + list(lines[at:])
+
+
+Range = tuple[int, int]
+
+
+class _Changed:
+    """Which lines of two versions of a text differ."""
+
+    def __init__(self, changes: Sequence[Replacement]) -> None:
+        self.olds: list[Range] = []
+        self.news: list[Range] = []
+        shift = 0
+        for start, stop, new in changes:
+            self.olds.append((start, stop))
+            self.news.append((start + shift, start + shift + len(new)))
+            shift += len(new) - (stop - start)
+
+    def spares(self, old: Range, new: Range) -> bool:
+        """Whether lines of the old text are untouched and have become those of the new one."""
+        if _overlaps(self.olds, *old):
+            return False
+        passed = bisect_right(self.olds, old[0], key=_stop)
+        shift = self.news[passed - 1][1] - self.olds[passed - 1][1] if passed else 0
+        return new == (old[0] + shift, old[1] + shift)
+
+
+def _stop(lines: Range) -> int:
+    return lines[1]
+
+
+def _overlaps(ranges: Sequence[Range], start: int, stop: int) -> bool:
+    """Whether a range takes up or divides lines ``[start, stop)``."""
+    index = bisect_left(ranges, (start, start))
+    if index and ranges[index - 1][1] > start:
+        return True
+    # Lines that are put in before the first one are outside.
+    while index < len(ranges) and ranges[index] == (start, start):
+        index += 1
+    return index < len(ranges) and ranges[index][0] < stop
+
+
+class _Text(Protocol):
+    """A text that was parsed."""
+
+    def equals(self, other: Self, changed: _Changed) -> bool:
+        """Whether the trees are equal; what no change touches is not looked at."""
+        ...
+
+    def comments(self, ranges: Sequence[Range]) -> Iterator[Comment]:
+        """The comments in these lines."""
+        ...
+
+
+def _reader(path: str) -> Callable[[str], _Text | None] | None:
+    """What parses the texts of a file; it returns ``None`` for one that has errors."""
+    if is_python(path):
+        return _PythonText.read
+    language = grammar_of(path)
+    return None if language is None else partial(_GrammarText.read, language)
+
+
+class _PythonText:
+    """A Python text, read by Python's own parser."""
+
+    def __init__(self, text: str, tree: ast.Module) -> None:
+        self._text = text
+        self._tree = tree
+
+    @classmethod
+    def read(cls, text: str) -> _PythonText | None:
+        try:
+            return cls(text, parse_python(text))
+        except NOT_PYTHON:
+            return None
+
+    def equals(self, other: _PythonText, changed: _Changed) -> bool:
+        todo: list[tuple[object, object]] = [(self._tree, other._tree)]
+        while todo:
+            one, two = todo.pop()
+            if type(one) is not type(two):
+                return False
+            if isinstance(one, ast.stmt) and isinstance(two, ast.stmt):
+                if not changed.spares(_lines_of(one), _lines_of(two)):
+                    todo += _fields(one, two)
+            elif isinstance(one, ast.AST) and isinstance(two, ast.AST):
+                todo += _fields(one, two)
+            elif isinstance(one, list):
+                ones, twos = cast("list[object]", one), cast("list[object]", two)
+                if len(ones) != len(twos):
+                    return False
+                todo += zip(ones, twos, strict=True)
+            elif one != two:
+                return False
+        return True
+
+    def comments(self, ranges: Sequence[Range]) -> Iterator[Comment]:
+        # Strings and comments begin and end as in any Python text that parses.
+        at = line = 0
+        lines = self._text.split("\n") if "#" in self._text else []
+        marked = any("#" in line for start, stop in ranges for line in lines[start:stop])
+        for match in _PYTHON_TOKEN.finditer(self._text) if marked else ():
+            if match["comment"] is None:
+                continue
+            line += self._text.count("\n", at, match.start())
+            at = match.start()
+            if _overlaps(ranges, line, line + 1):
+                yield Comment(line, line + 1, match["comment"])
+        todo: list[ast.AST] = [self._tree]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.stmt) and not _overlaps(ranges, *_lines_of(node)):
+                continue
+            if (doc := _doc_of(node)) is not None:
+                start, stop = doc.lineno - 1, doc.end_lineno or doc.lineno
+                if _overlaps(ranges, start, stop):
+                    yield Comment(start, stop, str(doc.value), is_doc=True)
+            todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, _HOLDERS))
+
+
+def _fields(one: ast.AST, two: ast.AST) -> Iterator[tuple[object, object]]:
+    """What two nodes of a kind are made of, without docstrings where both have one."""
+    documented = _doc_of(one) is not None and _doc_of(two) is not None
+    for name in one._fields:
+        mine: object = getattr(one, name, None)
+        theirs: object = getattr(two, name, None)
+        if documented and name == "body":
+            mine, theirs = cast("list[object]", mine)[1:], cast("list[object]", theirs)[1:]
+        yield mine, theirs
+
+
+def _doc_of(node: ast.AST) -> ast.Constant | None:
+    if isinstance(node, _DOCUMENTED) and node.body and isinstance(first := node.body[0], ast.Expr):
+        doc = first.value
+        if isinstance(doc, ast.Constant) and isinstance(doc.value, str):
+            return doc
+    return None
+
+
+_DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+_HOLDERS: Final = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def _lines_of(node: ast.stmt) -> Range:
+    """The half-open range of lines of a statement, with its decorators."""
+    marks = cast("list[ast.expr]", getattr(node, "decorator_list", ()))
+    first = min([node.lineno, *(mark.lineno for mark in marks)])
+    return first - 1, node.end_lineno or node.lineno
+
+
+class _GrammarText:
+    """A text in a language with a tree-sitter grammar."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+
+    @classmethod
+    def read(cls, language: Language, text: str) -> _GrammarText | None:
+        from midstream.code.trees import is_readable, parse
+
+        if not is_readable(text):
+            return None
+        root = parse(language, text).root_node
+        return None if root.has_error else cls(root)
+
+    def equals(self, other: _GrammarText, changed: _Changed) -> bool:
+        todo = [(self._root, other._root)]
+        while todo:
+            one, two = todo.pop()
+            if one.type != two.type:
+                return False
+            if changed.spares(_rows_of(one), _rows_of(two)):
+                continue
+            ones, twos = _parts(one), _parts(two)
+            if not ones or not twos or _RAW.search(one.type):
+                if one.text != two.text:
+                    return False
+                continue
+            # What stands between the parts is no node of its own, and would be missed.
+            if len(ones) != len(twos) or _loose(one) != _loose(two):
+                return False
+            todo += zip(ones, twos, strict=True)
+        return True
+
+    def comments(self, ranges: Sequence[Range]) -> Iterator[Comment]:
+        todo = [self._root]
+        while todo:
+            node = todo.pop()
+            start, stop = _rows_of(node)
+            if not _overlaps(ranges, start, stop):
+                continue
+            if _is_comment(node):
+                yield Comment(start, stop, (node.text or b"").decode("utf-8", "replace"))
+            else:
+                todo += reversed(node.children)
+
+
+def _is_comment(node: Node) -> bool:
+    return node.type.endswith("comment")
+
+
+def _parts(node: Node) -> list[Node]:
+    return [child for child in node.children if not _is_comment(child)]
+
+
+def _loose(node: Node) -> list[bytes]:
+    """The text of a node outside of its parts, without the spaces around it."""
+    text, begin, at = node.text or b"", node.start_byte, 0
+    found: list[bytes] = []
+    for child in node.children:
+        found.append(text[at : child.start_byte - begin].strip())
+        at = child.end_byte - begin
+    return [each for each in (*found, text[at:].strip()) if each]
+
+
+def _rows_of(node: Node) -> Range:
+    return node.start_point.row, node.end_point.row + 1

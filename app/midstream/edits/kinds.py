@@ -1,0 +1,673 @@
+"""What kind of change each hunk of a file is: computed from its text, never guessed.
+
+A kind is named together with its evidence, a short phrase.  What needs only one file is found here;
+what several files show together (moves, renames, the same edit in many places) is found from these
+facts in ``edits.groups``.  Whatever cannot be proven is not said.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from midstream.code.equality import Comment, Proof, Replacement, applied, prove
+from midstream.code.languages import grammar_of
+from midstream.code.syntax import is_python
+from midstream.edits.lcs import equal_blocks
+
+if TYPE_CHECKING:
+    from midstream.code.outline import Definition
+
+MAX_TOKENS: Final = 4_000
+"""Longest side of a hunk, in tokens, whose words are compared."""
+MAX_OUTLINED: Final = 3_000
+"""Longest file, in lines, whose definitions are compared."""
+
+
+class ChangeKind(StrEnum):
+    """What a change is, in the order in which a reviewer should read it."""
+
+    EXCEPTION = "differs from its group"
+    INTERFACE = "public interface"
+    DELETION = "takes behaviour away"
+    PLAIN = "other changes"
+    TESTS = "tests"
+    IMPORTS = "imports only"
+    COMMENTS = "comments only"
+    GENERATED = "generated, lock files"
+    RENAME = "renamed"
+    SAME_EDIT = "the same edit"
+    MOVED = "moved"
+    FORMATTING = "formatting only"
+
+
+class Evidence(NamedTuple):
+    """A kind and what shows it."""
+
+    kind: ChangeKind
+    why: str
+
+
+class ChangedBlock(NamedTuple):
+    """A hunk as it is compared: at old line ``start``, lines ``old`` become ``new``."""
+
+    id: int
+    start: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class TokenChange(NamedTuple):
+    """A run of tokens that became another one.
+
+    Attributes:
+        removed: The text that goes.
+        added: The text that comes.
+        around: What stands before and after it: names, numbers, quotes and closing brackets as
+            ``w``, all else as it is.
+        place: Where it stands: ``code``, ``string`` or ``comment``, as far as its line shows.
+        defines: Whether it is the name of a definition.
+    """
+
+    removed: str
+    added: str
+    around: str
+    place: str
+    defines: bool
+
+    def __str__(self) -> str:
+        removed, added = self.removed.strip(), self.added.strip()
+        if not (removed or added):
+            return "other spaces"
+        if not removed:
+            return f"adds `{added}`"
+        return f"`{removed}` → `{added}`" if added else f"removes `{removed}`"
+
+    @property
+    def names(self) -> bool:
+        """Whether one name takes the place of another."""
+        return _is_name(self.removed) and _is_name(self.added)
+
+
+@dataclass(frozen=True, slots=True)
+class HunkFacts:
+    """What one hunk is by itself.
+
+    Attributes:
+        id: The hunk's.
+        path: Its file.
+        line: Its first line in the new text, 0-based.
+        old: The lines that it removes.
+        new: The lines that it adds.
+        kinds: Its kinds with their evidence, the one that asks most of a reader first.
+        changes: The tokens that differ; empty where lines only come or go.
+        partial: Whether a name that was replaced stays elsewhere in the hunk, or the new one was
+            there before: then it is not the same as where all of them are replaced.
+    """
+
+    id: int
+    path: str
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    kinds: tuple[Evidence, ...] = ()
+    changes: tuple[TokenChange, ...] = ()
+    partial: bool = False
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether its tree and its comments are as before."""
+        return any(each.kind is ChangeKind.FORMATTING for each in self.kinds)
+
+
+def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) -> list[HunkFacts]:
+    """What the hunks of a file are.
+
+    Args:
+        path: The file.
+        lines: Its text before all of them, without terminators.
+        blocks: The hunks, by position; they do not overlap.
+    """
+    changes = [Replacement(b.start, b.start + len(b.old), b.new) for b in blocks]
+    after = applied(lines, changes)
+    proven = _proven(path, lines, changes, blocks)
+    interface = _interface(path, lines, after, changes, blocks)
+    whole = _of_file(path, lines or after)
+    facts: list[HunkFacts] = []
+    shift = 0
+    for index, block in enumerate(blocks):
+        equal = proven.get(index)
+        kinds: list[Evidence] = []
+        if equal is None:
+            if why := interface.get(index):
+                kinds.append(Evidence(ChangeKind.INTERFACE, why))
+            if why := deletion(path, block.old, block.new):
+                kinds.append(Evidence(ChangeKind.DELETION, why))
+            if _only_imports(path, block, lines):
+                kinds = [Evidence(ChangeKind.IMPORTS, "each line that changes is an import")]
+        else:
+            kinds.append(equal)
+        if equal is None and _looks_equal(path, block):
+            why = "only spaces, quotes or brackets change, yet no equal syntax tree was found"
+            kinds.append(Evidence(ChangeKind.EXCEPTION, why))
+        kinds += whole
+        kinds.sort(key=lambda each: _ORDER[each.kind])
+        tokens = () if equal and equal.kind is ChangeKind.FORMATTING else _token_changes(block)
+        line = block.start + shift
+        facts.append(
+            HunkFacts(
+                *(block.id, path, line, block.old, block.new, tuple(kinds), tokens),
+                _partial(block, tokens),
+            )
+        )
+        shift += len(block.new) - len(block.old)
+    return facts
+
+
+_ORDER: Final = {kind: place for place, kind in enumerate(ChangeKind)}
+
+
+# Trees
+
+EQUAL: Final = "the syntax tree is equal"
+DOC_INDENTED: Final = "the syntax tree is equal, but for the indentation of docstrings"
+
+
+def _proven(
+    path: str,
+    lines: Sequence[str],
+    changes: Sequence[Replacement],
+    blocks: Sequence[ChangedBlock],
+) -> dict[int, Evidence]:
+    """The hunks after which the syntax tree is as before."""
+    documented = _in_docstrings(path, lines, blocks)
+    likely = [i for i, block in enumerate(blocks) if i in documented or _may_be_equal(path, block)]
+    if not likely:
+        return {}
+    proof = prove(path, lines, [changes[i] for i in likely])
+    found: dict[int, Evidence] = {}
+    for place in proof.equal:
+        index = likely[place]
+        olds, news = _comments_in(proof, place, changes[index])
+        if [c.text for c in olds] == [c.text for c in news]:
+            found[index] = Evidence(ChangeKind.FORMATTING, EQUAL)
+        elif [c.words for c in olds] == [c.words for c in news]:
+            found[index] = Evidence(ChangeKind.FORMATTING, DOC_INDENTED)
+        elif tool := next((c for c in (*olds, *news) if c.for_tools), None):
+            what = "a docstring with a doctest" if tool.is_doc else tool.text[:60]
+            found[index] = Evidence(ChangeKind.PLAIN, f"a comment that tools read: {what}")
+        else:
+            why = "without comments and docstrings, the syntax tree is equal"
+            found[index] = Evidence(ChangeKind.COMMENTS, why)
+    return found
+
+
+def _comments_in(
+    proof: Proof, place: int, change: Replacement
+) -> tuple[list[Comment], list[Comment]]:
+    start = proof.places[place]
+    return (
+        [c for c in proof.old if c.start < change.stop and c.stop > change.start],
+        [c for c in proof.new if c.start < start + len(change.lines) and c.stop > start],
+    )
+
+
+_LOOSE: Final = re.compile(r"[\s,;()\[\]{}'\"`\\]+")
+_LINE_COMMENT: Final = re.compile(r"(?:#|//).*|/\*.*?\*/|^\s*(?:/?\*+/?|\*).*|/\*.*")
+
+
+def _may_be_equal(path: str, block: ChangedBlock) -> bool:
+    """Whether a proof is worth trying: apart from brackets, quotes and comments, all is equal."""
+    if not (is_python(path) or grammar_of(path)):
+        return False
+    return _looks_equal(path, block) or _squashed(_uncommented(block.old)) == _squashed(
+        _uncommented(block.new)
+    )
+
+
+def _in_docstrings(
+    path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]
+) -> frozenset[int]:
+    """The hunks that may lie in a docstring: an odd number of triple quotes stands above."""
+    if not is_python(path):
+        return frozenset()
+    found: set[int] = set()
+    quotes = at = 0
+    for index, block in enumerate(blocks):
+        quotes += sum(map(_quotes, lines[at : block.start]))
+        at = block.start
+        if quotes % 2 or sum(map(_quotes, block.old)) % 2 or any(map(_quotes, block.new)):
+            found.add(index)
+    return frozenset(found)
+
+
+def _quotes(line: str) -> int:
+    return line.count('"""') + line.count("'''")
+
+
+def _looks_equal(path: str, block: ChangedBlock) -> bool:
+    """Whether only spaces, quotes and brackets change, in a language with a parser."""
+    if not (is_python(path) or grammar_of(path)):
+        return False
+    return _squashed("\n".join(block.old)) == _squashed("\n".join(block.new))
+
+
+def _squashed(text: str) -> str:
+    return _LOOSE.sub("", text).lower()
+
+
+def _uncommented(lines: Sequence[str]) -> str:
+    return "\n".join(_LINE_COMMENT.sub("", line) for line in lines)
+
+
+# Interfaces
+
+_HEADER: Final = re.compile(
+    r"^\s*(?:@|(?:[\w<>,\[\]*&:~ ]+\s)?(?:def|class|function|func|fn|interface|type|enum|struct"
+    r"|trait|module|public|protected|export|extern|static|typedef|namespace)\b)|\)\s*(?:->.*)?[:{]"
+)
+_PARAMETER: Final = re.compile(r"^\s*[*&]{0,2}\w+\s*(?:[:=,]|$)")
+_PUBLIC_WORDS: Final = re.compile(r"\b(?:pub|public|protected|export)\b")
+_ROUTE: Final = re.compile(
+    r"@\w+(?:\.\w+)*\.(?:route|get|post|put|delete|patch|head|options|websocket)\("
+    r"|\b(?:re_path|path|url)\(\s*r?[\"']"
+)
+_DEPENDENCIES: Final = re.compile(
+    r"^(?:requirements[\w.-]*\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|package\.json|go\.mod"
+    r"|cargo\.toml|gemfile|.*\.gemspec|pom\.xml|build\.gradle(?:\.kts)?|pipfile)$"
+)
+_SCHEMA: Final = re.compile(r"(?:^|/)migrations?/|\.(?:sql|proto|graphql|avsc|thrift|xsd)$")
+_SETTINGS: Final = re.compile(r"(?:^|/)(?:settings?|config)[\w-]*\.\w+$|\.(?:ini|env|cfg)$")
+
+
+def _interface(
+    path: str,
+    lines: Sequence[str],
+    after: Sequence[str],
+    changes: Sequence[Replacement],
+    blocks: Sequence[ChangedBlock],
+) -> dict[int, str]:
+    """What hunks change that others may rely on."""
+    lower = path.lower()
+    name = PurePosixPath(lower).name
+    if is_test(path):
+        return {}
+    for what, found in (
+        ("dependencies", _DEPENDENCIES.search(name)),
+        ("a schema", _SCHEMA.search(lower)),
+        ("settings", _SETTINGS.search(lower)),
+    ):
+        if found and not is_python(path):
+            return dict.fromkeys(range(len(blocks)), f"{what}: {path}")
+    reasons = {
+        index: "a route"
+        for index, block in enumerate(blocks)
+        if _counted(_ROUTE, block.old) and set(_routes(block.old)) - set(_routes(block.new))
+    }
+    if not (is_python(path) or grammar_of(path)) or max(len(lines), len(after)) > MAX_OUTLINED:
+        return reasons
+    likely = [i for i, block in enumerate(blocks) if _may_touch_header(block, lines)]
+    if not likely or not lines:
+        return reasons
+    olds, news = _headers(path, lines), _headers(path, after)
+    shift = 0
+    for index, (change, block) in enumerate(zip(changes, blocks, strict=True)):
+        start, stop = change.start + shift, change.start + shift + len(block.new)
+        shift += len(block.new) - len(block.old)
+        if index not in likely:
+            continue
+        said: list[str] = []
+        for one in olds.values():
+            if not (one.start < change.stop and one.stop > change.start):
+                continue
+            two = news.get(one.name)
+            if two is None:
+                said.append(f"`{one.name}` is gone")
+            elif two.text != one.text:
+                said.append(f"`{one.name}` has another signature")
+        for two in news.values():
+            one = olds.get(two.name)
+            touched = two.start < stop and two.stop > start
+            if touched and one is not None and one.text != two.text:
+                said.append(f"`{two.name}` has another signature")
+        if said := list(dict.fromkeys(said)):
+            more = f" and {len(said) - 2} more" if len(said) > 2 else ""
+            reasons[index] = ", ".join(said[:2]) + more
+    return reasons
+
+
+def _routes(lines: Sequence[str]) -> list[str]:
+    return [line.strip() for line in lines if _ROUTE.search(line)]
+
+
+def _may_touch_header(block: ChangedBlock, lines: Sequence[str]) -> bool:
+    """Whether a hunk has a line that may belong to the head of a definition."""
+    if any(_HEADER.search(line) for line in (*block.old, *block.new)):
+        return True
+    if not any(_PARAMETER.match(line) for line in (*block.old, *block.new)):
+        return False
+    # A parameter on a line of its own: the head begins above.
+    for line in reversed(lines[max(0, block.start - 40) : block.start]):
+        if _HEADER.search(line):
+            return line.rstrip().endswith(("(", ",")) or "(" in line
+        if not _PARAMETER.match(line):
+            return False
+    return False
+
+
+class _Header(NamedTuple):
+    name: str
+    text: str
+    start: int
+    stop: int
+
+
+def _headers(path: str, lines: Sequence[str]) -> dict[str, _Header]:
+    """The heads of public functions and classes, without spaces and comments."""
+    from midstream.code.outline import outline
+
+    found: dict[str, _Header] = {}
+    inside: list[Definition] = []
+    for one in outline(tuple(lines), path).definitions:
+        while inside and not inside[-1].encloses(one):
+            inside.pop()
+        local = any(outer.kind == "function" for outer in inside)
+        inside.append(one)
+        if local or one.kind == "assignment" or not one.name:
+            continue
+        header = _header(path, lines, one)
+        if _is_public(path, header):
+            found.setdefault(one.name, header)
+    return found
+
+
+def _header(path: str, lines: Sequence[str], one: Definition) -> _Header:
+    ends = (":",) if is_python(path) else ("{", ";", "=>", "do", "=")
+    depth = 0
+    for row in range(one.start, min(one.stop, one.start + 60)):
+        code = _code(lines[row])
+        depth += sum(map(code.count, "([")) - sum(map(code.count, ")]"))
+        whole = code.rstrip()
+        above = row == one.start and whole.lstrip().startswith(("@", "#[", "/"))
+        if depth <= 0 and not above and (whole.endswith(ends) or ("{" in whole and ends[0] == "{")):
+            break
+    else:
+        row = one.start
+    text = "".join(_code(line) for line in lines[one.start : row + 1])
+    if is_python(path) and ":" in text and not text.rstrip().endswith(":"):
+        text = text[: text.rindex(":")]
+    return _Header(one.name, re.sub(r"[\s,]+", "", text), one.start, row + 1)
+
+
+def _is_public(path: str, header: _Header) -> bool:
+    parts = header.name.split(".")
+    if any(part.startswith("_") and not part.endswith("__") for part in parts):
+        return False
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".go":
+        return parts[-1][:1].isupper()
+    if suffix in (".rs", ".java"):
+        return bool(_PUBLIC_WORDS.search(header.text) or header.text.startswith("pub"))
+    return True
+
+
+# Behaviour
+
+_BEHAVIOUR: Final = (
+    (
+        "check",
+        "checks",
+        re.compile(
+            r"\bassert\w*|\bself\.assert\w*|\bexpect\(|\b(?:check|verify|validate|require|ensure)"
+            r"\w*\(|\b\w*(?:permission|authori[sz]|authenticat|is_admin|csrf)\w*",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "error handler",
+        "error handlers",
+        re.compile(r"\b(?:except|catch|rescue|finally|raise|throw|panic|recover|ensure)\b"),
+    ),
+    (
+        "branch",
+        "branches",
+        re.compile(r"\b(?:if|elif|else|elsif|unless|case|switch|match|when|guard|while)\b"),
+    ),
+)
+
+
+def deletion(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
+    """What behaviour goes: more branches, error handlers or checks in the old lines than in the
+    new ones.
+    """
+    if not (is_python(path) or grammar_of(path)):
+        return ""
+    gone: list[str] = []
+    if not any(pattern.search("\n".join(removed)) for _, _, pattern in _BEHAVIOUR):
+        return ""
+    old, new = [*map(_code, removed)], [*map(_code, added)]
+    for one, many, pattern in _BEHAVIOUR:
+        count = _counted(pattern, old) - _counted(pattern, new)
+        if count > 0:
+            gone.append(f"{count} {one if count == 1 else many}")
+    return f"{', '.join(gone)} less" if gone else ""
+
+
+def _counted(pattern: re.Pattern[str], lines: Sequence[str]) -> int:
+    return sum(len(pattern.findall(line)) for line in lines)
+
+
+_LITERAL: Final = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`|(?:#|//).*$|/\*.*?\*/"
+)
+
+
+def _code(line: str) -> str:
+    """A line without its strings and comments, as far as the line shows them."""
+    return _LITERAL.sub('""', line) if "#" in line or "/" in line or _QUOTE.search(line) else line
+
+
+_QUOTE: Final = re.compile(r"[\"'`]")
+
+
+# Files
+
+_TEST_PATH: Final = re.compile(
+    r"(?:^|/)(?:tests?|testing|spec|specs|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
+    r"|(?:_test|_spec|\.test|\.spec)\.\w+$|Tests?\.(?:java|cs|kt)$"
+)
+_GENERATED_NAME: Final = re.compile(
+    r"(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|go\.sum"
+    r"|[\w.-]+\.lock|uv\.lock|flake\.lock)$|\.min\.(?:js|css)$|_pb2(?:_grpc)?\.pyi?$|\.pb\.\w+$"
+    r"|\.(?:map|snap)$"
+)
+_GENERATED_TEXT: Final = re.compile(
+    r"@generated|\bDO NOT EDIT\b|(?:automatically|auto-?) ?generated", re.IGNORECASE
+)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, by its name."""
+    return _TEST_PATH.search(path) is not None
+
+
+def _of_file(path: str, lines: Sequence[str]) -> list[Evidence]:
+    """The kinds that all hunks of a file share."""
+    kinds: list[Evidence] = []
+    if is_test(path):
+        kinds.append(Evidence(ChangeKind.TESTS, f"{path} holds tests"))
+    if _GENERATED_NAME.search(path):
+        kinds.append(Evidence(ChangeKind.GENERATED, f"{path} is written by a program"))
+    elif said := next((line for line in lines[:5] if _GENERATED_TEXT.search(line)), ""):
+        kinds.append(Evidence(ChangeKind.GENERATED, f"the file says so: {said.strip()[:60]}"))
+    return kinds
+
+
+# Imports
+
+_IMPORT: Final = re.compile(
+    r"^\s*(?:import\b|from\s+[\w.]+\s+import\b|use\s+[\w:{]|#\s*include\b|require(?:_relative)?\s"
+    r"|(?:const|let|var)\s+[\w{},\s]+=\s*require\(|export\s.*\sfrom\s)"
+)
+_OPENS: Final = re.compile(r"[({]\s*(?:#.*|//.*)?$")
+_MEMBER: Final = re.compile(r"[\w.*]+(?:\s+as\s+\w+)?$")
+_AFTER: Final = re.compile(r"#.*|//.*|\bfrom\s*[\"'].*")
+
+
+def _is_member(line: str) -> bool:
+    """Whether a line lists names as within the brackets of an import."""
+    parts = _AFTER.sub("", line).strip(" \t;(){}").split(",")
+    return all(not part.strip() or _MEMBER.match(part.strip()) for part in parts)
+
+
+def _only_imports(path: str, block: ChangedBlock, lines: Sequence[str]) -> bool:
+    if not (is_python(path) or grammar_of(path)):
+        return False
+    open_above = _inside_import(lines, block.start)
+    return all(_imports(side, open_above) for side in (block.old, block.new)) and any(
+        line.strip() for line in (*block.old, *block.new)
+    )
+
+
+def _imports(lines: Sequence[str], inside: bool) -> bool:
+    for line in lines:
+        if not line.strip():
+            continue
+        if inside and _is_member(line):
+            inside = not line.rstrip(" ;").endswith((")", "}")) and "from" not in line.split()
+        elif _IMPORT.match(line):
+            inside = bool(_OPENS.search(line)) or line.rstrip().endswith("\\")
+        else:
+            return False
+    return True
+
+
+def _inside_import(lines: Sequence[str], start: int) -> bool:
+    """Whether the lines above a place begin an import that goes on there."""
+    for line in reversed(lines[max(0, start - 60) : start]):
+        if _IMPORT.match(line):
+            return bool(_OPENS.search(line)) or line.rstrip().endswith("\\")
+        if not _is_member(line) or line.rstrip(" ;").endswith((")", "}")) or not line.strip():
+            return False
+    return False
+
+
+# Tokens
+
+_TOKEN: Final = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
+_DEFINES: Final = re.compile(
+    r"\b(?:def|class|function|func|fn|struct|enum|trait|interface|type|const|let|var|module"
+    r"|namespace|macro_rules!|define)\s+(?:\([^)]*\)\s*)?$"
+)
+_ASSIGNS: Final = re.compile(r"\s*(?::[^=]+)?=(?!=)")
+_WORDS: Final = frozenset({
+    "and", "or", "not", "is", "in", "if", "else", "elif", "for", "while", "return", "raise",
+    "throw", "try", "except", "catch", "finally", "assert", "pass", "break", "continue", "del",
+    "lambda", "yield", "await", "async", "def", "class", "function", "func", "fn", "let", "var",
+    "const", "import", "from", "as", "with", "global", "nonlocal", "new", "delete", "typeof",
+    "instanceof", "switch", "case", "default", "do", "true", "false", "null", "none", "nil",
+    "undefined", "this", "self", "super", "void", "static", "public", "private", "protected",
+    "final", "abstract", "extends", "implements", "int", "float", "str", "bool",
+})  # fmt: skip
+"""Words of the languages, which are no names."""
+
+
+@cache
+def _is_name(token: str) -> bool:
+    return (token.isidentifier() and len(token) > 1 and token.lower() not in _WORDS) or token in (
+        "_",
+    )
+
+
+def _token_changes(block: ChangedBlock) -> tuple[TokenChange, ...]:
+    if not block.old or not block.new:
+        return ()
+    changes: list[TokenChange] = []
+    if len(block.old) == len(block.new):
+        for old, new in zip(block.old, block.new, strict=True):
+            changes += _compared(old, new)
+    else:
+        changes += _compared("\n".join(block.old), "\n".join(block.new))
+    return tuple(changes)
+
+
+def _compared(old: str, new: str) -> Iterator[TokenChange]:
+    """The runs of tokens that differ, spaces and line breaks included."""
+    if old == new:
+        return
+    olds, news = _TOKEN.findall(old), _TOKEN.findall(new)
+    limit = min(len(olds), len(news))
+    head = 0
+    while head < limit and olds[head] == news[head]:
+        head += 1
+    tail = 0
+    while tail < limit - head and olds[-1 - tail] == news[-1 - tail]:
+        tail += 1
+    one, two = olds[head : len(olds) - tail], news[head : len(news) - tail]
+    if max(len(one), len(two)) > MAX_TOKENS:
+        blocks: list[tuple[int, int, int]] = []
+    else:
+        blocks = equal_blocks(one, two)
+    ends = [(0, 0), *((i + size, j + size) for i, j, size in blocks)]
+    starts = [*((i, j) for i, j, _ in blocks), (len(one), len(two))]
+    for (i, j), (stop, end) in zip(ends, starts, strict=True):
+        if i == stop and j == end:
+            continue
+        before = "".join(news[: head + j])
+        after = "".join(news[head + end : head + end + 6])
+        line = before[before.rfind("\n") + 1 :]
+        yield TokenChange(
+            "".join(one[i:stop]),
+            "".join(two[j:end]),
+            _around(before.rstrip(), after.lstrip(" ")),
+            _place(line),
+            _DEFINES.search(line) is not None
+            or (not line.strip() and _ASSIGNS.match(after) is not None),
+        )
+
+
+def _around(before: str, after: str) -> str:
+    """The tokens on both sides; what ends an operand is one class, as names and numbers are."""
+    return f"{_class(_TOKEN.findall(before[-40:])[-1:])}…{_class(_TOKEN.findall(after)[:1])}"
+
+
+def _class(tokens: Sequence[str]) -> str:
+    token = tokens[0] if tokens else "\n"
+    return "w" if _OPERAND.match(token) else token
+
+
+_OPERAND: Final = re.compile(r"[\w)\]\"']")
+
+
+def _place(line: str) -> str:
+    """Whether the end of a line lies in a string or a comment, as far as the line shows."""
+    rest = _STRINGS.sub("", line)
+    if _COMMENT_START.search(rest):
+        return "comment"
+    return "string" if _QUOTE.search(rest) else "code"
+
+
+_STRINGS: Final = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")
+_COMMENT_START: Final = re.compile(r"#|//|/\*|^\s*\*")
+
+
+def _partial(block: ChangedBlock, changes: Sequence[TokenChange]) -> bool:
+    """Whether names were replaced, and not all of them, or by one that was there before."""
+    names = [change for change in changes if change.names]
+    if not names:
+        return False
+    olds = Counter(token for line in block.old for token in _TOKEN.findall(line))
+    news = Counter(token for line in block.new for token in _TOKEN.findall(line))
+    return any(news[c.removed] or olds[c.added] for c in names)
+
+
+def dedented(lines: Sequence[str]) -> tuple[str, ...]:
+    """Lines without the indentation that they share."""
+    return tuple(textwrap.dedent("\n".join(lines)).split("\n")) if lines else ()

@@ -1,0 +1,255 @@
+"""The walk through a large change: what belongs together, and what to read next.
+
+The kinds of hunks are found in the background, file by file; a file is read again only when its
+hunks change.  Nothing is hidden or decided here: the walk is an order, and names groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from midstream.codebase.kinds import ChangedFile, find_facts
+from midstream.edits.groups import HunkGroup, ReviewWalk, arrange
+from midstream.edits.hunks import HunkState
+from midstream.edits.kinds import ChangedBlock, Evidence, HunkFacts
+from midstream.pairing.files.attention import Reading
+from midstream.pairing.status import (
+    ExternalHunksAdded,
+    FileChangedOnDisk,
+    HunkDecided,
+    HunkSettled,
+    SessionEvent,
+)
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.edits.proposal import FileProposal
+    from midstream.pairing.files.attention import Attention
+    from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.status import SessionStatus, Spawn
+
+LARGE: Final = 100
+"""Hunks that wait, from which on the walk is offered by itself."""
+PAUSE_S: Final = 0.2
+"""Least time between two looks, while hunks keep arriving."""
+SHOW_S: Final = 0.5
+"""Seconds after which the walk is shown as far as it is known, while it is being read."""
+AT_ONCE: Final = 200
+"""Hunks that are arranged without a thread, within some 3 ms."""
+_READ: Final = (
+    HunkState.SETTLED,
+    HunkState.ACCEPTED,
+    HunkState.REJECTED,
+    HunkState.QUARANTINED,
+)
+
+
+class Walkthrough:
+    """The walk through the hunks of a session, kept up to date.
+
+    Attributes:
+        walk: The groups and the order, as far as they are known.
+        on: Whether the reader follows the walk; otherwise the order of the files.
+        busy: Whether changes are being read.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        status: SessionStatus,
+        spawn: Spawn,
+        attention: Attention,
+        reason: Callable[[Hunk], str],
+    ) -> None:
+        self.walk = ReviewWalk()
+        self.on = False
+        self.busy = False
+        self._files = files
+        self._hunks = files.hunks
+        self._status = status
+        self._spawn = spawn
+        self._attention = attention
+        self._reason = reason
+        self._due: set[str] = set()
+        self._seen: dict[str, ChangedFile] = {}
+        self._facts: dict[str, list[HunkFacts]] = {}
+        self._visited: dict[int, None] = {}
+        self._group_of: dict[int, HunkGroup] = {}
+        self._offered = False
+
+    # keeping up
+
+    def hear(self, event: SessionEvent) -> None:
+        """Look at a file whose hunks have changed."""
+        if isinstance(event, (ExternalHunksAdded, FileChangedOnDisk, HunkDecided, HunkSettled)):
+            self.look((event.path,))
+
+    def look(self, paths: Iterable[str]) -> None:
+        """Look at files, soon."""
+        self._due.update(paths)
+        if self._due and not self.busy:
+            self.busy = True
+            self._spawn(self._look_at_due())
+
+    async def _look_at_due(self) -> None:
+        try:
+            while self._due:
+                await asyncio.sleep(PAUSE_S if self._facts else 0)
+                paths, self._due = sorted(self._due), set()
+                changed: list[ChangedFile] = []
+                for path in paths:
+                    if (file := self._changed(path)) is not None:
+                        changed.append(file)
+                    await asyncio.sleep(0)
+                await self._read(changed)
+        finally:
+            self.busy = False
+
+    def _changed(self, path: str) -> ChangedFile | None:
+        """The file as it is now, if it is not as it was; one without hunks is forgotten."""
+        proposal = self._files.get(path)
+        file = None if proposal is None else _file_of(proposal, self._hunks.for_path(path))
+        if file is None or not file.blocks:
+            if self._seen.pop(path, None) is not None:
+                self._facts.pop(path, None)
+                return ChangedFile(path, (), ())
+            return None
+        if self._seen.get(path) == file:
+            return None
+        self._seen[path] = file
+        return file
+
+    async def _read(self, files: list[ChangedFile]) -> None:
+        if not files:
+            return
+        fresh = [file for file in files if file.blocks]
+        clock, shown_at = asyncio.get_running_loop().time, 0.0
+        async for facts in find_facts(fresh):
+            if facts:
+                self._facts[facts[0].path] = facts
+            if clock() - shown_at >= SHOW_S:
+                await self._arrange()
+                shown_at = clock()
+        await self._arrange()
+        self._offer()
+
+    def _offer(self) -> None:
+        """Say once that there is a walk, when it is known and many hunks wait."""
+        if self._offered or self._due or len(self._hunks.waiting()) < LARGE:
+            return
+        self._offered = self.on = True
+        self._status.inform(
+            f"{len(self.walk.evidence):,} hunks are {self.decisions:,} decisions: risky ones come "
+            "first, equal ones are decided at once",
+            action="walk",
+        )
+
+    async def _arrange(self) -> None:
+        facts = [hunk for path in self._files for hunk in self._facts.get(path, ())]
+        if len(facts) <= AT_ONCE:
+            walk = arrange(facts)
+        else:
+            walk = await asyncio.to_thread(arrange, facts)
+        self.walk = walk
+        self._group_of = {hunk_id: group for group in walk.groups for hunk_id in group.hunks}
+        self._status.touch()
+
+    # what is known
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions there are: one for each hunk, and one for each group."""
+        return sum(len(part.hunks) for part in self.walk.sections) + len(self.walk.groups)
+
+    def evidence(self, hunk: Hunk) -> tuple[Evidence, ...]:
+        """The kinds of a hunk, with what shows them."""
+        return self.walk.evidence.get(hunk.id, ())
+
+    def group_of(self, hunk: Hunk) -> HunkGroup | None:
+        """The group that a hunk is decided with."""
+        return self._group_of.get(hunk.id)
+
+    def alike(self, hunk: Hunk) -> int:
+        """How many other hunks wait that are decided with this one, if it waits itself."""
+        group = self.group_of(hunk) if hunk.state is HunkState.SETTLED else None
+        return 0 if group is None else len(self.left(group.hunks)) - 1
+
+    def present(self, hunk_ids: Iterable[int]) -> list[Hunk]:
+        """The hunks that are part of their files, of these."""
+        return [hunk for hunk_id in hunk_ids if (hunk := self._hunks.get(hunk_id)).live]
+
+    def left(self, hunk_ids: Iterable[int]) -> list[Hunk]:
+        """The hunks that wait for a decision, of these."""
+        return [hunk for hunk in self.present(hunk_ids) if hunk.waits]
+
+    def together(self, group: HunkGroup) -> tuple[list[int], list[tuple[Hunk, str]]]:
+        """What a decision about a group is about.
+
+        Returns:
+            The hunks that are decided; those that have to be decided one by one, and why.
+        """
+        ids: list[int] = []
+        alone: list[tuple[Hunk, str]] = []
+        for hunk in self.present(group.hunks):
+            if why := self.why_alone(hunk):
+                alone.append((hunk, why))
+            elif hunk.waits:
+                ids.append(hunk.id)
+        return ids, alone
+
+    def why_alone(self, hunk: Hunk) -> str:
+        """Why a hunk that is not decided comes first and is decided by itself, if it does."""
+        if hunk.state is HunkState.QUARANTINED:
+            return hunk.note
+        return self._reason(hunk) if hunk.waits else ""
+
+    def example_read(self, group: HunkGroup) -> bool:
+        """Whether the reader has seen one of a group, or decided one."""
+        return any(
+            hunk.decided or self._attention.reading(hunk) is Reading.READ
+            for hunk in self.present(group.hunks)
+        )
+
+    # the order
+
+    @property
+    def order(self) -> list[int]:
+        """The ids of all hunks: those that were visited, as they were, and then the others."""
+        rest = [hunk_id for hunk_id in self.walk.order if hunk_id not in self._visited]
+        risky = {hunk.id for hunk in self.present(rest) if self.why_alone(hunk)}
+        rest.sort(key=lambda hunk_id: hunk_id not in risky)
+        return [*(i for i in self._visited if i in self.walk.evidence), *rest]
+
+    def visit(self, hunk: Hunk) -> None:
+        """The reader has come to a hunk: its place in the order stays from now on."""
+        if hunk.id in self.walk.evidence:
+            self._visited.setdefault(hunk.id)
+
+    def beyond(self, hunk: Hunk | None, step: int) -> Hunk | None:
+        """The next hunk that waits, behind (1) or before (-1) another one; around the end."""
+        order = self.order
+        shown = {each.id for each in self._files.moves.shown(self.left(order))}
+        at = order.index(hunk.id) if hunk is not None and hunk.id in order else -(step > 0)
+        for offset in range(1, len(order) + 1):
+            hunk_id = order[(at + step * offset) % len(order)]
+            if hunk_id in shown and (hunk is None or hunk_id != hunk.id):
+                return self._hunks.get(hunk_id)
+        return None
+
+
+def _file_of(proposal: FileProposal, hunks: Iterable[Hunk]) -> ChangedFile:
+    """The text of a file as it was before its hunks, whatever was decided about them."""
+    base = proposal.base.lines
+    lines: list[str] = []
+    blocks: list[ChangedBlock] = []
+    at = 0
+    for hunk in hunks:
+        if hunk.state not in _READ or hunk.displaced or hunk.start < at:
+            continue
+        lines += base[at : hunk.start]
+        blocks.append(ChangedBlock(hunk.id, len(lines), hunk.old, hunk.new))
+        lines += hunk.old
+        at = hunk.stop
+    return ChangedFile(proposal.path, (*lines, *base[at:]), tuple(blocks))

@@ -1,0 +1,228 @@
+"""Groups hold equal changes only, and what differs from them stands in front."""
+
+from __future__ import annotations
+
+import ast
+import random
+from functools import cache
+
+import pytest
+
+from midstream.edits.groups import ReviewWalk, arrange
+from midstream.edits.kinds import ChangeKind, HunkFacts
+from tests.helpers.changes import facts_between, walked
+
+
+def group_of(walk: ReviewWalk, hunk_id: int) -> frozenset[int]:
+    return frozenset(i for group in walk.groups if hunk_id in group.hunks for i in group.hunks)
+
+
+def test_a_rename_with_its_uses_is_one_decision() -> None:
+    before = {
+        "a.py": "def total(x):\n    return x\n",
+        "b.py": "import a\n\n\ndef f():\n    return a.total(1) + a.total(2)\n",
+        "c.py": "import a\n\nprint(a.total(3))\nprint(a.total(4) > 0)\n",
+    }
+    after = {path: text.replace("total", "amount") for path, text in before.items()}
+    walk, facts = walked(before, after)
+    (group,) = walk.groups
+    assert group.kind is ChangeKind.RENAME
+    assert group.title == "`total` → `amount`"
+    assert facts[0].path == "a.py"
+    assert group.hunks[0] == facts[0].id
+    assert not walk.sections
+
+
+def test_an_exception_to_a_rename_is_apart_and_says_what_it_does() -> None:
+    before = {f"{n}.py": f"print({n}, total({n}) > 0)\n" for n in range(5)}
+    after = {path: text.replace("total", "amount") for path, text in before.items()}
+    after["3.py"] = after["3.py"].replace(">", ">=")
+    walk, facts = walked(before, after)
+    (section,) = walk.sections
+    (odd,) = section.hunks
+    assert facts[odd - 1].path == "3.py"
+    assert section.kind is ChangeKind.EXCEPTION
+    assert "as 4 others" in walk.evidence[odd][0].why
+    assert "adds `=`" in walk.evidence[odd][0].why
+    assert walk.order[0] == odd
+
+
+def test_a_name_that_stays_is_not_the_same_as_one_replaced_everywhere() -> None:
+    before = {f"{n}.py": "print(foo(foo))\n" for n in range(3)}
+    after = dict.fromkeys(before, "print(bar(bar))\n") | {"1.py": "print(bar(foo))\n"}
+    walk, _ = walked(before, after)
+    assert [len(group.hunks) for group in walk.groups] == [2]
+
+
+def test_a_name_in_a_string_is_not_the_name_in_code() -> None:
+    before = {
+        "a.py": "foo(1)\n",
+        "b.py": "foo(2)\n",
+        "c.py": "get('foo')\n",
+        "d.py": "set('foo')\n",
+    }
+    after = {path: text.replace("foo", "bar") for path, text in before.items()}
+    walk, _ = walked(before, after)
+    assert sorted(group.title for group in walk.groups) == [
+        "`foo` → `bar`",
+        "`foo` → `bar` in strings",
+    ]
+
+
+BLOCK = "def moved(a):\n    if a:\n        return a + 1\n    return None\n"
+
+
+def test_a_block_that_moved_is_one_decision_and_takes_nothing_away() -> None:
+    before = {"a.py": f"x = 1\n\n\n{BLOCK}", "b.py": "y = 2\n"}
+    after = {"a.py": "x = 1\n", "b.py": f"y = 2\n\n\n{BLOCK}"}
+    walk, facts = walked(before, after)
+    (group,) = walk.groups
+    assert group.kind is ChangeKind.MOVED
+    assert set(group.hunks) == {hunk.id for hunk in facts}
+
+
+def test_a_block_that_differs_in_one_character_says_so() -> None:
+    body = "".join(f"    step_{n} = work({n})\n" for n in range(12))
+    before = {"a.py": f"x = 1\n\n\ndef moved():\n{body}", "b.py": "y = 2\n"}
+    after = {"a.py": "x = 1\n", "b.py": f"y = 2\n\n\ndef moved():\n{body.replace('(7)', '(8)')}"}
+    walk, facts = walked(before, after)
+    assert not walk.groups
+    assert walk.sections[0].kind is ChangeKind.EXCEPTION
+    assert any("work(8)" in why for hunk in facts for _, why in walk.evidence[hunk.id])
+
+
+def test_statements_that_change_places_within_a_file_are_no_decision_in_passing() -> None:
+    lines = "first = load('one')\nsecond = load('two')\n"
+    walk, _ = walked(
+        {"a.py": f"{lines}start()\nrun()\nstop()\n"}, {"a.py": f"start()\nrun()\nstop()\n{lines}"}
+    )
+    assert not walk.groups
+
+
+# One semantic edit in a mechanical change
+
+PLACES = 500
+PER_FILE = 25
+MECHANICAL = ("rename", "argument", "formatting", "moved", "lines")
+
+
+@cache
+def _place(how: str, number: int) -> tuple[str, str]:
+    """A function before and after the change."""
+    rest = f"    if value > {number}:\n        return names[{number}]\n    return load(value - 1)\n"
+    head = f"\n\ndef f{number}(value, names):\n"
+    if how == "rename":
+        line = f"    value = old_name(value, {number})\n"
+        return head + line + rest, head + line.replace("old_name", "new_name") + rest
+    if how == "argument":
+        line = f"    value = read{number}(value)\n"
+        return head + line + rest, head + line.replace("(value)", "(value, timeout=5)") + rest
+    if how == "formatting":
+        line = f"    value = {{'n':{number},'v':value}}['v']\n"
+        new = f'    value = {{"n": {number}, "v": value}}["v"]\n'
+        return head + line + rest, head + new + rest
+    if how == "lines":
+        return (
+            head + "    check(value)\n    trace(names)\n" + rest,
+            head + "    trace(names)\n" + rest,
+        )
+    return head + rest, ""
+
+
+@cache
+def _file(how: str, number: int) -> tuple[str, str]:
+    pairs = [_place(how, n) for n in range(number * PER_FILE, (number + 1) * PER_FILE)]
+    old, new = "".join(old for old, _ in pairs), "".join(new for _, new in pairs)
+    return (f"x = {number}\n" + old, f"x = {number}\n" + new) if how == "moved" else (old, new)
+
+
+def _moved_to(number: int) -> str:
+    return "".join(_place("moved", n)[0] for n in range(number * PER_FILE, (number + 1) * PER_FILE))
+
+
+@cache
+def _unchanged_facts(how: str, number: int) -> list[HunkFacts]:
+    old, new = _file(how, number)
+    facts = facts_between(f"pkg/part{number}.py", old, new, number * 1000 + 1)
+    if how == "moved":
+        facts += facts_between(f"new/part{number}.py", "", _moved_to(number), number * 1000 + 500)
+    return facts
+
+
+EDITS = (
+    (">", ">="),
+    ("- 1", "+ 1"),
+    ("return load", "return store"),
+    ("names[", "value["),
+    ("    return load(value - 1)\n", ""),
+    ("    if value", "    if not value"),
+    ("        return names", "        names"),
+    ("return names", "pass\n        return names"),
+    ("(value", "(names"),
+    ("def ", "async def "),
+    ("value, names):", "value, names=None):"),
+)
+
+
+def plant(how: str, chance: random.Random) -> tuple[ReviewWalk, set[int], set[int]]:
+    """One semantic edit in one place of a mechanical change; the walk, and the hunks with it."""
+    number = chance.randrange(PLACES // PER_FILE)
+    place = chance.randrange(number * PER_FILE, (number + 1) * PER_FILE)
+    good = _place(how, place)[0 if how == "moved" else 1]
+    while True:
+        one, two = chance.choice(EDITS)
+        spots = [at for at in range(len(good)) if good.startswith(one, at)]
+        if not spots:
+            continue
+        at = chance.choice(spots)
+        bad = good[:at] + two + good[at + len(one) :]
+        if ast.dump(ast.parse(bad)) != ast.dump(ast.parse(good)):
+            break
+    facts: list[HunkFacts] = []
+    odd: set[int] = set()
+    for part in range(PLACES // PER_FILE):
+        known = _unchanged_facts(how, part)
+        if part != number:
+            facts += known
+            continue
+        old, new = _file(how, part)
+        if how == "moved":
+            mine = facts_between(f"pkg/part{part}.py", old, new, part * 1000 + 1)
+            mine += facts_between(
+                f"new/part{part}.py", "", _moved_to(part).replace(good, bad), part * 1000 + 500
+            )
+        else:
+            mine = facts_between(f"pkg/part{part}.py", old, new.replace(good, bad), part * 1000 + 1)
+        seen = {(hunk.old, hunk.new, hunk.line) for hunk in known}
+        lines = {line for line in set(bad.split("\n")) ^ set(good.split("\n")) if line.strip()}
+        odd = {
+            hunk.id
+            for hunk in mine
+            if (hunk.old, hunk.new, hunk.line) not in seen and lines & {*hunk.old, *hunk.new}
+        }
+        facts += mine
+    return arrange(facts), odd, {hunk.id for hunk in facts}
+
+
+def assert_apart(how: str, seed: int) -> None:
+    walk, odd, everything = plant(how, random.Random(f"{how} {seed}"))
+    assert odd, (how, seed)
+    assert sorted(walk.order) == sorted(everything)  # nothing is hidden
+    for hunk_id in odd:
+        assert group_of(walk, hunk_id) <= odd, (how, seed)
+    assert {*walk.order[: len(everything)]} >= odd
+    single = {i for section in walk.sections for i in section.hunks}
+    assert odd <= single, (how, seed)
+
+
+@pytest.mark.parametrize("how", MECHANICAL)
+def test_one_semantic_edit_is_never_in_a_group(how: str) -> None:
+    for seed in range(3):
+        assert_apart(how, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", MECHANICAL)
+def test_a_thousand_semantic_edits_are_never_in_a_group(how: str) -> None:
+    for seed in range(1000 // len(MECHANICAL)):
+        assert_apart(how, seed)

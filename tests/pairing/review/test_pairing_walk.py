@@ -1,0 +1,158 @@
+"""The walk through a review: groups that are decided at once, and the order to read in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from midstream.edits.hunks import HunkState, Quarantine
+from midstream.edits.kinds import ChangeKind
+from midstream.pairing.files import put_backs
+from midstream.pairing.files.attention import Sighting
+from midstream.pairing.session import PairingSession
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.pairing import Witness, make_repo
+
+FILES = {
+    "a.py": "def total(x):\n    return x\n",
+    **{f"use{n}.py": f"import a\n\nprint({n}, a.total({n}) > 0)\n" for n in range(4)},
+    "check.py": "def check(user):\n    if not user:\n        raise ValueError\n    return user\n",
+}
+RENAMED = {path: text.replace("total", "amount") for path, text in FILES.items()}
+
+
+class Walker(Witness):
+    """A session that reviews a folder."""
+
+    async def write(self, files: dict[str, str]) -> None:
+        """Another program writes files; returns when the walk knows them."""
+        for path, text in files.items():
+            (self.session.root / path).write_text(text)
+        await self.session.review.changed(set(files))
+        await self.known()
+
+    async def known(self) -> None:
+        await self.until(lambda: not self.session.walk.busy)
+
+    def read(self, hunk_id: int) -> None:
+        """The user looks at a hunk for long enough."""
+        for _ in range(3):
+            self.session.attention.look([Sighting(self.session.hunks.get(hunk_id))], 1.0)
+
+
+@pytest.fixture
+async def walker(
+    tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Walker]:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    root = make_repo(tmp_path / "work", FILES)
+    async with await PairingSession.open(
+        root, settings=Settings(), endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        yield Walker(session)
+
+
+async def test_a_rename_is_one_decision_after_its_example(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    session, walk = walker.session, walker.session.walk
+    (group,) = walk.walk.groups
+    assert group.kind is ChangeKind.RENAME
+    assert session.hunks.get(group.hunks[0]).path == "a.py"
+    assert not walk.example_read(group)
+    walker.read(group.hunks[0])
+    assert walk.example_read(group)
+    ids, alone = walk.together(group)
+    assert not alone
+    assert await session.decisions.accept_all(ids) == 5
+    session.attention.accepted_together(group.key, ids)
+    assert session.attention.summary(session.hunks) == (
+        "4 hunks accepted in 1 group, after one was read."
+    )
+    assert session.attention.trailer(session.hunks).endswith(
+        "\nAccepted-In-Groups: 4 hunks in 1 group"
+    )
+    # Each can be put back by itself, and the group by one step.
+    await session.decisions.reject(group.hunks[1])
+    assert (session.root / session.hunks.get(group.hunks[1]).path).read_text() in FILES.values()
+    await session.decisions.undo()
+    assert len(await session.decisions.undo()) == 5
+    assert len(session.hunks.undecided()) == 5
+
+
+async def test_putting_a_group_back_is_one_step(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    session = walker.session
+    (group,) = session.walk.walk.groups
+    assert await session.decisions.reject_together(group.hunks) == 5
+    assert {path: (session.root / path).read_text() for path in FILES} == FILES
+    assert len(await session.decisions.undo()) == 5
+
+
+async def test_an_exception_is_decided_by_itself_and_comes_first(walker: Walker) -> None:
+    odd = RENAMED["use2.py"].replace("> 0", ">= 0")
+    taken = FILES["check.py"].replace("    if not user:\n        raise ValueError\n", "")
+    await walker.write({**RENAMED, "use2.py": odd, "check.py": taken})
+    session, walk = walker.session, walker.session.walk
+    first, second, *rest = [session.hunks.get(hunk_id) for hunk_id in walk.order]
+    assert first.path == "use2.py"
+    assert walk.evidence(first)[0].kind is ChangeKind.EXCEPTION
+    assert second.path == "check.py"
+    assert walk.evidence(second)[0].why == "1 error handler, 1 branch less"
+    assert walk.group_of(first) is None
+    assert [walk.group_of(hunk) for hunk in rest] == [walk.walk.groups[0]] * 4
+
+
+async def test_what_is_flagged_is_not_decided_with_its_group(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    session = walker.session
+    (group,) = session.walk.walk.groups
+    session.hunks.quarantine(group.hunks[2], Quarantine("rule", "why"))
+    ids, alone = session.walk.together(group)
+    assert group.hunks[2] not in ids
+    assert [hunk.id for hunk, _ in alone] == [group.hunks[2]]
+    assert session.walk.order[0] == group.hunks[2]
+    await session.decisions.accept_all(group.hunks)
+    assert session.hunks.get(group.hunks[2]).state is HunkState.QUARANTINED
+
+
+async def test_what_was_visited_keeps_its_place(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    walk = walker.session.walk
+    first = walk.beyond(None, 1)
+    assert first is not None
+    walk.visit(first)
+    second = walk.beyond(first, 1)
+    assert second is not None
+    walk.visit(second)
+    await walker.write({"check.py": "def check(user):\n    return user\n"})
+    assert walk.order[:2] == [first.id, second.id]
+    third = walk.beyond(second, 1)
+    assert third is not None
+    assert third.path == "check.py"  # it takes behaviour away
+    assert walk.beyond(third, -1) is second
+
+
+async def test_a_later_write_is_read_again_by_itself(
+    walker: Walker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await walker.write(RENAMED)
+    walk = walker.session.walk
+    before = dict(walk._facts)
+    await walker.write({"use1.py": RENAMED["use1.py"].replace("> 0", "< 0")})
+    again = [path for path, facts in walk._facts.items() if facts is not before.get(path)]
+    assert again == ["use1.py"]
+    assert len(walk.walk.groups[0].hunks) == 4
+
+
+async def test_decisions_do_not_change_the_groups(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    walk = walker.session.walk
+    groups = walk.walk.groups
+    await walker.session.decisions.accept(groups[0].hunks[1])
+    await walker.known()
+    assert walk.walk.groups == groups
+    assert len(walk.left(groups[0].hunks)) == 4

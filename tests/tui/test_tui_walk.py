@@ -1,0 +1,105 @@
+"""Walking through a change by keys: its page, its order, and groups that are decided at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.pairing.files import put_backs
+from midstream.settings import Settings
+from midstream.tui.pages.walk import WalkScreen
+from tests.helpers.pages import hints, page, rows, shown
+from tests.helpers.stage import Stage, on_stage
+
+FILES = {
+    "a.py": "def total(x):\n    return x\n",
+    **{f"use{n}.py": f"import a\n\nprint({n}, a.total({n}) > 0)\n" for n in range(4)},
+    "z.py": "def check(user):\n    if not user:\n        raise ValueError\n    return user\n",
+}
+AFTER = {path: text.replace("total", "amount") for path, text in FILES.items()} | {
+    "use2.py": FILES["use2.py"].replace("total", "amount").replace(">", ">="),
+    "z.py": "def check(user):\n    return user\n",
+}
+
+
+async def changed(stage: Stage, project: Path) -> None:
+    """Start a review, let another program rename a function, and wait for the walk."""
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
+    await stage.open("notes.md")
+    await stage.press("V")
+    await stage.until(lambda: stage.session.review.begun, "a review")
+    for path, text in AFTER.items():
+        (project / path).write_text(text)
+    walk = stage.session.walk
+    await stage.until(lambda: len(walk.walk.evidence) == 6 and not walk.busy, "the walk")
+
+
+@pytest.fixture
+def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    for path, text in FILES.items():
+        (project / path).write_text(text)
+    return project
+
+
+async def test_the_page_lists_what_is_decided_one_by_one_and_at_once(folder: Path) -> None:
+    async with on_stage(folder, settings=Settings(journal=False)) as stage:
+        await changed(stage, folder)
+        screen = await page(stage, "equals_sign", WalkScreen)
+        assert [" ".join(row.split()) for row in rows(screen)] == [
+            "one by one",
+            "▸ differs from its group 1 hunk, 1 file 1 left",
+            "takes behaviour away 1 hunk, 1 file 1 left",
+            "at once, after one was read",
+            "renamed: `total` → `amount` 4 hunks, 4 files 4 left",
+        ]
+        assert "use2.py:3" in shown(screen, "about")
+        assert "and also adds `=`" in shown(screen, "about")
+        assert "accept group" not in hints(screen)
+        await stage.press("j", "j")
+        assert "a accept group" in hints(screen)
+        assert "- def total(x):" in shown(screen, "about")
+        await stage.press("a")
+        await stage.until(
+            lambda: "Read one of them first" in str(screen.notice.render()), "a refusal"
+        )
+        assert len(stage.session.hunks.undecided()) == 6
+        await stage.press("enter")
+        await stage.until(lambda: stage.pane.hunk is not None, "the example")
+        assert stage.pane.hunk.path == "a.py"
+
+
+async def test_the_walk_goes_from_risk_to_routine_and_a_key_decides_a_group(
+    folder: Path,
+) -> None:
+    async with on_stage(folder) as stage:
+        await changed(stage, folder)
+        await stage.press("backslash")
+        assert "follows the walk" in stage.notice
+        seen: list[str] = []
+        for _ in range(3):
+            await stage.press("]")
+            path = stage.screen.state.path
+            seen.append(path)
+        assert seen == ["use2.py", "z.py", "a.py"]
+        await stage.press("plus")
+        hunks = stage.session.hunks
+        await stage.until(lambda: len(hunks.undecided()) == 2, "a decided group")
+        await stage.until(lambda: "4 hunks kept" in stage.notice, "what was done")
+        await stage.press("u")
+        await stage.until(lambda: len(hunks.undecided()) == 6, "undone as one")
+        await stage.until(lambda: stage.screen.state.path != "z.py", "a place")
+        await stage.press("minus")
+        await stage.until(lambda: len(hunks.undecided()) == 2, "put back")
+        assert (folder / "a.py").read_text() == FILES["a.py"]
+        await stage.press("backslash")
+        assert "follows the files" in stage.notice
+
+
+async def test_a_hunk_without_a_group_has_nothing_to_decide_at_once(folder: Path) -> None:
+    async with on_stage(folder) as stage:
+        await changed(stage, folder)
+        await stage.open("z.py")
+        await stage.press("]", "plus")
+        assert "No other hunk is proven to be the same" in stage.notice
