@@ -13,6 +13,8 @@ Run it when the shards of ``generate`` are there: two of its sources are made of
   change (``texts/requests.tsv``);
 - ``wishes``: functions with everyday wishes and what they lead to (``texts/wishes*.txt``);
 - ``polyglot``: those of them in other languages than Python;
+- ``outcomes``: wishes that state an outcome, a symptom or a new behaviour, in all languages
+  (``texts/outcomes*.txt``);
 - ``languages``: small edits by program in other languages;
 - ``questions``: functions and diffs with questions, and answers in words (``texts/questions.txt``);
 - ``done``: requests that have been carried out already; nothing is to change;
@@ -359,11 +361,14 @@ def main() -> None:
     corpus = corpus_of(options.snippets)
     if options.sources:
         corpus |= by_digest(options.sources)
-    wished = [
-        row
-        for path in sorted(TEXTS.glob("wishes*.txt"))
-        for row in wishes(path.read_text("utf-8"), corpus, rng)
-    ]
+    wished, outcomes = (
+        [
+            row
+            for path in sorted(TEXTS.glob(f"{name}*.txt"))
+            for row in wishes(path.read_text("utf-8"), corpus, rng)
+        ]
+        for name in ("wishes", "outcomes")
+    )
     python = [row for row in wished if row["language"] == "python"]
     others = [row for row in wished if row["language"] != "python"]
     asked = list(questions((TEXTS / "questions.txt").read_text("utf-8"), corpus))
@@ -386,6 +391,7 @@ def main() -> None:
         "requests-a": write(shards, "requests-a", requested(commits, TEXTS / "requests.tsv", rng)),
         "wishes-a": write(shards, "wishes-a", python),
         "polyglot-a": write(shards, "polyglot-a", others),
+        "outcomes-a": write(shards, "outcomes-a", outcomes),
         "languages-a": write(shards, "languages-a", small),
         "questions-a": write(shards, "questions-a", asked),
         "done-a": write(shards, "done-a", done(made, rng)),

@@ -1,11 +1,12 @@
 """From adapters to a model folder: merge, cut the vocabulary, build the graph, round, split.
 
     PYTHONPATH=app:. python -m models.training.export run.safetensors OUT \
-        --base base --cut cut --data shards
+        --base base --cut cut --data shards [--graph models/river-391m --frozen 6]
 
 The graph is that of the ONNX Runtime GenAI builder (packages onnxruntime-genai, onnx, onnx-ir); its
 weights are replaced by those of ``rounding``. The table of tokens keeps 8 bits and serves as output
-too. Weights lie in several files, none above 90 MB.
+too. Weights lie in several files, none above 90 MB. With ``--graph`` and ``--frozen``, the lowest
+layers and the table keep the bytes that they have in that folder, so that less changes in git.
 """
 
 # pyright: reportMissingImports=false
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,12 @@ from onnx import numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, set_external_data
 from safetensors.torch import load_file, save_file
 
-from models.training.blocks import BlockFormat, QuantisedBlocks, quantise_range
+from models.training.blocks import (
+    BlockFormat,
+    QuantisedBlocks,
+    quantise_range,
+    unpack_blocks,
+)
 from models.training.examples import Batch, Codec, Packer, batch_of
 from models.training.mixture import Mixture
 from models.training.network import PARTS, Network, Shape
@@ -160,6 +167,22 @@ class GraphWeights:
                     elif attribute.name == "block_size":
                         attribute.i = form.block
 
+    def matrices(self) -> Iterator[tuple[str, BlockFormat, QuantisedBlocks]]:
+        """Yield the matrices, as ``replace`` takes them."""
+        for node in self.model.graph.node:
+            scales = next((name for name in node.input if name.endswith("weight_scale")), None)
+            if scales is None or node.op_type != "MatMulNBits":
+                continue
+            name = scales.removesuffix(".MatMul.weight_scale")
+            sizes = {each.name: each.i for each in node.attribute}
+            stored = next(k for k in self._constants if k.startswith(f"{name}.MatMul.weight_Q"))
+            values, scale, zeros = (
+                numpy_helper.to_array(self._constants[each])
+                for each in (stored, scales, f"{name}.MatMul.weight_zp")
+            )
+            blocks = QuantisedBlocks(values, scale.astype(np.float16).ravel(), zeros.ravel())
+            yield name, BlockFormat(sizes["bits"], sizes["block_size"]), blocks
+
     def _set(self, name: str, value: Any) -> None:
         made = numpy_helper.from_array(np.ascontiguousarray(value), name)
         self._constants[name].CopyFrom(made)
@@ -202,6 +225,12 @@ def main() -> None:
     parser.add_argument("--cut", type=Path, default=Path("cut"))
     parser.add_argument("--data", type=Path, default=Path("shards"))
     parser.add_argument("--graph", type=Path, help="an export with the same cut, to be built on")
+    parser.add_argument(
+        "--frozen",
+        type=int,
+        default=0,
+        help="with --graph: the lowest layers, which stay as they are there (train --frozen)",
+    )
     parser.add_argument("--name", default="river-391m")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -216,10 +245,18 @@ def main() -> None:
         table = load_file(merged / "model.safetensors")["model.embed_tokens.weight"].numpy()
         network = Network(merged)
     weights = GraphWeights(options.out / "model.onnx")
-    for name, form, blocks in rounded_layers(network, examples(options.cut, options.data)):
+    lowest = tuple(f"model.layers.{layer}." for layer in range(options.frozen))
+    kept = {
+        name: unpack_blocks(blocks, len(blocks.stored), form)
+        for name, form, blocks in weights.matrices()
+        if name.startswith(lowest)
+    }
+    sequences = examples(options.cut, options.data)
+    for name, form, blocks in rounded_layers(network, sequences, kept):
         print(name, form, flush=True)
         weights.replace(name, form, blocks, blocks.stored.shape[0])
-    weights.replace("lm_head", EIGHT, quantise_range(table.T, EIGHT), len(table))
+    if not options.frozen:
+        weights.replace("lm_head", EIGHT, quantise_range(table.T, EIGHT), len(table))
     weights.save(options.out)
     card = CARD.format(name=options.name, millions=round(parameters / 1e6), parameters=parameters)
     (options.out / "midstream.toml").write_text(card, "utf-8")

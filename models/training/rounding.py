@@ -10,7 +10,7 @@ data, never of evaluation sets.
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -62,13 +62,15 @@ def merged(block: Block) -> None:
 
 
 def rounded_layers(
-    network: Network, batches: Sequence[Batch]
+    network: Network, batches: Sequence[Batch], kept: Mapping[str, Array] | None = None
 ) -> Iterator[tuple[str, BlockFormat, QuantisedBlocks]]:
     """Yield for each matrix of each layer its name in the graph, its form and its blocks.
 
     Args:
         network: Adapters and all; it is changed to compute with the rounded weights.
         batches: Training examples.
+        kept: Matrices ``[outputs, inputs]`` of an earlier export by their names in the graph, which
+            stay as they are: they are computed with and not yielded.
     """
     layers = len(network.layers)
     with torch.no_grad():
@@ -77,6 +79,12 @@ def rounded_layers(
         for number in range(layers):
             block: Any = network.layers[number]
             merged(block)
+            if kept and f"model.layers.{number}.attn.o_proj" in kept:
+                for name in PRODUCTS:
+                    parts = [kept[f"model.layers.{number}.{at}"] for at in NAMES[name]]
+                    getattr(block, name).w = torch.from_numpy(np.concatenate(parts)).bfloat16()
+                _advance(block, batches, states, turns)
+                continue
             exact = {name: getattr(block, name).w for name in PRODUCTS}
             for name in PRODUCTS:
                 getattr(block, name).w = exact[name].bfloat16()
@@ -97,8 +105,7 @@ def rounded_layers(
                     values.append(unpack_blocks(blocks, len(part), form))
                     yield f"model.layers.{number}.{at}", form, blocks
                 getattr(block, name).w = torch.from_numpy(np.concatenate(values)).bfloat16()
-            for index, batch in enumerate(batches):
-                states[index] = block(states[index], *turns[index], batch.mask())
+            _advance(block, batches, states, turns)
 
 
 def rounded_along(matrix: Array, spread: Array, form: BlockFormat) -> QuantisedBlocks:
@@ -144,6 +151,16 @@ def spread_of(sums: torch.Tensor) -> Any:
     factor = torch.linalg.cholesky(square.flip(0, 1)).flip(0, 1)
     identity = torch.eye(len(square))
     return torch.linalg.solve_triangular(factor, identity, upper=True).numpy()
+
+
+def _advance(
+    block: Any,
+    batches: Sequence[Batch],
+    states: list[torch.Tensor],
+    turns: Sequence[tuple[torch.Tensor, torch.Tensor]],
+) -> None:
+    for index, batch in enumerate(batches):
+        states[index] = block(states[index], *turns[index], batch.mask())
 
 
 def _correlations(

@@ -29,17 +29,17 @@ from models.training.mixture import Mixture
 from models.training.network import Network
 
 SHARES = {
-    "generated": 0.13,
-    "everyday": 0.16,
-    "goals": 0.07,
-    "commits": 0.04,
-    "requests": 0.24,
-    "wishes": 0.18,
-    "polyglot": 0.06,
-    "languages": 0.03,
+    "outcomes": 0.24,
+    "generated": 0.3,
+    "commits": 0.22,
+    "wishes": 0.04,
+    "polyglot": 0.02,
+    "requests": 0.04,
+    "everyday": 0.04,
+    "goals": 0.02,
+    "languages": 0.02,
     "done": 0.03,
     "none": 0.03,
-    "questions": 0.03,
 }
 """Each source's share of the tokens."""
 WARM_UP = 20

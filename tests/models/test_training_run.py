@@ -205,3 +205,21 @@ def test_rounding_by_examples_beats_the_nearest(folder: Path) -> None:
         return float((rows @ (torch.from_numpy(values) - weight).T).square().mean())
 
     assert error(unpack_blocks(blocks, 128, form)) < 1.2 * error(nearest)
+
+
+def test_layers_of_an_earlier_export_stay_as_they_are(folder: Path) -> None:
+    first, second = (Network(folder / "base", range(40, 343), 0) for _ in range(2))
+    found = batches(folder, 2)
+    kept: dict[str, Any] = {}
+    for name, form, blocks in rounding.rounded_layers(first, found):
+        if ".layers.0." in name:
+            kept[name] = unpack_blocks(blocks, blocks.stored.shape[0], form)
+    for name in ("qkv", "o", "gu", "dn"):
+        getattr(second.layers[0], name).w.zero_()
+
+    names = [name for name, _, _ in rounding.rounded_layers(second, found, kept)]
+
+    assert len(names) == 2 * 5
+    assert not any(".layers.0." in name for name in names)
+    for name in ("qkv", "o", "gu", "dn"):
+        assert torch.equal(getattr(first.layers[0], name).w, getattr(second.layers[0], name).w)
