@@ -183,7 +183,7 @@ async def test_a_flood_is_followed_at_its_end(project: Path, tmp_path: Path) -> 
         assert "".join(spoken[1:-1]) == "".join(f"flood {number}\n" for number in range(3000))
         assert max(map(len, spoken[:-1])) < 2 * MAX_BLOCK
         assert len(view.query(pane.ToolLine)) <= pane.MAX_WIDGETS
-        await stage.until(lambda: not view.has_class("-flooded"), "the end of the flood")
+        await stage.until(lambda: not view.query_one("#flood").display, "the end of the flood")
         await stage.until(lambda: scrolled_up(stage) and "use1999" in shown(stage), "the tools")
         assert shown(stage).count("[") == 20_000
 

@@ -413,6 +413,8 @@ class PairingSession:
             self.status.fail(str(error))
             await self._start_server()
             return
+        # The journal hides secrets in what is said; its patterns take 0.2 s and more to compile.
+        await asyncio.to_thread(import_module, "midstream.guard.secrets")
         self.status.enter(SessionState.READY)
 
     def _server_ended(self) -> None:

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
-MAX_LINES: Final = 200
+MAX_LINES: Final = 100
 """Lines of the newest pieces that have widgets, unless the user has scrolled up."""
-MAX_WIDGETS: Final = 100
+MAX_WIDGETS: Final = 60
 """The same, in pieces: a widget takes a few milliseconds."""
 MAX_AT_ONCE: Final = 60
 """Lines that get their widgets at once."""
-MAX_WEIGHT: Final = 300
+MAX_WEIGHT: Final = 120
 """About how many widgets the newest pieces have within Markdown."""
 WEIGHT_AT_ONCE: Final = 80
 """How many of them are made at once."""
@@ -218,8 +218,6 @@ class ConversationPane(Widget, can_focus=True):
     }
     ConversationPane .continued { margin: 0; }
     ConversationPane #flood { height: 1fr; padding: 0 1; display: none; }
-    ConversationPane.-flooded #flood { display: block; }
-    ConversationPane.-flooded #said { display: none; }
     """
 
     def __init__(self, palette: Palette, glyphs: Glyphs, root: Path) -> None:
@@ -303,8 +301,8 @@ class ConversationPane(Widget, can_focus=True):
         if self._is_flooded():
             self._show_flood()
             return True
-        if self.has_class("-flooded"):
-            self.remove_class("-flooded")
+        if self._flood.display:
+            self._set_flooded(on=False)
             self._flood.update("")
         pieces = self._pieces.all
         shown = self._first + len(self._widgets)
@@ -343,7 +341,12 @@ class ConversationPane(Widget, can_focus=True):
         lines = tail(self._pieces.all, FLOOD_LINES, 4 * self.size.width)
         rows = max(self._flood.size.height, 1)
         self._flood.update(Text("\n".join(map(visible, lines[-rows:])), no_wrap=True))
-        self.add_class("-flooded")
+        self._set_flooded(on=True)
+
+    def _set_flooded(self, *, on: bool) -> None:
+        """Switch between the messages and the end of a flood."""
+        # A class would have the styles of all messages looked up again, which takes 0.1 s and more.
+        self._said.display, self._flood.display = not on, on
 
     def scroll(self, rows: int) -> None:
         """Scroll by a number of rows; at the beginning, show earlier messages."""
