@@ -7,6 +7,7 @@ hunks change.  Nothing is hidden or decided here: the walk is an order, and name
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -78,6 +79,8 @@ class Walkthrough:
         self._visited: dict[int, None] = {}
         self._group_of: dict[int, HunkGroup] = {}
         self._offered = False
+        self._counted: tuple[object, int] = (None, 0)
+        self._ordered: tuple[object, list[int]] = (None, [])
 
     # keeping up
 
@@ -126,12 +129,13 @@ class Walkthrough:
             return
         fresh = [file for file in files if file.blocks]
         clock, shown_at = asyncio.get_running_loop().time, 0.0
-        async for facts in find_facts(fresh):
-            if facts:
-                self._facts[facts[0].path] = facts
-            if clock() - shown_at >= SHOW_S:
-                await self._arrange()
-                shown_at = clock()
+        async with contextlib.aclosing(find_facts(fresh)) as found:
+            async for facts in found:
+                if facts:
+                    self._facts[facts[0].path] = facts
+                if clock() - shown_at >= SHOW_S:
+                    await self._arrange()
+                    shown_at = clock()
         await self._arrange()
         self._offer()
 
@@ -174,7 +178,12 @@ class Walkthrough:
     def alike(self, hunk: Hunk) -> int:
         """How many other hunks wait that are decided with this one, if it waits itself."""
         group = self.group_of(hunk) if hunk.state is HunkState.SETTLED else None
-        return 0 if group is None else len(self.left(group.hunks)) - 1
+        if group is None:
+            return 0
+        asked = self._hunks.version, self._status.version, id(group)
+        if self._counted[0] != asked:  # asked for at every move of the cursor
+            self._counted = asked, len(self.left(group.hunks)) - 1
+        return self._counted[1]
 
     def present(self, hunk_ids: Iterable[int]) -> list[Hunk]:
         """The hunks that are part of their files, of these."""
@@ -217,10 +226,15 @@ class Walkthrough:
     @property
     def order(self) -> list[int]:
         """The ids of all hunks: those that were visited, as they were, and then the others."""
+        asked = self._hunks.version, self._status.version, id(self.walk), len(self._visited)
+        if self._ordered[0] == asked:
+            return self._ordered[1]
         rest = [hunk_id for hunk_id in self.walk.order if hunk_id not in self._visited]
         risky = {hunk.id for hunk in self.present(rest) if self.why_alone(hunk)}
         rest.sort(key=lambda hunk_id: hunk_id not in risky)
-        return [*(i for i in self._visited if i in self.walk.evidence), *rest]
+        order = [*(i for i in self._visited if i in self.walk.evidence), *rest]
+        self._ordered = asked, order
+        return order
 
     def visit(self, hunk: Hunk) -> None:
         """The reader has come to a hunk: its place in the order stays from now on."""
