@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
+
 import pytest
 
+from midstream.cli import main
+from midstream.pairing.trial.kept import KeptTrial, keep_trial, kept_trials, trial_key
 from midstream.pairing.trial.requests import load_requests
+from tests.helpers.stepped import SteppedModel, served
 
 
 def test_every_beginning_has_all_languages() -> None:
@@ -25,3 +32,38 @@ async def test_an_answer_may_not_write(tmp_path: object) -> None:
     request = next(r for r in load_requests() if r.check)
     said = await request.fault(f"open({str(tmp_path) + '/x'!r}, 'w')")
     assert "PermissionError" in said
+
+
+async def test_a_server_is_tried_and_its_figures_are_kept(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = SteppedModel()
+    model.give("def broken(\n")
+    model.end()
+    monkeypatch.setenv("DESK_KEY", "secret")
+    async with served(model) as endpoint:
+        (state / "config.toml").write_text(
+            f'[endpoints.desk]\nkind = "local"\nurl = "{endpoint.url}"\nkey_env = "DESK_KEY"\n'
+        )
+        command = ["models", "check", "stepped", "--edits", "1", "--endpoint", "desk", "--json"]
+        code = await asyncio.to_thread(main, command)
+
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert code == 0
+    assert said[0]["verdict"] == "wrong and flagged"
+    assert said[1]["model"] == "stepped"
+    (kept,) = kept_trials().values()
+    assert (kept.requests, kept.right, kept.unflagged) == (1, 0, 0)
+    assert trial_key(endpoint.url, "stepped") in kept_trials()
+
+
+def test_the_last_trial_of_a_model_counts_and_a_damaged_file_counts_as_none(state: Path) -> None:
+    keep_trial("a", 30, 10, 2)
+    keep_trial("b", 30, 11, 1)
+    keep_trial("a", 30, 12, 0)
+    kept = kept_trials()
+    assert list(kept) == ["b", "a"]
+    assert str(kept["a"]).startswith("12 of 30 right, 0 wrong without a flag (")
+    assert isinstance(kept["b"], KeptTrial)
+    (state / "trials.json").write_text("[")
+    assert kept_trials() == {}

@@ -9,6 +9,7 @@ import pytest
 
 from midstream.pairing.models import lists
 from midstream.pairing.models.lists import ask_everybody
+from midstream.pairing.trial.kept import keep_trial, trial_key
 from midstream.resources import default_model
 from midstream.settings import Settings, load_settings
 from midstream.tui.pages import models as models_page
@@ -52,16 +53,19 @@ async def test_rows_have_price_context_and_key(
         '[endpoints.openai]\nkind = "openai"\nmodel = "deep-5"\nprice_in = 1.25\nprice_out = 10\n'
         'context = 400000\n[endpoints.desk]\nurl = "http://127.0.0.1:1/v1"\n',
     )
-    async with on_stage(project, settings=load_settings(project)) as stage:
+    settings = load_settings(project)
+    keep_trial(trial_key(settings.endpoints[0].url, "deep-5"), 30, 24, 1)
+    async with on_stage(project, settings=settings) as stage:
         screen = await opened(stage)
         lines = [" ".join(row.split()) for row in rows(screen)]
         folder = default_model()
         context = json.loads((folder / "genai_config.json").read_text())["model"]["context_length"]
         assert any(line.endswith(f"built-in {context:,} free rewrite") for line in lines)
-        assert "deep-5 openai 400k 1.25 / 10 v4a no key" in lines
+        assert "deep-5 openai 400k 1.25 / 10 patch no key" in lines
         assert "the server's own desk ? ?" in lines
         await to(stage, screen, "endpoint:openai")
         about = " ".join(shown(screen, "about").split())
+        assert "tried 24 of 30 right, 1 wrong without a flag" in about
         assert "$1.25 in, $10 out per million tokens" in about
         assert "OPENAI_API_KEY is not set" in about
         await stage.press("enter")

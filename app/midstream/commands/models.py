@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,13 @@ from midstream.commands.models_get import (
     run_get,
     run_remove,
 )
+from midstream.errors import UsageError
 
 if TYPE_CHECKING:
     from midstream.engine.inspect import ModelReport
     from midstream.pairing.trial.run import TrialResult
+    from midstream.responses.endpoint import Endpoint
+    from midstream.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="have the first N editing requests of a fixed set (all without N) carried out, and "
         "count what is right",
+    )
+    check.add_argument(
+        "--endpoint",
+        metavar="NAME|URL",
+        help="with --edits: ask this server instead; NAME is then one of its models",
     )
     check.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
     add.add_argument("model", type=Path, metavar="FOLDER", help="the folder to copy")
@@ -133,6 +141,8 @@ def _as_dict(info: ModelReport) -> dict[str, Any]:
 def _check(options: argparse.Namespace) -> int:
     if options.edits is not None:
         return asyncio.run(_check_edits(options))
+    if options.endpoint is not None:
+        raise UsageError("--endpoint needs --edits: a server is tried with editing requests.")
     from midstream.engine.inspect import check
 
     works = True
@@ -147,33 +157,54 @@ def _check(options: argparse.Namespace) -> int:
 
 async def _check_edits(options: argparse.Namespace) -> int:
     """Run the trial; the last line has the figures."""
-    from collections import Counter
-    from statistics import median
-
-    from midstream.pairing.trial.requests import load_requests
-    from midstream.pairing.trial.run import VERDICTS, run_trial
+    from midstream.pairing.trial.kept import trial_key
     from midstream.serving.embedded import EmbeddedServer
     from midstream.serving.source import ModelSource
     from midstream.settings import load_settings
 
     settings = load_settings(Path())
-    requests = load_requests(options.edits or None)
+    if options.endpoint is not None:
+        settings = settings.with_endpoint(options.endpoint, "--endpoint")
+    if options.endpoint is not None and (profile := settings.profile) is not None:
+        model = str(options.model or profile.model)
+        settings = replace(settings, endpoint_model=model)
+        await _try_edits(options, settings, None, trial_key(profile.url, model), model)
+        return 0
     folder = _folder(options.model)
     source = ModelSource(folder, None, options.provider, options.threads)
     server = EmbeddedServer(source)
-    results: list[TrialResult] = []
     try:
         endpoint = await server.start()
-        async for result in run_trial(requests, settings, endpoint):
-            results.append(result)
-            if options.json:
-                print_json(asdict(result))
-            else:
-                place = f"{len(results):>3} of {len(requests)}"
-                said = f"{result.id:<24} {result.verdict:<20} {result.seconds:5.1f} s"
-                print(printable(f"{place}  {said}  {result.why}"), flush=True)
+        await _try_edits(options, settings, endpoint, trial_key(folder, ""), folder.name)
     finally:
         await server.close()
+    return 0
+
+
+async def _try_edits(
+    options: argparse.Namespace,
+    settings: Settings,
+    endpoint: Endpoint | None,
+    key: str,
+    name: str,
+) -> None:
+    from collections import Counter
+    from statistics import median
+
+    from midstream.pairing.trial.kept import keep_trial
+    from midstream.pairing.trial.requests import load_requests
+    from midstream.pairing.trial.run import VERDICTS, run_trial
+
+    requests = load_requests(options.edits or None)
+    results: list[TrialResult] = []
+    async for result in run_trial(requests, settings, endpoint):
+        results.append(result)
+        if options.json:
+            print_json(asdict(result))
+        else:
+            place = f"{len(results):>3} of {len(requests)}"
+            said = f"{result.id:<24} {result.verdict:<20} {result.seconds:5.1f} s"
+            print(printable(f"{place}  {said}  {result.why}"), flush=True)
     counts = Counter(result.verdict for result in results)
     firsts = [result.first_s for result in results if result.first_s is not None]
     figures: dict[str, object] = {verdict: counts[verdict] for verdict in VERDICTS}
@@ -181,7 +212,9 @@ async def _check_edits(options: argparse.Namespace) -> int:
     figures["median seconds to the first text"] = round(median(firsts), 2) if firsts else None
     figures["median seconds"] = round(median(result.seconds for result in results), 2)
     if options.json:
-        print_json({"model": folder.name, **figures})
+        print_json({"model": name, **figures})
     else:
         print(printable(", ".join(f"{name}: {value}" for name, value in figures.items())))
-    return 0
+    await asyncio.to_thread(
+        keep_trial, key, len(results), counts["right"], counts["wrong and unflagged"]
+    )

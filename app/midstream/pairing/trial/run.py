@@ -79,14 +79,14 @@ class _Watch:
 
 
 async def run_trial(
-    requests: Sequence[TrialRequest], settings: Settings, endpoint: Endpoint
+    requests: Sequence[TrialRequest], settings: Settings, endpoint: Endpoint | None
 ) -> AsyncIterator[TrialResult]:
     """The results of some requests, one after the other.
 
     Args:
         requests: The requests.
         settings: The user's settings.
-        endpoint: The server of the model.
+        endpoint: The server of the model; ``None`` for the one that the settings name.
     """
     for request in requests:
         with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +94,7 @@ async def run_trial(
 
 
 async def _one(
-    request: TrialRequest, root: Path, settings: Settings, endpoint: Endpoint
+    request: TrialRequest, root: Path, settings: Settings, endpoint: Endpoint | None
 ) -> TrialResult:
     for name, text in request.project.items():
         (root / name).write_text(text, "utf-8")

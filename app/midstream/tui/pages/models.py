@@ -26,6 +26,7 @@ from midstream.pairing.models.choosing import (
 from midstream.pairing.models.disclosures import is_unconfigured, note_disclosed
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
 from midstream.pairing.models.setup import hosted_apis
+from midstream.pairing.trial.kept import KeptTrial, kept_trials, trial_key
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
 from midstream.tui.pages.model_setup import ModelSetup
@@ -65,6 +66,7 @@ class ModelsScreen(PageScreen):
     def __init__(self, services: AppServices) -> None:
         super().__init__(services)
         self.choices: list[ModelChoice] = []
+        self.trials: dict[str, KeptTrial] = {}
         self.read = False
         self.asking = False
         self.downloads = ModelDownloads(self, self._installed)
@@ -77,6 +79,7 @@ class ModelsScreen(PageScreen):
         self.work.run(self._read)
 
     async def _read(self) -> None:
+        self.trials = await asyncio.to_thread(kept_trials)
         await self._find(await asyncio.to_thread(kept_lists))
         self.list.show(self.list.rows, select=self.used)
         self.show_all()
@@ -240,6 +243,8 @@ class ModelsScreen(PageScreen):
         ]
         if choice.size:
             facts.append(("size", f"{choice.size / 1e6:,.0f} MB"))
+        if trial := self.trials.get(_trial_key(choice)):
+            facts.append(("tried", str(trial)))
         if choice.languages:
             facts.append(("languages", ", ".join(choice.languages)))
         facts += [
@@ -439,6 +444,12 @@ def _price(choice: ModelChoice) -> str:
     if price is None:
         return "?"
     return f"{price.input:g} / {price.output:g}" if price.input or price.output else "free"
+
+
+def _trial_key(choice: ModelChoice) -> str:
+    if choice.profile is None:
+        return trial_key(choice.address, "")
+    return trial_key(choice.profile.url, choice.profile.model)
 
 
 def _price_words(choice: ModelChoice) -> str:
