@@ -236,7 +236,7 @@ ACTIONS: Final = (
     Action("help", "question_mark", "show.help", "keys", "Show the keys of this screen", _P, also="shortcuts keybindings hotkeys manual"),
     Action("help.anywhere", "f1", "show.help", "keys", "Show the keys, also while typing", _P, _A),
     Action("sessions", "H", "show.sessions", "sessions", "Resume or delete earlier sessions of this folder", _P, also="history restore resume"),
-    Action("settings", "comma", "show.settings", "settings", "View every setting and its source, and change it", _P, also="preferences options configuration vim emacs git keys keymap preset guard api"),
+    Action("settings", "comma", "show.settings", "settings", "View every setting and its source, and change it", _P, also="preferences options configuration"),
     Action("tour", "f4", "tour.begin", "tour", "In the demo, a tour of three minutes", _P, also="tutorial introduction learn start"),
     Action("close", "escape", "show.close", "close", "Close what is open; never stops or sends anything", _P),
     Action("repaint", "ctrl+l", "show.repaint", "repaint", "Repaint the screen", _P, _A, also="redraw refresh"),
@@ -252,7 +252,7 @@ _CH, _WK = Place.CHECKS, Place.WALK
 PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
     Action("commit.stage_all", "a", "stage_all", "stage all", "Stage the accepted changes of every file", place=_CO),
-    Action("commit.whole", "o", "whole", "whole file", "Stage the whole file with your own lines, or leave them out again", place=_CO),
+    Action("commit.whole", "o", "whole", "whole file", "Stage the whole file, or leave out again what was not accepted", place=_CO),
     Action("commit.message", "i,enter,tab", "message", "message", "Write the message", place=_CO),
     Action("commit.commit", "C", "commit", "commit", "Commit what is staged; your hooks run", place=_CO),
     Action("commit.amend", "A", "amend", "amend", "Amend the last commit instead of adding one, or go back to adding one", place=_CO),

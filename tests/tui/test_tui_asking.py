@@ -418,7 +418,7 @@ async def test_many_files_are_for_a_deeper_model_said_once(project: Path) -> Non
             await stage.until(lambda: stage.session.status.state == "ready", "end")
             said.append(stage.notice)
             stage.screen.notices.clear()
-        assert ["deeper model" in text for text in said] == [False, False, False, True, False]
+        assert ["larger model keeps" in text for text in said] == [False, False, False, True, False]
 
 
 async def test_cost_of_answer_and_session(hosted: Hosted, url: str, root: Path) -> None:

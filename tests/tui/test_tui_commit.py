@@ -278,7 +278,7 @@ async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
     stage: Stage, repo: Path
 ) -> None:
     screen = await opened_with_own_line(stage, repo)
-    assert "2 lines of your own stay out; o takes the whole file" in shown(screen, "change")
+    assert "2 other changed lines stay out; o takes the whole file" in shown(screen, "change")
     assert "o whole file" in hints(screen)
     await stage.press("space")
     await state_is(stage, screen, "staged")
@@ -287,7 +287,7 @@ async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
     await stage.press("o")
     await stage.until(lambda: "stay out" not in shown(screen, "change"), "taken along")
     assert "+    return number + number" in git(repo, "diff", "--cached")
-    assert "o own lines out" in hints(screen)
+    assert "o other lines out" in hints(screen)
 
 
 async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> None:
@@ -296,13 +296,13 @@ async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> Non
     await state_is(stage, screen, "staged")
     accepted_only = git(repo, "diff", "--cached")
     await stage.press("o")
-    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    await stage.until(lambda: "o leaves the other lines out" in shown(screen, "change"), "whole")
     whole = git(repo, "diff", "--cached")
     assert "number + number" in whole
     # The accepted change goes out and comes back; the own lines are there all the time.
     await stage.press("space")
     await state_is(stage, screen, "partly")
-    assert "o own lines out" not in hints(screen)
+    assert "o other lines out" not in hints(screen)
     await stage.press("space")
     await state_is(stage, screen, "staged")
     assert git(repo, "diff", "--cached") == whole
@@ -311,7 +311,7 @@ async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> Non
     assert git(repo, "diff", "--cached") == accepted_only
     assert "number + number" in (repo / "pkg" / "things.py").read_text()
     await stage.press("o")
-    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    await stage.until(lambda: "o leaves the other lines out" in shown(screen, "change"), "whole")
     git(repo, "reset", "-q")
     await stage.press("o")
     await stage.until(lambda: "staged again since" in screen.notice.text, "the index is another")
@@ -321,7 +321,7 @@ async def test_o_leaves_the_own_lines_out_again(stage: Stage, repo: Path) -> Non
 async def test_what_was_committed_is_not_taken_out_with_o(stage: Stage, repo: Path) -> None:
     screen = await opened_with_own_line(stage, repo)
     await stage.press("o")
-    await stage.until(lambda: "o leaves your own lines out" in shown(screen, "change"), "whole")
+    await stage.until(lambda: "o leaves the other lines out" in shown(screen, "change"), "whole")
     await stage.press("C")
     await stage.until(lambda: stage.app.screen is stage.screen, "back")
     screen = await opened(stage)

@@ -50,7 +50,7 @@ async def test_what_an_earlier_session_accepted_is_staged_and_committed_here(
         assert rows(screen)[0].strip() == "Accepted in an earlier session"
         assert rows(screen)[1].split() == ["▸", "[", "]", PATH, "+1", "-1", "not", "staged"]
         assert "accepted in an earlier session" in shown(screen, "change")
-        assert "2 lines of your own stay out" in shown(screen, "change")
+        assert "2 other changed lines stay out" in shown(screen, "change")
         assert screen.message.text == ""
         for wanted in ("staged", "unstaged", "staged"):
             await stage.press("space")

@@ -111,7 +111,7 @@ def read_edit(
         follow_up = parse_follow_up(message.text)
         if region is None or follow_up is None:
             raise PromptError(
-                "This model only rewrites a marked region; name a function, select lines, "
+                "This model only rewrites a marked region; name a function, mark lines, "
                 "or use a chat model."
             )
         instructions.append(follow_up)

@@ -47,7 +47,7 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield f"Committed: {', '.join(commit[:8] for commit in commits)}."
     if session.commit.cut_off:
         yield "The last commit was stopped before it was made; what was staged for it stays."
-    waiting, left = session.hunks.waiting(), undecided(session)
+    waiting, left = session.hunks.waiting(), _undecided(session)
     if not left:
         return
     them = "it" if len(waiting) == 1 else "them"
@@ -59,8 +59,13 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield f"{left}; no journal keeps {them}."
 
 
-def undecided(session: PairingSession) -> str:
-    """What waits for a decision, such as ``2 hunks undecided in a.py``, or ``""``."""
+def behind(session: PairingSession | None) -> str:
+    """What quitting means at this moment, to follow "quits"."""
+    left = "" if session is None else _undecided(session)
+    return f" and leaves {left}" if left else "; accepted hunks are on disk"
+
+
+def _undecided(session: PairingSession) -> str:
     waiting = session.hunks.waiting()
     return f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}" if waiting else ""
 

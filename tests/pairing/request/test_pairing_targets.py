@@ -201,7 +201,7 @@ def test_too_long_names_the_smaller_parts() -> None:
     with pytest.raises(TargetUnclearError, match="smaller part") as c:
         target("tidy Big", twice, max_lines=4)
     assert labels(c.value) == ["Big.f"]
-    with pytest.raises(TargetUnclearError, match="select fewer"):
+    with pytest.raises(TargetUnclearError, match="mark fewer"):
         target("tidy", selection=(0, 5), max_lines=3)
 
 

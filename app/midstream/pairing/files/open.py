@@ -194,5 +194,5 @@ class OpenFiles(Mapping[str, "FileProposal"]):
     def change_message(self, path: str) -> str:
         """A message about a change of ``path`` by another program."""
         moved = bool(self.hunks.undecided(path))
-        then = "open hunks were moved onto the new text" if moved else "this is the new text"
+        then = "undecided hunks have moved along" if moved else "this is the new text"
         return f"{path} changed on disk; {then}."

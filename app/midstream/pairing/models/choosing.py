@@ -299,7 +299,7 @@ def advice(path: str, waiting: Sequence[str], *, here: bool) -> str:
             )
         return f"{path} looks security-sensitive: a stronger model suits it; review carefully."
     if len(waiting) >= MANY_FILES and here:
-        return f"This session is in {len(waiting)} files: a deeper model keeps track of more."
+        return f"This session is in {len(waiting)} files: a larger model keeps track of more."
     if path and not here and len(waiting) <= 1:
         return (
             "For quick edits in one file, a fast model on this machine answers sooner, at no cost."

@@ -161,7 +161,7 @@ def fit(
         there = min(room, quick) if part.unasked else room
         fitted = _cut(part, there if part.most is None else min(there, part.most))
         if fitted is None:
-            why = f"the budget of {limit:,} tokens is spent"
+            why = f"there is no room left in {limit:,} tokens"
             if there < room:
                 why = f"reading it would take longer than {FIRST_WORDS_S:g} seconds"
             missing.append(LeftOut(part.name, why))

@@ -424,7 +424,7 @@ def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, p
             near = _nearest([mention.name], {d.name for d in outlined.definitions})
             if mention.modifies and not near:
                 continue  # "in upper case": an English word.
-            hint = f"; nearest: {_listed(near)}." if near else "; name a function, or select lines."
+            hint = f"; nearest: {_listed(near)}." if near else "; name a function, or mark lines."
             sentence = f"There is no `{mention.name}` in {path}{hint}"
             raise TargetUnclearError(sentence, _here(near), mention.name)
 
@@ -509,7 +509,7 @@ def _fitting(target: Target, outlined: Outline, max_lines: int | None, path: str
     ]
     names = tuple(dict.fromkeys(d.name for d in inside))
     what = f"`{target.symbol}`" if target.symbol else f"This part of {path}"
-    hint = f"name a smaller part ({_listed(names)}) or select lines" if names else "select fewer"
+    hint = f"name a smaller part ({_listed(names)}) or mark lines" if names else "mark fewer"
     raise TargetUnclearError(
         f"{what} has {length} lines and the model takes {max_lines} at a time; {hint}.",
         _here(names),
@@ -543,8 +543,8 @@ def _which(outlined: Outline, mentions: Mentions, path: str) -> TargetUnclearErr
     near = _nearest([m.name for m in mentions.all], {d.name for d in definitions})
     names = tuple(dict.fromkeys([*near, *(d.name for d in definitions)]))
     opening = f"Which part of {path} is this about"
-    sentence = f"{opening}: {_listed(names)}? Name it, or select lines."
-    question = f"{opening}? Name it, or select lines."
+    sentence = f"{opening}: {_listed(names)}? Name it, or mark lines."
+    question = f"{opening}? Name it, or mark lines."
     return TargetUnclearError(sentence, _here(names), question=question)
 
 

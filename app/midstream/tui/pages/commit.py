@@ -152,7 +152,7 @@ class CommitScreen(PageScreen):
             return
         changes = self.changes
         if changes is None:
-            self.title_row.show(("reading the index", "muted"))
+            self.title_row.show(("reading what is staged", "muted"))
             return
         branch: Piece = (f"on {changes.branch}" if changes.branch else "", "foreground")
         summary = _summary(changes)
@@ -253,11 +253,11 @@ class CommitScreen(PageScreen):
         if file.own or file.trouble:
             key = self.services.key_for("commit.whole")
             stays = "stays" if file.own == 1 else "stay"
-            stay = f"{counted(file.own, 'line')} of your own {stays} out; " if file.own else ""
+            stay = f"{counted(file.own, 'other changed line')} {stays} out; " if file.own else ""
             yield f"{stay}{key} takes the whole file", "warning"
         elif file.whole:
             key = self.services.key_for("commit.whole")
-            yield f"staged whole; {key} leaves your own lines out again", "warning"
+            yield f"staged whole; {key} leaves the other lines out again", "warning"
         if file.undecided:
             waits = "waits" if file.undecided == 1 else "wait"
             yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
@@ -322,7 +322,7 @@ class CommitScreen(PageScreen):
         if staged or self._unkept is not None:
             words["commit.stage"] = "unstage"
         if self.file is not None and self.file.whole and not self.file.own:
-            words["commit.whole"] = "own lines out"
+            words["commit.whole"] = "other lines out"
         if self.changes is not None and not self.changes.staged and not self.amend:
             words["commit.commit.anywhere"] = "stage all, commit"
         return words
@@ -389,7 +389,7 @@ class CommitScreen(PageScreen):
         if file.whole and not file.own:
             self._do(usable[1].commit.unstage_whole(file.path))
         elif not (file.own or file.trouble):
-            self.notices.say("info", f"{file.path} has no lines of yours beside what was accepted.")
+            self.notices.say("info", f"{file.path} has no other changed lines.")
         else:
             self._do(usable[1].commit.stage_whole(file.path))
 

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from midstream.actions import ACTIONS, Action, Group, Place, actions_on
+from midstream.settings import SETTINGS
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.keymap import all_keys
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
@@ -70,6 +71,15 @@ def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, .
     return (*topics, Topic("Basics", BASICS), Topic("Words", words))
 
 
+def settings_topic(key: str) -> Topic:
+    """The settings, which only a search shows.
+
+    Args:
+        key: Opens their page.
+    """
+    return Topic("Settings", tuple((key, f"Setting {one.label}", one.also) for one in SETTINGS))
+
+
 def page_topics(title: str, page: Place, keys: Mapping[str, str]) -> tuple[Topic, ...]:
     """The topics of a page: its own keys, and those that every page has."""
     active = [action for action in actions_on(page) if keys[action.id]]
@@ -92,6 +102,7 @@ class HelpScreen(SheetScreen):
         palette: Colours.
         glyphs: Signs.
         topics: What there is to read; the first one is shown.
+        searched: What only a search finds.
     """
 
     CLOSING = (*SheetScreen.CLOSING, "question_mark", "f1")
@@ -115,8 +126,15 @@ class HelpScreen(SheetScreen):
         "h": -1,
     }
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, topics: Sequence[Topic]) -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        glyphs: Glyphs,
+        topics: Sequence[Topic],
+        searched: Sequence[Topic] = (),
+    ) -> None:
         super().__init__(palette, glyphs, "Keys")
+        self._searched = tuple(searched)
         self.topics = tuple(topics)
         self._at = 0
 
@@ -192,7 +210,7 @@ class HelpScreen(SheetScreen):
                     if row[0] and all(word in " ".join(row).lower() for word in words)
                 ),
             )
-            for topic in self.topics
+            for topic in (*self.topics, *self._searched)
         )
         return tuple(topic for topic in found if topic.rows)
 

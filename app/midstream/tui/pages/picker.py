@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 from midstream.tui.eager import EagerScreen
 from midstream.tui.fuzzy import fuzzy_score, has_words, matched_letters
 from midstream.tui.services import AppServices
+from midstream.tui.themes import Palette
 from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.line_api import Painted
@@ -186,9 +187,11 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         event.stop()
         if self._preview is not None:
             self._preview(event.value)
-            self.list.set_palette(self._services.palette)
-            self._cross.set_palette(self._services.palette)
-            self._show_sample()
+
+    def set_palette(self, palette: Palette) -> None:
+        self.list.set_palette(palette)
+        self._cross.set_palette(palette)
+        self._show_sample()
 
     @on(Painted.Pressed)
     def _crossed_out(self, event: Painted.Pressed) -> None:

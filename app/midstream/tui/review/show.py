@@ -17,11 +17,11 @@ from midstream.actions import ACTIONS, BY_ID, Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
-from midstream.pairing.leaving import undecided
+from midstream.pairing.leaving import behind
 from midstream.resources import config_path, tilde
 from midstream.settings import SETTINGS, change_file, resolve_settings
 from midstream.tui.diff.view import FOLDS, Look
-from midstream.tui.pages.help import HelpScreen, review_topics
+from midstream.tui.pages.help import HelpScreen, review_topics, settings_topic
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
@@ -266,7 +266,8 @@ class Show(Controller):
     def help(self) -> None:
         services = self._services
         topics = review_topics(services.keys, composing=self._panes.composing)
-        services.open_screen(HelpScreen(services.palette, services.glyphs, topics))
+        found = (settings_topic(services.key_for("settings")),)
+        services.open_screen(HelpScreen(services.palette, services.glyphs, topics, found))
 
     # panes
 
@@ -364,9 +365,7 @@ class Show(Controller):
             return
         self._quit_asked_at = now
         key, session = self._services.key_for("quit.twice"), self._state.session
-        left = "" if session is None else undecided(session)
-        left = f" and leaves {left}" if left else "; accepted hunks are on disk"
-        self._notices.say("info", f"{key} again quits{left}.")
+        self._notices.say("info", f"{key} again quits{behind(session)}.")
 
     def suspend(self) -> None:
         if hasattr(signal, "SIGTSTP"):

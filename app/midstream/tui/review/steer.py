@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
+from midstream.pairing.leaving import behind
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui.notices import Choice
@@ -256,7 +257,7 @@ class Steer(Controller):
             self._notices.say("error", f"{error.problem}; {key} chooses another model.")
         elif isinstance(error, NotAnEditError):
             key = self._services.key_for(error.action)
-            self._notices.say("info", f"{error.problem}; {key} {error.does}.")
+            self._notices.say("info", f"{error.problem}; {key} {error.does}.", outcome=True)
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
                 (each.label, lambda each=each: self._choose_target(each, text))
@@ -363,9 +364,7 @@ class Steer(Controller):
         else:
             self._stopped_at = now
             key = self._services.key_for("model.stop")
-            self._notices.say(
-                "info", f"Nothing is running. {key} again quits; accepted hunks are on disk."
-            )
+            self._notices.say("info", f"Nothing is running. {key} again quits{behind(session)}.")
 
     # after an answer
 
