@@ -287,7 +287,7 @@ class _PythonText:
                 start, stop = doc.lineno - 1, doc.end_lineno or doc.lineno
                 if _overlaps(ranges, start, stop):
                     yield Comment(start, stop, str(doc.value), is_doc=True)
-            todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, _HOLDERS))
+            todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, _BLOCKS))
 
 
 def _fields(one: ast.AST, two: ast.AST) -> Iterator[tuple[object, object]]:
@@ -312,7 +312,12 @@ def _doc_of(node: ast.AST) -> ast.Constant | None:
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-_HOLDERS: Final = (ast.stmt, ast.excepthandler, ast.match_case)
+_BLOCKS: Final = (
+    *_DOCUMENTED,
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
+    *(ast.Match, ast.excepthandler, ast.match_case),
+)
+"""What definitions can stand in."""
 
 
 def _lines_of(node: ast.stmt) -> Range:

@@ -88,6 +88,7 @@ async def _ask_child(
         )
         assert process.stdin is not None
         assert process.stdout is not None
+        ended = False
         try:
             with contextlib.suppress(ConnectionError):
                 process.stdin.write(msgspec.json.encode([*_requests(files)]))
@@ -96,8 +97,9 @@ async def _ask_child(
             decoder = msgspec.json.Decoder(list[HunkFacts])
             while line := await process.stdout.readline():
                 found.put_nowait(decoder.decode(line))
+            ended = True
         finally:
-            await processes.end(process)
+            await processes.end(process, kill=not ended)
     finally:
         found.put_nowait(None)
 

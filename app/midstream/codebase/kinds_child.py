@@ -14,7 +14,7 @@ import msgspec
 
 from midstream.codebase.kinds import ChangedFile, facts_in
 
-_MODEST: Final = 10
+_MODEST: Final = 5
 
 
 def main() -> None:

@@ -142,6 +142,22 @@ def test_numbers_and_trailer_say_how_much_was_accepted_unread() -> None:
     assert watch(on=False).trailer(store) == ""
 
 
+def test_what_was_accepted_in_a_group_is_not_called_unread() -> None:
+    store, hunks = made(("", "x\n"), ("a\n", "y\nz\n"), ("b\n", "c\n"))
+    attention = watch()
+    assert attention.brief(store) == ""
+    attention.look([Sighting(hunks[0])], 1.0)
+    ids = [hunk.id for hunk in hunks]
+    attention.accepted_all(store, ids)
+    store.decide(ids, HunkState.ACCEPTED)
+    assert attention.brief(store) == "2 hunks accepted unread"
+    attention.accepted_together("rename", ids[:2])
+    assert attention.brief(store) == "1 hunk accepted unread, 1 hunk in groups"
+    assert attention.was_unread(hunks[2])
+    assert attention.in_groups(store) == (1, 1)
+    assert watch(on=False).brief(store) == ""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -198,6 +198,16 @@ class Attention:
             words += f"\nAccepted-In-Groups: {_many(together, 'hunk')} in {_many(groups, 'group')}"
         return words
 
+    def brief(self, hunks: Iterable[Hunk]) -> str:
+        """How much was accepted unread and in groups, in a few words; ``""`` for nothing."""
+        hunks = list(hunks)
+        unread, together = self.numbers(hunks).unread_hunks, self.in_groups(hunks)[0]
+        if not self.on or not (unread or together):
+            return ""
+        words = [f"{_many(unread, 'hunk')} accepted unread"] if unread else []
+        words += [f"{_many(together, 'hunk')} in groups"] if together else []
+        return ", ".join(words)
+
     def bulk(self, hunks: Iterable[Hunk]) -> Bulk:
         """Sort undecided hunks by whether they may be accepted together."""
         read: list[int] = []

@@ -158,7 +158,9 @@ class CommitScreen(PageScreen):
         summary = _summary(changes)
         if (last := changes.amends) is not None:
             summary = ((f"amends {last.id[:8]} {last.message.splitlines()[0]}", "warning"),)
-        self.title_row.show(branch, *summary)
+        session = self.session
+        skimmed = "" if session is None else session.attention.brief(session.hunks)
+        self.title_row.show(branch, *summary, (skimmed, "warning"))
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
             rows += [ListRow(None, ((" Accepted in an earlier session", "muted!"),)), *earlier]
