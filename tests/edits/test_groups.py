@@ -103,7 +103,7 @@ def test_statements_that_change_places_within_a_file_are_no_decision_in_passing(
 
 PLACES = 500
 PER_FILE = 25
-MECHANICAL = ("rename", "argument", "formatting", "moved", "lines")
+MECHANICAL = ("rename", "argument", "formatting", "moved", "lines", "insert")
 
 
 @cache
@@ -126,6 +126,13 @@ def _place(how: str, number: int) -> tuple[str, str]:
             head + "    check(value)\n    trace(names)\n" + rest,
             head + "    trace(names)\n" + rest,
         )
+    if how == "insert":
+        head, call, end = (
+            head + rest[: rest.index("    return load")],
+            "    log(value)\n",
+            "    return load(value)\n",
+        )
+        return head + end, head + call + end
     return head + rest, ""
 
 
@@ -150,6 +157,8 @@ def _unchanged_facts(how: str, number: int) -> list[HunkFacts]:
 
 
 EDITS = (
+    ("    log", "        log"),
+    ("log(", "trace("),
     (">", ">="),
     ("- 1", "+ 1"),
     ("return load", "return store"),

@@ -21,7 +21,6 @@ from midstream.edits.kinds import (
     Evidence,
     HunkFacts,
     TokenChange,
-    dedented,
     deletion,
 )
 
@@ -169,8 +168,23 @@ def _key(hunk: HunkFacts) -> str:
         return repr(("names", names, hunk.partial))
     if changes and all(map(_says_something, changes)):
         return repr(("edit", sorted({(c.removed, c.added, c.around, c.place) for c in changes})))
-    lines = dedented(hunk.old), dedented(hunk.new)
+    lines = _at_one_margin(hunk.old, hunk.new)
     return repr(("lines", lines)) if any(map(_WORD.search, (*hunk.old, *hunk.new))) else ""
+
+
+def _at_one_margin(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both sides without the indentation of the old one.
+
+    Lines that only come keep theirs: it says what they belong to.
+    """
+    margins = [line[: len(line) - len(line.lstrip())] for line in old if line.strip()]
+    indent = min(margins, key=len, default="")
+    return (
+        tuple(line.removeprefix(indent) for line in old),
+        tuple(line.removeprefix(indent) for line in new),
+    )
 
 
 _WORD: Final = re.compile(r"\w\w")

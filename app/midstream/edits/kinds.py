@@ -8,7 +8,6 @@ facts in ``edits.groups``.  Whatever cannot be proven is not said.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -666,8 +665,3 @@ def _partial(block: ChangedBlock, changes: Sequence[TokenChange]) -> bool:
     olds = Counter(token for line in block.old for token in _TOKEN.findall(line))
     news = Counter(token for line in block.new for token in _TOKEN.findall(line))
     return any(news[c.removed] or olds[c.added] for c in names)
-
-
-def dedented(lines: Sequence[str]) -> tuple[str, ...]:
-    """Lines without the indentation that they share."""
-    return tuple(textwrap.dedent("\n".join(lines)).split("\n")) if lines else ()
