@@ -51,6 +51,18 @@ def test_no_reference_page_is_stale(make: ModuleType) -> None:
     assert make.stale() == [], "run docs/make.py"
 
 
+def test_each_promise_of_safety_names_code_and_tests_that_exist() -> None:
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    rows = [row.strip("|").split(" | ") for row in text.splitlines() if row.startswith("| ")]
+    promises = [row for row in rows if row[0].strip() != "promise"]
+    assert len(promises) > 20
+    for _, code, tests in promises:
+        for folder, names in (("app/midstream", code), ("tests", tests)):
+            named = re.findall(r"`([\w./]+)`", names)
+            assert named
+            assert [name for name in named if not (ROOT / folder / name).exists()] == []
+
+
 @pytest.mark.parametrize("name", PROSE)
 def test_links_and_named_files_exist(name: str) -> None:
     path = ROOT / name
