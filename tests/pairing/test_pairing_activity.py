@@ -10,7 +10,7 @@ import pytest
 from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
-from midstream.pairing.status import SessionEvent
+from midstream.pairing.status import ActivityClock, SessionEvent
 from midstream.plain.loop import PlainLoop
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
@@ -87,3 +87,13 @@ async def test_plain_mode_prints_a_line_for_each_change(root: Path) -> None:
     ]
     places = [out.index(line) for line in told]
     assert places == sorted(places), out
+
+
+def test_the_seconds_are_those_of_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, clock = 100.0, ActivityClock()
+    monkeypatch.setattr("midstream.pairing.status.time.monotonic", lambda: now)
+    seconds: list[float] = []
+    for activity in (Activity.AGENT, Activity.AGENT, Activity.CHECKS, Activity.AGENT):
+        seconds.append(clock.seconds(activity))
+        now += 5
+    assert seconds == [0, 5, 0, 0]

@@ -85,7 +85,8 @@ STEPS: Final = (
         says="no, call it sums",
     ),
     TourStep(
-        "{key} accepts the rest of what you have seen, and a second time what you have not.",
+        "{key} accepts what you have seen so far, and a second time the rest. The tour goes on "
+        "when the model has ended and nothing waits.",
         "hunk.accept_rest",
         Done.DECIDED,
     ),

@@ -99,8 +99,7 @@ class FileProposal:
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
         shown = self.proposed_region(start, stop) if repair_indentation else ""
-        for segment in self.segments:
-            segment.clear_unfinished()
+        self.clear_unfinished()
         self._superseded = []
         for hunk in self.hunks.for_path(self.path):
             if _overlaps(hunk, start, stop, tight=tight):
@@ -210,6 +209,12 @@ class FileProposal:
             self.hunks.reinstate(hunk)
         if back:
             segment.adopt(back)
+        self.version += 1
+
+    def clear_unfinished(self) -> None:
+        """Take the undecided lines of rewrites that ended early off the screen."""
+        for segment in self.segments:
+            segment.clear_unfinished()
         self.version += 1
 
     def withdraw(self, segment: Segment) -> bool:

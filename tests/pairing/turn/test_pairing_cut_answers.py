@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from midstream.edits.rows import RowKind
 from midstream.errors import UnavailableError
 from midstream.pairing.headless import EditFailedError, Job, Outcome, run_job
 from midstream.pairing.request.question import Question
@@ -201,6 +202,8 @@ async def test_what_came_of_a_cut_answer_is_flagged_and_can_be_decided(tmp_path:
             assert hunks
             assert all(session.turns.doubts(hunk) for hunk in hunks)
             assert {session.reason(hunk) for hunk in hunks} == {"answer cut short"}
+            rows = [row for each in session.files["shop.py"].segments for row in each.settled]
+            assert all(row.kind is not RowKind.PENDING for row in rows)
     assert (tmp_path / "shop.py").read_text() == OLD
 
 
