@@ -219,7 +219,6 @@ def assert_apart(how: str, seed: int) -> None:
     assert sorted(walk.order) == sorted(everything)  # nothing is hidden
     for hunk_id in odd:
         assert group_of(walk, hunk_id) <= odd, (how, seed)
-    assert {*walk.order[: len(everything)]} >= odd
     single = {i for section in walk.sections for i in section.hunks}
     assert odd <= single, (how, seed)
 
@@ -227,6 +226,13 @@ def assert_apart(how: str, seed: int) -> None:
 @pytest.mark.parametrize("how", MECHANICAL)
 def test_one_semantic_edit_is_never_in_a_group(how: str) -> None:
     for seed in range(3):
+        assert_apart(how, seed)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("how", MECHANICAL)
+def test_two_hundred_semantic_edits_are_never_in_a_group(how: str) -> None:
+    for seed in range(200 // len(MECHANICAL)):
         assert_apart(how, seed)
 
 
