@@ -131,6 +131,15 @@ def test_sigterm_ends_it_and_leaves_the_terminal(
         assert how or b"\x1b[?1049l" in running.output
 
 
+def test_sigterm_ends_a_command_that_waits_for_its_input(first: bool) -> None:
+    command = [*(FIRST if first else ()), sys.executable, "-m", "midstream", "mcp"]
+    with TerminalProgram(command) as running:
+        running.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\r')
+        running.wait_for(b'"result"', 60)
+        os.kill(process_of(running, first=first), signal.SIGTERM)
+        assert running.exit_code(60) in (128 + signal.SIGTERM, -signal.SIGTERM)
+
+
 def test_ctrl_c_twice_ends_plain_mode(tmp_path: Path, first: bool) -> None:
     with program(tmp_path, "--plain", first=first) as running:
         running.wait_for(b"> ", 60)

@@ -77,10 +77,19 @@ class Command:
         return parser
 
 
+def _end_as_first_process() -> None:
+    """Have SIGTERM end whatever is run as the first process of a container, which ignores it."""
+    if os.getpid() == 1:
+        from midstream.processes import end_by_sigterm
+
+        end_by_sigterm()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_missing_streams()
+    _end_as_first_process()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()

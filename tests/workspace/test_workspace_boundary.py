@@ -42,6 +42,7 @@ def crowded(root: Path) -> Workspace:
         "..",
         "nul\0byte",
         "../project-twin/file",
+        "deep/" * 1000 + "file",
     ],
 )
 def test_paths_that_leave_the_root_are_refused(crowded: Workspace, path: str) -> None:

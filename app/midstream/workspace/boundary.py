@@ -11,6 +11,7 @@ import os
 import stat
 import unicodedata
 from pathlib import Path
+from typing import Final
 
 from midstream.workspace.errors import OutsideWorkspaceError
 from midstream.workspace.paths import shown
@@ -27,6 +28,10 @@ def is_git_name(name: str) -> bool:
     plain = "".join(c for c in name if ord(c) not in _IGNORED_BY_HFS)
     plain = unicodedata.normalize("NFKC", plain).split(":", 1)[0].rstrip(" .").casefold()
     return plain in {".git", "git~1"}
+
+
+MAX_PATH_BYTES: Final = 4_000
+"""Bytes of a path: systems take 1,024 or 4,096, and names beside it are longer."""
 
 
 def is_git_folder(folder: str) -> bool:
@@ -60,6 +65,10 @@ def resolve_inside(root: str, path: str | os.PathLike[str]) -> str:
     if not Path(given).is_absolute() and any(map(is_git_name, given.split("/"))):
         raise _git_refused(given)
     real = os.path.realpath(Path(root, given))
+    if len(os.fsencode(real)) > MAX_PATH_BYTES:
+        raise OutsideWorkspaceError(
+            f"{shown(given[:40])}… is too long for a file name", "name a file below the folder"
+        )
     prefix = root if root.endswith("/") else f"{root}/"
     if real == root:
         return "."
