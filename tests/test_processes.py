@@ -80,10 +80,10 @@ def daemons() -> Iterator[None]:
         os.kill(pid, signal.SIGKILL)
 
 
-def asleep() -> Iterator[int]:
+def asleep(seconds: int = 600) -> Iterator[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (folder / "cmdline").read_bytes() == b"sleep\x00600\x00":
+            if (folder / "cmdline").read_bytes() == f"sleep\0{seconds}\0".encode():
                 yield int(folder.name)
 
 
@@ -115,7 +115,7 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
     tidied, deaf = tmp_path / "tidied", tmp_path / "deaf"
     script = (
         f"trap 'touch {tidied}; exit 1' TERM; "
-        f"(trap '' TERM; touch {deaf}; exec sleep 600) & while :; do sleep 0.05; done"
+        f"(trap '' TERM; touch {deaf}; exec sleep 603) & while :; do sleep 0.05; done"
     )
     stop = threading.Event()
 
@@ -125,11 +125,10 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
         stop.set()
 
     threading.Thread(target=stop_once_it_runs).start()
-    before = set(asleep())
     with pytest.raises(processes.UnwantedError):
         processes.run(["sh", "-c", script], timeout=600, stop=stop)
     assert tidied.exists()
-    assert set(asleep()) <= before
+    assert not set(asleep(603))
 
 
 async def test_output_without_end_is_cut_while_it_comes() -> None:

@@ -26,6 +26,7 @@ FUNCTIONS = {"create_subprocess_exec", "create_subprocess_shell", "ProcessPoolEx
 # Each starts programs through ``processes``; what follows is why that is enough.
 STARTS = {
     "agents/acp.py": "the agent that the user has named",
+    "codebase/kinds.py": "own module",
     "codebase/references.py": "own module",
     "codebase/related.py": "own module",
     "codebase/syntax_check.py": "own module",

@@ -52,6 +52,7 @@ class Group(StrEnum):
     STEER = "Steer"
     AGENTS = "Chat"
     MOVE = "Move"
+    WALK = "Walk"
     VIEW = "View"
     PROGRAM = "Program"
 
@@ -122,7 +123,7 @@ class Action:
 
 
 _D, _S, _W = Group.DECIDE, Group.STEER, Group.AGENTS
-_M, _V, _P = Group.MOVE, Group.VIEW, Group.PROGRAM
+_M, _L, _V, _P = Group.MOVE, Group.WALK, Group.VIEW, Group.PROGRAM
 _A, _C = Place.ANYWHERE, Place.COMPOSER
 _UNDECIDED = (HunkState.SETTLED,)
 _HELD = (HunkState.QUARANTINED,)
@@ -142,8 +143,8 @@ ACTIONS: Final = (
     Action("hunk.reject_rest", "R", "decide.reject_rest", "reject rest", "Reject every undecided hunk of this file", _D),
     Action("hunk.accept_files", "alt+a", "decide.accept_files", "accept all files", "Accept what you have read in all files; again: the rest", _D, also="keep everything"),
     Action("hunk.reject_files", "alt+r", "decide.reject_files", "reject all files", "Reject every undecided hunk of all files", _D),
-    Action("group.accept", "plus", "walk.accept", "accept group", "Accept this hunk and all that are the same, once one was read", _D, also="keep similar equal rename formatting moved all"),
-    Action("group.reject", "minus", "walk.reject", "reject group", "Reject this hunk and all that are the same, once one was read", _D, also="similar equal put back"),
+    Action("group.accept", "plus", "walk.accept", "accept group", "Accept this hunk and all that are the same, once one was read", _L, also="keep similar equal rename formatting moved all"),
+    Action("group.reject", "minus", "walk.reject", "reject group", "Reject this hunk and all that are the same, once one was read", _L, also="similar equal put back"),
     Action(
         "hunk.edit", "e", "decide.edit", "edit", "Edit the new lines of the hunk", _D,
         offered=_UNDECIDED, hunk=HunkCommand(help="change its new lines in $EDITOR or line by line"),
@@ -198,8 +199,8 @@ ACTIONS: Final = (
     Action("row.up", "k,up", "navigate.up", "up", "Previous row", _M),
     Action("hunk.next_undecided", "]", "navigate.next_undecided", "next", "Next undecided hunk", _M),
     Action("hunk.previous_undecided", "[", "navigate.previous_undecided", "previous", "Previous undecided hunk", _M),
-    Action("walk", "equals_sign", "walk.show", "walk", "Show the walk through a large change: what to read first, groups, what is left", _M, also="groups order kinds overview progress summary review"),
-    Action("walk.order", "backslash", "walk.switch", "walk or files", "Next and previous undecided hunk: by the walk, or by file", _M, also="order sort"),
+    Action("walk", "equals_sign", "walk.show", "walk", "Show the walk through a large change: what to read first, groups, what is left", _L, also="groups order kinds overview progress summary review"),
+    Action("walk.order", "backslash", "walk.switch", "walk or files", "Next and previous undecided hunk: by the walk, or by file", _L, also="order sort"),
     Action("hunk.next", "J,shift+down", "navigate.next_hunk", "next hunk", "Next hunk, decided or not", _M),
     Action("hunk.previous", "K,shift+up", "navigate.previous_hunk", "previous hunk", "Previous hunk, decided or not", _M),
     Action("file.next", "}", "navigate.next_file", "next file", "Next open file", _M),
