@@ -234,6 +234,8 @@ def main() -> None:
     parser.add_argument("--name", default="river-391m")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    if options.frozen and not options.graph:
+        parser.error("--frozen needs --graph: the export whose lowest layers are kept")
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         merged = Path(folder) / "merged"

@@ -81,7 +81,15 @@ class _Writer:
 
 
 def pack(gguf: Path, kept: Path, frozen: int, out: Path, size: int) -> None:
-    """Write the pieces: ``index.json`` and files of at most ``size`` bytes."""
+    """Write the pieces: ``index.json`` and files.
+
+    Args:
+        gguf: The base model.
+        kept: An exported folder.
+        frozen: How many of its lowest layers are taken instead of the base model's.
+        out: The folder for the pieces.
+        size: Bytes of a file, at most.
+    """
     from gguf import GGUFReader
 
     from models.training.export import GraphWeights
@@ -141,10 +149,10 @@ def split_rows(name: str, matrix: Array, config: dict[str, Any]) -> dict[str, Ar
     """Return a matrix of the graph by its names in a Hugging Face folder."""
     if "qkv_proj" not in name:
         return {name.replace(".attn.", ".self_attn."): matrix}
-    heads = config["hidden_size"]
-    keys = heads * config["num_key_value_heads"] // config["num_attention_heads"]
+    hidden = config["hidden_size"]
+    keys = hidden * config["num_key_value_heads"] // config["num_attention_heads"]
     at = name.replace("attn.qkv_proj", "self_attn.{}_proj")
-    parts = np.split(matrix, [heads, heads + keys])
+    parts = np.split(matrix, [hidden, hidden + keys])
     return {at.format(letter): part for letter, part in zip("qkv", parts, strict=True)}
 
 

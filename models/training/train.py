@@ -41,7 +41,7 @@ SHARES = {
     "done": 0.03,
     "none": 0.03,
 }
-"""Each source's share of the tokens."""
+"""Each source's share of the tokens; ``questions`` were answered too badly to be offered."""
 WARM_UP = 20
 LOG_EVERY = 4
 
