@@ -481,3 +481,22 @@ async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
         places = [text.index(words) for n in range(30) for words in (f"say{n:02}", f"use{n:02}")]
         assert places == sorted(places)
         assert "earlier messages" not in text
+
+
+async def test_another_theme_recolours_the_head_of_the_conversation(
+    project: Path, tmp_path: Path
+) -> None:
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [END])
+        await stage.until(lambda: "Scripted" in shown(stage), "its head")
+        view = stage.screen.panes.conversation
+        assert view is not None
+
+        def colours() -> set[str]:
+            head = view.query_one("#about", Static).content
+            assert isinstance(head, Text)
+            return {str(span.style) for span in head.spans}
+
+        before = colours()
+        stage.app.use_theme("paper")
+        await stage.until(lambda: colours().isdisjoint(before), "other colours")

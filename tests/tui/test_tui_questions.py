@@ -173,7 +173,7 @@ async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:
         await ask(stage, hosted, "how is nothing summed up?", ANSWER)
-        await stage.until(lambda: "I in the code turns the code" in stage.notice, "an offer")
+        await stage.until(lambda: "can become hunks (Esc, then I)" in stage.notice, "an offer")
         await stage.press("escape", "I")
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         assert len(hosted.creates) == 1, "the model was not needed"
@@ -429,7 +429,7 @@ def test_where_a_link_leads(href: str, place: str) -> None:
     assert str(place_of(href)) == place
 
 
-PLAN = "1. total: skip None\n2. names: sort them\n"
+PLAN = "1. `total`: skip None\n2. names: sort them\n"
 TOTAL = (
     "shop.py\n<<<<<<< SEARCH\n    return sum(rows)\n=======\n"
     "    return sum(row or 0 for row in rows)\n>>>>>>> REPLACE\n"
@@ -444,12 +444,15 @@ async def test_a_plan_is_made_edited_and_carried_out_by_keys(root: Path) -> None
         await stage.press("enter")
         hosted.say(PLAN)
         hosted.end()
-        await stage.until(lambda: "A plan of 2 steps" in stage.notice, "a plan")
+        await stage.until(
+            lambda: "A plan of 2 steps; begin the first (Esc, then .)" in stage.notice, "a plan"
+        )
         await stage.until(lambda: "· 1. total: skip None" in shown(stage), "its steps")
         assert (root / "shop.py").read_text() == SHOP
 
         await stage.press("escape", "alt+p")
         await stage.until(lambda: stage.composer.text == f"plan:\n{PLAN}".strip(), "to be edited")
+        await stage.until(lambda: "these steps become the plan" in stage.title, "what they do")
         stage.composer.put("plan:\n1. total: skip None\n2. names: leave out")
         await stage.press("enter")
         await stage.until(lambda: "· 2. names: leave out" in shown(stage), "the edited plan")

@@ -264,7 +264,9 @@ class ConversationPane(Widget, can_focus=True):
     def set_palette(self, palette: Palette) -> None:
         """Draw with other colours."""
         self._palette = palette
+        self._about.update(self._about_text(self._title, self._shown))
         if self._shown is not None:
+            self._show_plan(self._shown)
             for widget in self._widgets:
                 if isinstance(widget, ToolLine):
                     widget.update(self._tool_text(widget))
@@ -591,7 +593,9 @@ class ConversationPane(Widget, can_focus=True):
             text.append("\n" if number else "")
             text.append(f"{self._mark(mark)} ", self._palette.style(role))
             done = "muted" if step.status == "completed" else "foreground"
-            text.append(visible(step.text[:MAX_TITLE_LENGTH]), self._palette.style(done))
+            # The marks of code are for Markdown, which this row is not.
+            words = step.text[:MAX_TITLE_LENGTH].replace("`", "")
+            text.append(visible(words), self._palette.style(done))
         self._plan.update(text)
 
     def _mark(self, mark: str) -> str:

@@ -152,6 +152,14 @@ class Aim(Controller):
         text = self._composer.text.strip()
         return text.startswith("?") or bool(question_of(text) or wish_of(text))
 
+    @property
+    def _sets_plan(self) -> bool:
+        """Whether the text so far is the steps of a plan, which become the plan as they are."""
+        from midstream.pairing.chat.plan import written_steps
+        from midstream.pairing.request.kinds import wish_of
+
+        return bool(written_steps(wish_of(self._composer.text)))
+
     # showing
 
     def update_soon(self) -> None:
@@ -189,7 +197,9 @@ class Aim(Controller):
             pane.strips.scope = None
             key = self._services.key_for("models")
             how = "answered in text; no file is changed"
-            if session is not None and session.server.model_info.is_edit_model:
+            if self._sets_plan:
+                how = "these steps become the plan"
+            elif session is not None and session.server.model_info.is_edit_model:
                 how = f"this model answers no questions; {key} chooses another"
             verb = "Plan" if wish_of(self._composer.text) else "Ask"
             model = "" if session is None else session.server.model_name
@@ -236,6 +246,8 @@ class Aim(Controller):
         session = self._state.session
         to_agent = session is not None and session.agent.on
         if to_agent or not self._panes.composing or not (text or self._reads_region_first):
+            return None
+        if self._sets_plan:  # nothing of it is sent
             return None
         lines = self.commented_lines or self.marked_lines
         return Question(text, self._state.path or None, self.cursor_line, lines)

@@ -311,7 +311,8 @@ class Converse(Controller):
 
         if code_blocks(self._answer):
             key = self._services.key_for("conversation.propose")
-            self._notices.say("info", f"{key} in the code turns the code of the answer into hunks.")
+            how = f"Esc, then {key}" if self._panes.composing else key
+            self._notices.say("info", f"The code of the answer can become hunks ({how}).")
 
     @property
     def _answer(self) -> str:

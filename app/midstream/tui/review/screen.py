@@ -353,7 +353,10 @@ class ReviewScreen(EagerScreen):
         """A notice's text, with the key of the action it suggests."""
         if not notice.action:
             return notice.text
-        return f"{notice.text.rstrip('.')} ({self._services.key_for(notice.action)})."
+        key = self._services.key_for(notice.action)
+        # While a text is written, a letter or a sign is part of it.
+        how = f"Esc, then {key}" if self.panes.composing and len(key) == 1 else key
+        return f"{notice.text.rstrip('.')} ({how})."
 
     def _turn_finished(self, turn: Turn) -> None:
         pane = self.panes.pane
