@@ -95,7 +95,7 @@ def test_a_value_is_written_and_taken_out_again(
         (["pace", "3"], 'did you mean "model.pace"'),
         (["keys.preset", "nope"], "choose one of"),
         (["model.pace", "fast"], "must be a number"),
-        (["guard.*", "x"], "is a table"),
+        (["guard.*", "x"], "has several values"),
         (["--unset"], "Name the setting to remove"),
         (["theme", "paper", "--unset"], "not both"),
     ],

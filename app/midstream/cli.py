@@ -367,7 +367,7 @@ def _bench_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_bench(options: argparse.Namespace) -> int:
-    """Measure this machine."""
+    """Measure how fast and how well Midstream works on this machine."""
     run: Callable[[list[str]], int] = import_module(f"midstream.bench.{options.what}").run
     return run(options.options)
 
@@ -480,7 +480,7 @@ COMMANDS = (
     Command("serve", "run the model server alone", "midstream.commands.serve"),
     Command("models", "list, check, add and download models", "midstream.commands.models"),
     Command("wafer", "simulate a wafer-scale engine", "midstream.wafer.commands"),
-    Command("guard", "scan files as the live guard would", "midstream.commands.guard"),
+    Command("guard", "scan files for security problems", "midstream.commands.guard"),
     Command(
         "config", "show settings and their sources, or change one", "midstream.commands.config"
     ),

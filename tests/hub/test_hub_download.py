@@ -240,7 +240,7 @@ def test_nothing_is_downloaded_without_agreement(
     hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("get", REPO) == 2
-    assert "--yes confirms" in capsys.readouterr().err
+    assert "--yes goes ahead" in capsys.readouterr().err
     assert not hub.fetched("config.json")
     assert not place.exists() or not list(place.iterdir())
 

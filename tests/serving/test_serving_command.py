@@ -129,7 +129,11 @@ def test_a_wrong_flag_is_one_sentence(
 @pytest.mark.parametrize(
     ("token", "mode", "sentence"),
     [
-        ("short", 0o600, "has 5 characters and can be guessed; off loopback it needs 22 or more"),
+        (
+            "short",
+            0o600,
+            "and can be guessed; where other machines can connect, it needs 22 or more",
+        ),
         ("long-enough-" * 3, 0o644, "Every user of this machine can read or write"),
         ("long-enough-" * 3, 0o640, "TLS needs both"),
         ("short", 0o644, "TLS needs both"),

@@ -96,7 +96,9 @@ def find_agent(text: str) -> KnownAgent:
     try:
         command = tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"The agent's command {text!r} cannot be read: {error}.") from error
+        raise UsageError(
+            f"The agent's command {text!r} cannot be split into words: {error}."
+        ) from error
     if not command:
         names = ", ".join(agent.name for agent in known_agents())
         raise UsageError(f"Name an agent ({names}) or the command of one.")

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         default="auto",
         choices=("auto", *names()),
-        help="the reply's edit format (auto: recognised by its first lines)",
+        help="how the reply writes its edits (auto: recognised by its first lines)",
     )
     parser.add_argument(
         "--root",

@@ -30,14 +30,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--transport",
         metavar="auto|websocket|sse|chat|messages",
-        help="how to speak to that server: the Responses API over a WebSocket or HTTP (sse), Chat "
+        help="the API of that server: OpenAI's Responses over a WebSocket or over HTTP (sse), Chat "
         "Completions, Anthropic's Messages, or whichever it has (auto)",
     )
-    group.add_argument("--threads", type=int, metavar="N", help="threads of the built-in server")
+    group.add_argument("--threads", type=int, metavar="N", help="CPU threads of the built-in model")
     group.add_argument(
         "--provider",
         metavar="NAME",
-        help="execution provider of the built-in server: cpu, cuda, ...",
+        help="where the built-in model runs: cpu, cuda, ...; `midstream doctor` lists what works",
     )
     group.add_argument(
         "--pace",

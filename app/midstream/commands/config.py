@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", nargs="?", metavar="NAME", help="one setting, such as keys.preset")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="write this to your own file")
     parser.add_argument("--unset", action="store_true", help="remove NAME from your own file")
-    parser.add_argument("--folder", type=Path, default=Path(), help="the folder that is opened")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(), help="show what applies in this folder (.)"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per setting")
     form.add_argument("--schema", action="store_true", help="JSON Schema of the file, for editors")
@@ -136,7 +138,7 @@ def _parse(setting: Setting, text: str) -> object:
     """The value that a text stands for; writing the file checks it."""
     if setting.type.kind is Kind.TABLE:
         raise UsageError(
-            f"{setting.key} is a table; edit {config_path()}, or use the settings page."
+            f"{setting.key} has several values; edit {config_path()}, or use the settings page."
         )
     return _theme(text) if setting.name == "theme" else setting.type.parse(text)
 

@@ -1,4 +1,7 @@
-"""Scan files, folders or standard input as the live guard would."""
+"""Scan files, folders or standard input for security problems.
+
+The findings are those of the guard, which reads each line while it is written.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="files and folders to scan, without what git ignores; - is standard input",
     )
-    parser.add_argument("--stdin-name", default="stdin.py", help="file name for standard input")
+    parser.add_argument(
+        "--stdin-name",
+        default="stdin.py",
+        metavar="NAME",
+        help="file name for standard input (stdin.py)",
+    )
     parser.add_argument(
         "--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE lists"
     )

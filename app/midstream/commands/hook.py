@@ -102,7 +102,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"{path} is not valid JSON: {error}.") from None
     if not isinstance(settings, dict):
-        raise UsageError(f"{path} does not contain a table of settings; correct it first.")
+        raise UsageError(f"{path} is not a JSON object with settings; correct it first.")
     return cast("dict[str, Any]", settings)
 
 

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|URL",
         help="with --edits: ask this server instead; NAME is then one of its models",
     )
-    check.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
+    check.add_argument("--threads", type=int, metavar="N", help="CPU threads of the model")
     add.add_argument("model", type=Path, metavar="FOLDER", help="the folder to copy")
     parser.add_argument("--json", action="store_true", help="JSON objects, one per line")
 

@@ -35,7 +35,7 @@ def add_get_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variant",
         metavar="FILE|FOLDER",
-        help="which of a repository's graphs (onnx/model_q4f16.onnx)",
+        help="which model file of the repository, where it has several (onnx/model_q4f16.onnx)",
     )
     parser.add_argument("--revision", metavar="REV", help="a branch, tag or commit")
     parser.add_argument("--name", help="what to call it here; default: the repository's name")
@@ -229,7 +229,7 @@ def _agree(question: str) -> None:
         UsageError: There is no terminal, or the answer is no.
     """
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask on; --yes confirms.")
+        raise UsageError("There is no terminal to ask on; --yes goes ahead without asking.")
     print(f"{question} [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("Nothing was changed.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GRACE_S = 30.0
 """How long answers that run may take to end once the server is stopped."""
 _MIN_TOKEN_LENGTH = 22
-"""Characters of a token off loopback: 128 bits in base64."""
+"""Characters of a token where other machines can connect: 128 bits in base64."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "certain names"
         ),
     )
-    model.add_argument("--provider", default="cpu", metavar="NAME", help="execution provider (cpu)")
-    model.add_argument("--threads", type=int, metavar="N", help="threads inside one operator")
+    model.add_argument(
+        "--provider",
+        default="cpu",
+        metavar="NAME",
+        help="where the model runs: cpu, cuda, ... (cpu)",
+    )
+    model.add_argument("--threads", type=int, metavar="N", help="CPU threads of the model")
     model.add_argument(
         "--pace",
         type=_rate,
@@ -78,10 +83,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="file with the bearer token that every request must carry; required off loopback",
+        help="file with the secret that clients must send as a bearer token; required unless only "
+        "this machine can connect",
     )
-    place.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain for TLS")
-    place.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+    place.add_argument(
+        "--tls-cert",
+        type=Path,
+        metavar="FILE",
+        help="certificate to encrypt with (TLS), with its chain",
+    )
+    place.add_argument(
+        "--tls-key", type=Path, metavar="FILE", help="private key of the certificate"
+    )
     place.add_argument(
         "--allow-origin",
         action="append",
@@ -89,13 +102,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="let pages from this origin use the server, such as https://ide.example; repeatable",
     )
-    bounds = parser.add_argument_group("limits (per replica)")
+    bounds = parser.add_argument_group("limits (of one server process)")
     bounds.add_argument("--max-connections", type=_count, metavar="N", help="open WebSockets (256)")
     bounds.add_argument(
-        "--max-requests", type=_count, metavar="N", help="concurrent HTTP requests (64)"
+        "--max-requests", type=_count, metavar="N", help="HTTP requests at once (64)"
     )
     bounds.add_argument(
-        "--max-waiting", type=_count, metavar="N", help="running and waiting generations (1024)"
+        "--max-waiting", type=_count, metavar="N", help="answers that run or wait (1024)"
     )
     bounds.add_argument(
         "--max-message", type=_count, metavar="MIB", help="size of one message in MiB (16)"
@@ -106,7 +119,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="close connections after N minutes (never)",
     )
-    ray = parser.add_argument_group("many replicas, on one machine or on a Ray cluster")
+    ray = parser.add_argument_group(
+        "several server processes (replicas), on one machine or on a Ray cluster"
+    )
     ray.add_argument("--ray", action="store_true", help="serve as a Ray Serve deployment")
     ray.add_argument(
         "--ray-address", metavar="HOST:PORT|auto", help="a running cluster; default: one of its own"
@@ -202,8 +217,9 @@ def _check_secret(path: Path, token: str) -> None:
     """
     if len(token) < _MIN_TOKEN_LENGTH:
         raise UsageError(
-            f"The token in {path} has {len(token)} characters and can be guessed; off loopback it "
-            f"needs {_MIN_TOKEN_LENGTH} or more, such as `openssl rand -hex 32` writes."
+            f"The token in {path} has {len(token)} characters and can be guessed; where other "
+            f"machines can connect, it needs {_MIN_TOKEN_LENGTH} or more, such as `openssl rand "
+            "-hex 32` writes."
         )
     # Windows has no such mode bits.
     if os.name == "posix" and path.stat().st_mode & 0o006:

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=whole(0),
         default=PORT,
-        help=f"port on loopback; 0 takes a free one (default: {PORT})",
+        help=f"port on this machine; 0 takes a free one (default: {PORT})",
     )
     parser.add_argument(
         "arguments",
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         import_module("textual_serve.server")
     except ImportError:
         raise UnavailableError(
-            "The browser needs the extra `web`: pip install 'midstream[web]'."
+            "The browser needs more packages: pip install 'midstream[web]'."
         ) from None
     from aiohttp import web
 
