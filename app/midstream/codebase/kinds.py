@@ -44,14 +44,26 @@ class ChangedFile:
 
 
 def facts_in(file: ChangedFile) -> list[HunkFacts]:
-    """What the hunks of a file are."""
-    return facts_of(file.path, file.lines, file.blocks)
+    """What the hunks of a file are; just their lines, if it cannot be read."""
+    try:
+        return facts_of(file.path, file.lines, file.blocks)
+    except Exception:  # one strange file must not hide the hunks of the others
+        return plain_facts(file)
+
+
+def plain_facts(file: ChangedFile) -> list[HunkFacts]:
+    """The hunks of a file without their kinds."""
+    return [
+        HunkFacts(id=block.id, path=file.path, old=block.old, new=block.new)
+        for block in file.blocks
+    ]
 
 
 async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFacts]]:
     """What the hunks of files are, a file at a time and in any order.
 
-    A file that cannot be read has no facts.
+    A file that cannot be sent to a process has no facts, nor have those that it has not read when
+    it dies.
     """
     if sum(file.size for file in files) <= AT_ONCE:
         for file in files:

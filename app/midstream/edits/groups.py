@@ -108,9 +108,11 @@ def arrange(facts: Iterable[HunkFacts]) -> ReviewWalk:
         pairs = counted(len(moved) // 2, "block")
         groups.append(
             HunkGroup(
-                *("moved", ChangeKind.MOVED, "moved blocks"),
-                f"{pairs}, equal line by line {_in(moved)}",
-                tuple(hunk.id for hunk in moved),
+                key="moved",
+                kind=ChangeKind.MOVED,
+                title="moved blocks",
+                why=f"{pairs}, equal line by line {_in(moved)}",
+                hunks=tuple(hunk.id for hunk in moved),
             )
         )
     gone = {hunk.id for hunk in moved}
@@ -167,7 +169,7 @@ def _key(hunk: HunkFacts) -> str:
         names = sorted({(c.removed, c.added, c.place) for c in changes})
         return repr(("names", names, hunk.partial))
     if changes and all(map(_says_something, changes)):
-        return repr(("edit", sorted({(c.removed, c.added, c.around, c.place) for c in changes})))
+        return repr(("edit", sorted((c.removed, c.added, c.around, c.place) for c in changes)))
     lines = _at_one_margin(hunk.old, hunk.new)
     return repr(("lines", lines)) if any(map(_WORD.search, (*hunk.old, *hunk.new))) else ""
 

@@ -1,8 +1,9 @@
-"""What kind of change each hunk of a file is: computed from its text, never guessed.
+"""What kind of change each hunk of a file is, computed from its text.
 
 A kind is named together with its evidence, a short phrase.  What needs only one file is found here;
 what several files show together (moves, renames, the same edit in many places) is found from these
-facts in ``edits.groups``.  Whatever cannot be proven is not said.
+facts in ``edits.groups``.  That only formatting or comments change is proven by parsing both texts;
+the other kinds are read off the words of the lines and the name of the file.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class TokenChange(NamedTuple):
         removed: The text that goes.
         added: The text that comes.
         around: What stands before and after it: names, numbers, quotes and closing brackets as
-            ``w``, all else as it is.
+            ``w``, all else as it is.  Where only literals change, also the name of what they are
+            given to: ``verify`` in ``verify=True``.
         place: Where it stands: ``code``, ``string`` or ``comment``, as far as its line shows.
         defines: Whether it is the name of a definition.
     """
@@ -102,7 +104,6 @@ class HunkFacts:
     Attributes:
         id: The hunk's.
         path: Its file.
-        line: Its first line in the new text, 0-based.
         old: The lines that it removes.
         new: The lines that it adds.
         kinds: Its kinds with their evidence, the one that asks most of a reader first.
@@ -113,7 +114,6 @@ class HunkFacts:
 
     id: int
     path: str
-    line: int
     old: tuple[str, ...]
     new: tuple[str, ...]
     kinds: tuple[Evidence, ...] = ()
@@ -140,7 +140,6 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
     interface = _interface(path, lines, after, changes, blocks)
     whole = _of_file(path, lines or after)
     facts: list[HunkFacts] = []
-    shift = 0
     for index, block in enumerate(blocks):
         equal = proven.get(index)
         kinds: list[Evidence] = []
@@ -159,14 +158,17 @@ def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) ->
         kinds += whole
         kinds.sort(key=lambda each: _ORDER[each.kind])
         tokens = () if equal and equal.kind is ChangeKind.FORMATTING else _token_changes(block)
-        line = block.start + shift
         facts.append(
             HunkFacts(
-                *(block.id, path, line, block.old, block.new, tuple(kinds), tokens),
-                _partial(block, tokens),
+                id=block.id,
+                path=path,
+                old=block.old,
+                new=block.new,
+                kinds=tuple(kinds),
+                changes=tokens,
+                partial=_partial(block, tokens),
             )
         )
-        shift += len(block.new) - len(block.old)
     return facts
 
 
@@ -622,12 +624,16 @@ def _compared(old: str, new: str) -> Iterator[TokenChange]:
         before = "".join(news[: head + j])
         after = "".join(news[head + end : head + end + 6])
         line = before[before.rfind("\n") + 1 :]
+        place = _place(line)
+        around = _around(before.rstrip(), after.lstrip(" "))
+        if place == "string" or _only_literals((*one[i:stop], *two[j:end])):
+            around = _owner(before) + around
         yield TokenChange(
-            "".join(one[i:stop]),
-            "".join(two[j:end]),
-            _around(before.rstrip(), after.lstrip(" ")),
-            _place(line),
-            _DEFINES.search(line) is not None
+            removed="".join(one[i:stop]),
+            added="".join(two[j:end]),
+            around=around,
+            place=place,
+            defines=_DEFINES.search(line) is not None
             or (not line.strip() and _ASSIGNS.match(after) is not None),
         )
 
@@ -635,6 +641,29 @@ def _compared(old: str, new: str) -> Iterator[TokenChange]:
 def _around(before: str, after: str) -> str:
     """The tokens on both sides; what ends an operand is one class, as names and numbers are."""
     return f"{_class(_TOKEN.findall(before[-40:])[-1:])}…{_class(_TOKEN.findall(after)[:1])}"
+
+
+_CONSTANTS: Final = frozenset({"true", "false", "none", "null", "nil", "undefined"})
+
+
+def _only_literals(tokens: Sequence[str]) -> bool:
+    """Whether the words among tokens are numbers and constants, or there are quotes."""
+    words = [token for token in tokens if _WORD.match(token)]
+    if any(not word[0].isdigit() and word.lower() not in _CONSTANTS for word in words):
+        return any(map(_QUOTE.match, tokens))
+    return bool(words) or any(map(_QUOTE.match, tokens))
+
+
+_WORD: Final = re.compile(r"\w")
+_OWNER: Final = re.compile(
+    r"([\w.]+)[\"'\]]*\s*(?:[=!<>]?=|[(:])\s*[-+]?(?:\w{0,2}[\"'`][^\"'`]*)?$"
+)
+
+
+def _owner(before: str) -> str:
+    """The name that a literal is given to or compared with, ``""`` if none stands before it."""
+    found = _OWNER.search(before[-200:])
+    return f"{found[1]} " if found else ""
 
 
 def _class(tokens: Sequence[str]) -> str:

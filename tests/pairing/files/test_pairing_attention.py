@@ -156,6 +156,11 @@ def test_what_was_accepted_in_a_group_is_not_called_unread() -> None:
     assert attention.was_unread(hunks[2])
     assert attention.in_groups(store) == (1, 1)
     assert watch(on=False).brief(store) == ""
+    # Taken back and accepted by itself, a hunk is in no group.
+    store.undo()
+    attention.accepted_all(store, ids[1:2])
+    store.accept(ids[1])
+    assert attention.brief(store) == "1 hunk accepted unread"
 
 
 @pytest.mark.parametrize(

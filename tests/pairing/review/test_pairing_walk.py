@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from midstream.codebase.kinds import ChangedFile
 from midstream.edits.hunks import HunkState, Quarantine
-from midstream.edits.kinds import ChangeKind
+from midstream.edits.kinds import ChangeKind, HunkFacts
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.attention import Sighting
+from midstream.pairing.review import walk as walk_of_session
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -117,6 +119,46 @@ async def test_what_is_flagged_is_not_decided_with_its_group(walker: Walker) -> 
     assert session.walk.order[0] == group.hunks[2]
     await session.decisions.accept_all(group.hunks)
     assert session.hunks.get(group.hunks[2]).state is HunkState.QUARANTINED
+
+
+async def test_what_is_risky_is_not_decided_with_its_group(walker: Walker) -> None:
+    runs = {path: f"{text}subprocess.run(name)\n" for path, text in FILES.items() if "use" in path}
+    await walker.write(runs)
+    (group,) = walker.session.walk.walk.groups
+    ids, alone = walker.session.walk.together(group)
+    assert not ids
+    assert [why for _, why in alone] == ["is about running programs"] * 4
+
+
+async def test_what_has_changed_since_it_was_compared_is_decided_by_itself(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    session, walk = walker.session, walker.session.walk
+    (group,) = walk.walk.groups
+    example, changed = (session.hunks.get(hunk_id) for hunk_id in group.hunks[:2])
+    assert walk.alike(example) == 4
+    session.hunks.edit(changed.id, [f"{changed.new[0]}  # TODO"])
+    ids, alone = walk.together(group)
+    assert changed.id not in ids
+    assert alone == [(changed, "has changed since it was compared")]
+    assert (walk.alike(example), walk.alike(changed)) == (3, 0)
+    walk.look([changed.path])
+    await walker.known()
+    assert walk.group_of(changed) is None
+    assert walk.alike(example) == 3
+
+
+async def test_hunks_that_nobody_could_read_are_shown(
+    walker: Walker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_answer(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFacts]]:
+        for _ in files[:0]:
+            yield []
+
+    monkeypatch.setattr(walk_of_session, "find_facts", no_answer)
+    await walker.write(RENAMED)
+    session = walker.session
+    assert sorted(session.walk.order) == sorted(hunk.id for hunk in session.hunks.undecided())
+    assert all(not session.walk.evidence(hunk) for hunk in session.hunks if hunk.path == "a.py")
 
 
 async def test_what_was_visited_keeps_its_place(walker: Walker) -> None:

@@ -153,6 +153,7 @@ class Attention:
         """Record how far hunks were read when they were accepted, for the summary."""
         known = {hunk.id: hunk for hunk in store}
         for hunk_id in hunk_ids:
+            self._together.pop(hunk_id, None)  # it may have been accepted before, and undone
             if hunk_id in known:
                 self._accepted[hunk_id] = self.reading(known[hunk_id])
 
@@ -214,7 +215,7 @@ class Attention:
         unread: list[int] = []
         risky: list[tuple[int, str]] = []
         for hunk in hunks:
-            if why := self._why_alone(hunk):
+            if why := self.why_alone(hunk):
                 risky.append((hunk.id, why))
             elif self.reading(hunk) is Reading.READ:
                 read.append(hunk.id)
@@ -224,9 +225,10 @@ class Attention:
 
     def any_together(self, hunks: Iterable[Hunk]) -> bool:
         """Whether any of these may be accepted with others; cheap enough for every frame."""
-        return any(not self._why_alone(hunk) for hunk in hunks)
+        return any(not self.why_alone(hunk) for hunk in hunks)
 
-    def _why_alone(self, hunk: Hunk) -> str:
+    def why_alone(self, hunk: Hunk) -> str:
+        """Why a hunk is not accepted together with others, ``""`` if it may be."""
         if why := self._flagged(hunk):
             return why
         if not self.on:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from midstream.codebase.kinds import ChangedFile, find_facts
+from midstream.codebase.kinds import ChangedFile, find_facts, plain_facts
 from midstream.edits.groups import HunkGroup, ReviewWalk, arrange
 from midstream.edits.hunks import HunkState
 from midstream.edits.kinds import ChangedBlock, Evidence, HunkFacts
@@ -39,7 +39,7 @@ SHOW_S: Final = 0.5
 """Seconds after which the walk is shown as far as it is known, while it is being read."""
 AT_ONCE: Final = 200
 """Hunks that are arranged without a thread, within some 3 ms."""
-_READ: Final = (
+_COMPARED: Final = (
     HunkState.SETTLED,
     HunkState.ACCEPTED,
     HunkState.REJECTED,
@@ -78,6 +78,7 @@ class Walkthrough:
         self._facts: dict[str, list[HunkFacts]] = {}
         self._visited: dict[int, None] = {}
         self._group_of: dict[int, HunkGroup] = {}
+        self._texts: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._offered = False
         self._counted: tuple[object, int] = (None, 0)
         self._ordered: tuple[object, list[int]] = (None, [])
@@ -127,15 +128,17 @@ class Walkthrough:
     async def _read(self, files: list[ChangedFile]) -> None:
         if not files:
             return
-        fresh = [file for file in files if file.blocks]
+        fresh = {file.path: file for file in files if file.blocks}
         clock, shown_at = asyncio.get_running_loop().time, 0.0
-        async with contextlib.aclosing(find_facts(fresh)) as found:
+        async with contextlib.aclosing(find_facts([*fresh.values()])) as found:
             async for facts in found:
-                if facts:
-                    self._facts[facts[0].path] = facts
+                self._facts[facts[0].path] = facts
+                del fresh[facts[0].path]
                 if clock() - shown_at >= SHOW_S:
                     await self._arrange()
                     shown_at = clock()
+        for path, file in fresh.items():  # not read: its hunks are shown without their kinds
+            self._facts[path] = plain_facts(file)
         await self._arrange()
         self._offer()
 
@@ -157,6 +160,7 @@ class Walkthrough:
         else:
             walk = await asyncio.to_thread(arrange, facts)
         self.walk = walk
+        self._texts = {hunk.id: (hunk.old, hunk.new) for hunk in facts}
         self._group_of = {hunk_id: group for group in walk.groups for hunk_id in group.hunks}
         self._status.touch()
 
@@ -178,11 +182,12 @@ class Walkthrough:
     def alike(self, hunk: Hunk) -> int:
         """How many other hunks wait that are decided with this one, if it waits itself."""
         group = self.group_of(hunk) if hunk.state is HunkState.SETTLED else None
-        if group is None:
+        if group is None or not self._is_in(group, hunk):
             return 0
         asked = self._hunks.version, self._status.version, id(group)
         if self._counted[0] != asked:  # asked for at every move of the cursor
-            self._counted = asked, len(self.left(group.hunks)) - 1
+            same = sum(self._is_in(group, other) for other in self.left(group.hunks))
+            self._counted = asked, same - 1
         return self._counted[1]
 
     def present(self, hunk_ids: Iterable[int]) -> list[Hunk]:
@@ -204,12 +209,26 @@ class Walkthrough:
         for hunk in self.present(group.hunks):
             if why := self.why_alone(hunk):
                 alone.append((hunk, why))
+            elif hunk.waits and not self._is_in(group, hunk):
+                alone.append((hunk, "has changed since it was compared"))
             elif hunk.waits:
                 ids.append(hunk.id)
         return ids, alone
 
+    def _is_in(self, group: HunkGroup, hunk: Hunk) -> bool:
+        """Whether a hunk was found to be in a group with the lines that it has now."""
+        now = self._group_of.get(hunk.id)
+        same = now is not None and now.key == group.key
+        return same and self._texts.get(hunk.id) == (hunk.old, hunk.new)
+
     def why_alone(self, hunk: Hunk) -> str:
-        """Why a hunk that is not decided comes first and is decided by itself, if it does."""
+        """Why a hunk that is not decided has to be decided by itself, if it has to."""
+        if hunk.state is HunkState.QUARANTINED:
+            return hunk.note
+        return self._attention.why_alone(hunk) if hunk.waits else ""
+
+    def why_first(self, hunk: Hunk) -> str:
+        """Why a hunk that is not decided comes before all others, if it does."""
         if hunk.state is HunkState.QUARANTINED:
             return hunk.note
         return self._reason(hunk) if hunk.waits else ""
@@ -230,7 +249,7 @@ class Walkthrough:
         if self._ordered[0] == asked:
             return self._ordered[1]
         rest = [hunk_id for hunk_id in self.walk.order if hunk_id not in self._visited]
-        risky = {hunk.id for hunk in self.present(rest) if self.why_alone(hunk)}
+        risky = {hunk.id for hunk in self.present(rest) if self.why_first(hunk)}
         rest.sort(key=lambda hunk_id: hunk_id not in risky)
         order = [*(i for i in self._visited if i in self.walk.evidence), *rest]
         self._ordered = asked, order
@@ -260,7 +279,7 @@ def _file_of(proposal: FileProposal, hunks: Iterable[Hunk]) -> ChangedFile:
     blocks: list[ChangedBlock] = []
     at = 0
     for hunk in hunks:
-        if hunk.state not in _READ or hunk.displaced or hunk.start < at:
+        if hunk.state not in _COMPARED or hunk.displaced or hunk.start < at:
             continue
         lines += base[at : hunk.start]
         blocks.append(ChangedBlock(hunk.id, len(lines), hunk.old, hunk.new))

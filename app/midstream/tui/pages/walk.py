@@ -106,7 +106,7 @@ class WalkScreen(PageScreen):
     def _single_rows(self, everything: Iterable[Hunk]) -> Iterable[ListRow]:
         session, through = self._session, self._session.walk
         yield ListRow(None, ((" one by one", "accent"),))
-        risky = [hunk for hunk in everything if through.why_alone(hunk)]
+        risky = [hunk for hunk in everything if through.why_first(hunk)]
         if risky:
             yield self._row(_RISKY, "flagged, quarantined", [hunk.id for hunk in risky], "warning")
         for section in through.walk.sections:
@@ -204,7 +204,9 @@ class WalkScreen(PageScreen):
 
     def _decide(self, *, accept: bool) -> None:
         if (group := self.group) is None:
-            self.notices.say("info", "These are decided one by one; only groups are not.")
+            self.notices.say(
+                "info", "Only a group can be decided here; Enter goes to the first of these."
+            )
             return
 
         async def work() -> None:
