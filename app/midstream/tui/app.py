@@ -437,9 +437,11 @@ class MidstreamApp(App[None]):
     def quit(self, *, sure: bool = False) -> None:
         """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
         session = self.session
-        if session is not None and session.commit.committing and not self._quits_later:
-            self._quit_after_commit(session)
-            return
+        if session is not None and session.commit.committing:
+            if not self._quits_later:
+                self._quit_after_commit(session, sure=sure)
+                return
+            session.commit.stop()
         held = [] if session is None else session.flagged_on_disk()
         lost = [] if session is None or sure or self._keeps_hunks else session.hunks.undecided()
         if session is None or self._asked_to_quit or not (held or lost):
@@ -465,7 +467,7 @@ class MidstreamApp(App[None]):
             ("quit", self.exit),
         )
 
-    def _quit_after_commit(self, session: PairingSession) -> None:
+    def _quit_after_commit(self, session: PairingSession, *, sure: bool) -> None:
         """Quit once git has made the commit; if its hooks refuse, stay and show why."""
         self._quits_later = True
         notices = getattr(self.screen, "notices", self.review.notices)
@@ -476,8 +478,8 @@ class MidstreamApp(App[None]):
         async def quit_then() -> None:
             made = await session.commit.finished()
             self._quits_later = False
-            if made:
-                self.quit()
+            if made and not self._asked_to_quit:  # The answer to that question is the user's.
+                self.quit(sure=sure)
 
         self.run_worker(quit_then, group="quit")
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.staged import Standing
 from midstream.pairing.leaving import summary
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace import staging
 from midstream.workspace.errors import GitError
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import git, make_repo
@@ -425,6 +428,49 @@ async def test_a_commit_waits_for_a_review_that_starts(root: Path, endpoint: End
         assert [hunk.path for hunk in session.hunks.undecided()] == ["run.py"]
 
 
+async def test_it_is_known_whose_is_staged_while_an_agent_writes(
+    root: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git, the disk and the comparison are left to threads; what the loop changes is not."""
+    readers: set[int] = set()
+    async with await _opened(root, endpoint, review=True) as session:
+        await _proposed(session, 0, "x = 2\n")
+        git(root, "add", "run.py")
+        iterate = HunkStore.__iter__
+
+        def noted(store: HunkStore) -> Iterator[Hunk]:
+            readers.add(threading.get_ident())
+            return iterate(store)
+
+        monkeypatch.setattr(HunkStore, "__iter__", noted)
+        (other,) = (await session.commit.look()).others
+        assert other.standing is Standing.UNKEPT
+    assert readers == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("open_file", [True, False])
+async def test_what_cannot_be_compared_is_committed_only_where_nothing_is_reviewed(
+    root: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, open_file: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> bool:
+        raise GitError("git has no room left")
+
+    async with await _opened(root, endpoint, review=True) as session:
+        if open_file:
+            await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        else:
+            (root / ".gitignore").write_text("*.log\n")
+            (root / "own.log").write_text("mine\n")
+        git(root, "add", "--force", "run.py" if open_file else "own.log")
+        monkeypatch.setattr(staging, "is_part", refuse)
+        if open_file:
+            with pytest.raises(GitError, match=r"run\.py cannot be compared .*: git has no room"):
+                await session.commit.commit("New")
+        else:
+            await session.commit.commit("New")
+            assert git(root, "show", "HEAD:own.log") == "mine\n"
+
+
 @pytest.fixture
 def begun(root: Path) -> Path:
     """A file that a hook makes which then does not end."""
@@ -483,3 +529,37 @@ async def test_a_commit_goes_on_when_its_page_closes(
         (commit,) = session.commit.made
         assert git(root, "rev-parse", "HEAD").strip() == commit
         assert session.status.notices[-1].text == f"Committed {commit[:8]}."
+
+
+async def test_one_commit_is_made_at_a_time(root: Path, endpoint: Endpoint, begun: Path) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        committing = asyncio.create_task(session.commit.commit("New"))
+        await asyncio.sleep(0)
+        with pytest.raises(GitError, match="being made already"):  # The first is checked yet.
+            await session.commit.commit("Second")
+        await asyncio.to_thread(until, begun.exists)
+        committing.cancel()
+        await asyncio.wait({committing})
+        with pytest.raises(GitError, match="being made already"):
+            await session.commit.commit("Second")
+        assert session.commit.committing
+        session.commit.stop()
+        assert not await session.commit.finished()
+
+
+async def test_no_commit_begins_once_the_session_closes(
+    root: Path, endpoint: Endpoint, begun: Path
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        committing = asyncio.create_task(session.commit.commit("New"))
+        await asyncio.sleep(0)
+        await session.commit.close()
+        with pytest.raises(GitError, match="was stopped"):
+            await committing
+        with pytest.raises(GitError, match="session has ended"):
+            await session.commit.commit("New")
+        assert not begun.exists()  # noqa: ASYNC240

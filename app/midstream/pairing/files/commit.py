@@ -24,7 +24,7 @@ from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import mode_changed
-from midstream.pairing.files.staged import Standing, file_content, standings
+from midstream.pairing.files.staged import StagedFile, Standing, file_content, standings
 from midstream.pairing.files.unified import CONTEXT
 from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
@@ -223,7 +223,11 @@ class AcceptedChanges:
         self.cut_off = False
         self._git: asyncio.Future[str] | None = None
         """Git and its hooks, while they make a commit."""
+        self._checking = False
+        """Whether a commit is about to be made, unless the index has what nobody has kept."""
+        self._closed = False
         self._stop = threading.Event()
+        """Ends the commit that was begun last."""
         self._awaited = False
         """Whether somebody waits for that commit, and says what became of it."""
         self._status = status
@@ -307,7 +311,7 @@ class AcceptedChanges:
         view = await asyncio.to_thread(
             compare_changes, self._root, self._changes(paths), amend=last is not None
         )
-        whose = await asyncio.to_thread(self._standings)
+        whose = {path: one.standing for path, one in (await self._standings()).items()}
         files: list[FileChange] = []
         for place in view.files:
             earlier = place.rel not in own
@@ -320,11 +324,21 @@ class AcceptedChanges:
                     diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
                 if not (diff.groups or diff.binary):  # No line of it differs.
                     diff = FileDiff.between(*texts)
-                undecided = len(self._files.hunks.undecided(place.rel))
-                program = None if earlier else self._becomes_program(place.rel)
-                unkept = whose.get(place.rel) is Standing.UNKEPT
-                known = place.trouble, place.own, place.new, earlier, self._is_whole(place), program
-                files.append(FileChange(place.rel, place.state, diff, undecided, *known, unkept))
+                files.append(
+                    FileChange(
+                        place.rel,
+                        place.state,
+                        diff,
+                        undecided=len(self._files.hunks.undecided(place.rel)),
+                        trouble=place.trouble,
+                        own=place.own,
+                        new=place.new,
+                        earlier=earlier,
+                        whole=self._is_whole(place),
+                        program=None if earlier else self._becomes_program(place.rel),
+                        unkept=whose.get(place.rel) is Standing.UNKEPT,
+                    )
+                )
         others = tuple(
             OtherChange(path, rel, whose.get(rel, Standing.YOURS))
             for path, rel in view.others.items()
@@ -441,26 +455,31 @@ class AcceptedChanges:
             The id of the commit.
 
         Raises:
-            GitError: Nothing is staged, a change that nobody has kept is staged, the message is
-                empty, or a hook refused; ``output`` is everything that git wrote.
+            GitError: A commit is being made already, the session has ended, nothing is staged, a
+                change that nobody has kept is staged, the message is empty, or a hook refused;
+                ``output`` is everything that git wrote.
         """
         from midstream.workspace.errors import GitError
         from midstream.workspace.staging import commit_staged
 
-        await self._reviewed()
-        whose = await asyncio.to_thread(self._standings)
-        if unkept := [path for path, one in whose.items() if one is Standing.UNKEPT]:
-            names = " ".join(map(shlex.quote, unkept))
-            raise GitError(
-                f"Another program has staged changes of {counted(len(unkept), 'file')} that nobody "
-                "has kept, and a commit would have them",
-                f"keep them, or run `git restore --staged {names}`",
-            )
+        if self._closed:
+            raise GitError("The session has ended: nothing is committed", "what is staged stays")
+        if self._checking or self._git is not None:
+            raise GitError("A commit is being made already", "wait for git and its hooks")
+        # Not cleared and used again: whoever stops a commit means that one.
+        stop = self._stop = threading.Event()
+        self._checking = True
+        try:
+            await self._reviewed()
+            await self._refuse_unkept()
+        finally:
+            self._checking = False
+        if stop.is_set():
+            raise GitError("The commit was stopped: nothing is committed", "what is staged stays")
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        self._stop.clear()
-        work = asyncio.to_thread(commit_staged, self._root, whole, amend=amend, stop=self._stop)
+        work = asyncio.to_thread(commit_staged, self._root, whole, amend=amend, stop=stop)
         self._git = asyncio.ensure_future(work)
         self._git.add_done_callback(self._git_ended)
         self._status.emit(RepoChanged())
@@ -471,6 +490,27 @@ class AcceptedChanges:
         except asyncio.CancelledError:
             self._awaited = False
             raise
+
+    async def _refuse_unkept(self) -> None:
+        """Raise GitError if the index has a change that nobody has kept."""
+        from midstream.workspace.errors import GitError
+
+        whose = await self._standings()
+        unkept = [path for path, one in whose.items() if one.standing is Standing.UNKEPT]
+        if not unkept:
+            return
+        back = f"run `git restore --staged {' '.join(map(shlex.quote, unkept))}`"
+        for path in unkept:
+            if trouble := whose[path].trouble.rstrip("."):
+                raise GitError(
+                    f"What is staged of {path} cannot be compared with what was kept: {trouble}",
+                    f"{back}, or commit it with git itself",
+                )
+        raise GitError(
+            f"Another program has staged changes of {counted(len(unkept), 'file')} that nobody "
+            "has kept, and a commit would have them",
+            f"keep them, or {back}",
+        )
 
     @property
     def committing(self) -> bool:
@@ -489,7 +529,8 @@ class AcceptedChanges:
         return git.exception() is None
 
     async def close(self) -> None:
-        """As ``stop``, and wait for their end."""
+        """As ``stop``, and wait for their end; nothing is committed after it."""
+        self._closed = True
         self.stop()
         self.cut_off = not await self.finished()
 
@@ -518,11 +559,11 @@ class AcceptedChanges:
         self._staged.clear()
         self.made.append(commit)
 
-    def _standings(self) -> dict[str, Standing]:
-        """Whose each staged change is, by path from the root (blocking)."""
+    async def _standings(self) -> dict[str, StagedFile]:
+        """Whose each staged change is, by path from the root."""
         staged = {path: one for path, (one, _) in self._staged.items()}
         ours = [{path: one.after for path, one in m.items()} for m in (self._wholes, staged)]
-        return standings(self._files, ours)
+        return await standings(self._files, ours)
 
     async def forget_staged(self, path: str) -> None:
         """Take out of the index whatever it has of a file; the file stays as it is.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,10 +35,68 @@ class Standing(StrEnum):
     """Another program's, which waits for a decision, was put back, or was never on disk."""
 
 
-def standings(
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """What is known of a change that the index has.
+
+    Attributes:
+        standing: Whose it is.
+        trouble: Why it could not be compared with what was kept, ``""`` if it could.
+    """
+
+    standing: Standing
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A staged file that is to be compared with what was kept of it, away from the event loop.
+
+    Attributes:
+        path: The file.
+        entry: What the index has.
+        reviewed: The open file without what waits; ``None`` if it is not open.
+        program: Whether the open file may be run, if that is known.
+        doubtful: Whether a change of another program waits there, or was put back.
+    """
+
+    path: str
+    entry: IndexEntry | None
+    reviewed: SourceText | None
+    program: bool | None
+    doubtful: bool
+
+    def answer(self, root: Path) -> StagedFile:
+        """Whose the staged change is (blocking)."""
+        from midstream.workspace.staging import is_part
+
+        is_open = self.reviewed is not None
+        try:
+            content, program = self._kept(root)
+            kept = is_part(root, self.path, self.entry, content, program=program)
+        except (UserError, OSError) as error:
+            closed = is_open or self.doubtful
+            return StagedFile(Standing.UNKEPT if closed else Standing.SINCE, str(error))
+        beside = Standing.YOURS if is_open else Standing.SINCE
+        return StagedFile(beside if kept else Standing.UNKEPT)
+
+    def _kept(self, root: Path) -> tuple[bytes | None, bool | None]:
+        """The bytes of what was kept, and whether it may be run; raises UserError, OSError."""
+        if self.reviewed is None:
+            return _on_disk(root / self.path), None
+        if not is_whole(self.reviewed):
+            return file_content(self.reviewed), self.program
+        whole = as_entry(self.reviewed)
+        return (None, None) if whole is None else (whole.data, whole.executable)
+
+
+async def standings(
     files: OpenFiles, ours: Sequence[Mapping[str, IndexEntry | None]]
-) -> dict[str, Standing]:
-    """Whose each staged change is, by path from the root (blocking).
+) -> dict[str, StagedFile]:
+    """Whose each staged change is, by path from the root.
+
+    What the session knows is read on the event loop, which changes it; only git, the disk and the
+    comparison are left to threads.
 
     Args:
         files: The open files.
@@ -44,51 +104,32 @@ def standings(
     """
     from midstream.workspace.staging import is_repository, staged_entries
 
-    follower = files.follower
+    root, follower = files.workspace.root, files.follower
+    entries = await asyncio.to_thread(staged_entries, root)
     doubtful = {
         hunk.path
         for hunk in files.hunks
         if hunk.external and (hunk.waits or hunk.state is HunkState.REJECTED)
     }
-    found: dict[str, Standing] = {}
-    for path, entry in sorted(staged_entries(files.workspace.root).items()):
-        known = [*ours, follower.staged]
+    known = [*ours, follower.staged]
+    found: dict[str, StagedFile] = {}
+    questions: list[_Question] = []
+    for path, entry in sorted(entries.items()):
         expected = any(path in one and one[path] == entry for one in known)
         if expected or not (follower.reviewing or path in doubtful):
-            found[path] = Standing.YOURS
+            found[path] = StagedFile(Standing.YOURS)
         elif path.startswith("../") or is_repository(entry):
-            found[path] = Standing.SINCE
+            found[path] = StagedFile(Standing.SINCE)
         else:
-            try:
-                kept = _is_kept(files, path, entry)
-            except (UserError, OSError):
-                kept = True  # It is too large, or git says why when it commits.
-            beside = Standing.YOURS if path in files else Standing.SINCE
-            found[path] = beside if kept else Standing.UNKEPT
-    return found
+            proposal = files.get(path)
+            reviewed = None if proposal is None else proposal.reviewed()
+            program = None if proposal is None else proposal.accepted_programs()[1]
+            questions.append(_Question(path, entry, reviewed, program, path in doubtful))
 
+    def answers() -> dict[str, StagedFile]:
+        return {question.path: question.answer(root) for question in questions}
 
-def _is_kept(files: OpenFiles, path: str, entry: IndexEntry | None) -> bool:
-    """Whether a file has what is staged of it, without what waits.
-
-    Raises:
-        OSError: It cannot be read.
-        UserError: It cannot be told.
-    """
-    from midstream.workspace.staging import is_part
-
-    root, program = files.workspace.root, None
-    if path in files:
-        proposal = files[path]
-        reviewed = proposal.reviewed()
-        content = file_content(reviewed)
-        if not is_whole(reviewed):
-            program = proposal.accepted_programs()[1]
-        elif (whole := as_entry(reviewed)) is not None:
-            program = whole.executable
-    else:
-        content = _on_disk(root / path)
-    return is_part(root, path, entry, content, program=program)
+    return found | await asyncio.to_thread(answers)
 
 
 def file_content(text: SourceText) -> bytes | None:
