@@ -668,3 +668,25 @@ async def test_the_message_is_continued_in_the_users_editor(
     await stage.press("ctrl+g")
     await stage.until(lambda: "false failed" in screen.notice.text, "failure")
     assert screen.message.text == wanted
+
+
+async def test_quitting_a_second_time_stops_git_and_stays(stage: Stage, repo: Path) -> None:
+    begun = repo.parent / "begun"
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/bin/sh\ntouch '{begun}'\nsleep 605\n")
+    hook.chmod(0o755)
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("space")
+    await state_is(stage, screen, "staged")
+    await stage.press("C")
+    await stage.until(begun.exists, "the hook")
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "again stops them" in screen.notice.text, "waiting for git")
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "The commit was stopped" in screen.notice.text, "stopped")
+    assert stage.app.is_running
+    assert not stage.session.commit.made
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in screen.notice.text, "asked")

@@ -438,10 +438,11 @@ class MidstreamApp(App[None]):
         """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
         session = self.session
         if session is not None and session.commit.committing:
-            if not self._quits_later:
+            if self._quits_later:
+                session.commit.stop()
+            else:
                 self._quit_after_commit(session, sure=sure)
-                return
-            session.commit.stop()
+            return
         held = [] if session is None else session.flagged_on_disk()
         lost = [] if session is None or sure or self._keeps_hunks else session.hunks.undecided()
         if session is None or self._asked_to_quit or not (held or lost):

@@ -540,7 +540,7 @@ class AcceptedChanges:
             return
         if (error := git.exception()) is None:
             self._note_commit(git.result())
-        if not self._awaited and not self._stop.is_set():
+        if not self._awaited and not self._closed:
             if error is None:
                 self._status.inform(f"Committed {git.result()[:8]}.")
             else:
