@@ -97,6 +97,30 @@ async def test_the_walk_goes_from_risk_to_routine_and_a_key_decides_a_group(
         assert "follows the files" in stage.notice
 
 
+async def test_a_group_that_is_put_back_later_is_not_called_put_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 600.0)
+    async with on_stage(folder) as stage:
+        await changed(stage, folder)
+        stage.session.attention.on = False  # as if all were read
+        await stage.open("a.py")
+        await stage.press("]", "minus")
+        await stage.until(lambda: len(stage.session.hunks.postponed()) == 4, "marks")
+        await stage.until(lambda: "4 hunks will be put back when" in stage.notice, "when")
+        assert (folder / "a.py").read_text() == AFTER["a.py"]
+
+
+async def test_what_was_accepted_unread_stands_out_on_the_page(folder: Path) -> None:
+    async with on_stage(folder, settings=Settings(journal=False)) as stage:
+        await changed(stage, folder)
+        (hunk,) = (hunk for hunk in stage.session.hunks if hunk.path == "z.py")
+        await stage.session.decisions.accept_all([hunk.id])
+        screen = await page(stage, "equals_sign", WalkScreen)
+        (row,) = (row for row in rows(screen) if "accepted unread" in row)
+        assert row.split() == ["accepted", "unread", "1", "hunk,", "1", "file"]
+
+
 async def test_a_hunk_without_a_group_has_nothing_to_decide_at_once(folder: Path) -> None:
     async with on_stage(folder) as stage:
         await changed(stage, folder)

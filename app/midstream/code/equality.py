@@ -131,7 +131,7 @@ def prove(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> Pr
 
     def search(part: Sequence[int]) -> list[int]:
         if len(part) < 2 or allowed < 0:
-            return list(part) if part and allowed >= 0 and proven(part) else []
+            return []
         middle = len(part) // 2
         halves = part[:middle], part[middle:]
         return [i for half in halves for i in (half if proven(half) else search(half))]
@@ -139,7 +139,7 @@ def prove(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> Pr
     equal = list(range(len(changes)))
     after = proven(equal)
     if after is None:
-        equal = search(equal) if len(equal) > 1 else []
+        equal = search(equal)
         after = proven(equal) if equal else None  # each by itself, and together
     if after is None:
         return _NOTHING

@@ -287,6 +287,9 @@ _DEPENDENCIES: Final = re.compile(
 _SCHEMA: Final = re.compile(r"(?:^|/)migrations?/|\.(?:sql|proto|graphql|avsc|thrift|xsd)$")
 _SETTINGS: Final = re.compile(r"(?:^|/)(?:settings?|config)[\w-]*\.\w+$|\.(?:ini|env|cfg)$")
 
+_DECLARES: Final = re.compile(r"(?:^|/)(?:setup|settings(?:_\w+)?|migrations/\d\w*)\.py$")
+"""Python files that are no code like other: all they hold is relied on."""
+
 
 def _interface(
     path: str,
@@ -305,7 +308,7 @@ def _interface(
         ("a schema", _SCHEMA.search(lower)),
         ("settings", _SETTINGS.search(lower)),
     ):
-        if found and not is_python(path):
+        if found and (not is_python(path) or _DECLARES.search(lower)):
             return dict.fromkeys(range(len(blocks)), f"{what}: {path}")
     reasons = {
         index: "a route"

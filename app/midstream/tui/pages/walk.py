@@ -117,7 +117,7 @@ class WalkScreen(PageScreen):
             if hunk.state == "accepted" and session.attention.was_unread(hunk)
         ]
         if unread:
-            yield self._row(_UNREAD, "accepted unread", unread, "warning")
+            yield self._row(_UNREAD, "accepted unread", unread, "warning", done="")
 
     def _group_rows(self) -> Iterable[ListRow]:
         groups = self._session.walk.walk.groups
@@ -129,17 +129,20 @@ class WalkScreen(PageScreen):
             title = f"{group.kind.value}: {group.title}" if renames else group.title
             yield self._row(group.key, title, group.hunks)
 
-    def _row(self, key: str, title: str, ids: Iterable[int], role: str = "foreground") -> ListRow:
+    def _row(
+        self, key: str, title: str, ids: Iterable[int], role: str = "foreground", done: str = "done"
+    ) -> ListRow:
         present = self._session.walk.present(ids)
         self._parts[key] = tuple(hunk.id for hunk in present)
         left = sum(hunk.waits for hunk in present)
         files = len({hunk.path for hunk in present})
         size = f"  {counted(len(present), 'hunk')}, {counted(files, 'file')}"
-        state = f"  {left:,} left" if left else "  done"
+        state = f"  {left:,} left" if left else f"  {done}"
+        is_done = bool(done and not left)
         return ListRow(
             key,
-            ((f"  {visible(title)}", role if left else "muted"),),
-            ((size, "muted"), (f"{state:>11}", "foreground" if left else "success")),
+            ((f"  {visible(title)}", "muted" if is_done else role),),
+            ((size, "muted"), (f"{state:>11}", "success" if is_done else "foreground")),
         )
 
     def show_detail(self) -> None:

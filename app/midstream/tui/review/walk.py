@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from midstream.counting import counted
 from midstream.edits.external import outcome
+from midstream.edits.hunks import HunkState
 from midstream.tui.review.attention import OnScreenTimer
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
@@ -97,16 +98,20 @@ class Walk(Controller):
         ids, alone = through.together(group)
         hunks = [session.hunks.get(hunk_id) for hunk_id in ids]
         words = outcome(hunks, accept=accept)
+        notices = session.status.notices
+        said = len(notices)
         count = 0
         if ids and accept:
             count = await session.decisions.accept_all(ids)
-            if count:
-                session.attention.accepted_together(group.key, ids)
+            accepted = [hunk.id for hunk in hunks if hunk.state is HunkState.ACCEPTED]
+            session.attention.accepted_together(group.key, accepted)
         elif ids:
             count = await session.decisions.reject_together(ids)
         if ids and not count:
-            last = session.status.notices[-1]  # says why
-            return "warning", last.text
+            why = notices[-1].text if len(notices) > said else "Nothing was decided."
+            return "warning", why
+        if any(hunk.postponed is not None for hunk in hunks):
+            return "info", notices[-1].text  # when they will be put back
         parts = [f"{counted(count, 'hunk')} {words}: {group.title}"] if count else []
         if alone:
             parts.append(f"{counted(len(alone), 'hunk')} to decide one by one ({alone[0][1]})")
