@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from midstream import processes
+from tests.helpers.waiting import until
 
 
 async def test_a_process_is_over_also_where_its_end_is_cancelled_twice() -> None:
@@ -120,13 +120,16 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
     stop = threading.Event()
 
     def stop_once_it_runs() -> None:
-        while not deaf.exists():
-            time.sleep(0.01)
-        stop.set()
+        try:
+            until(deaf.exists)
+        finally:
+            stop.set()
 
-    threading.Thread(target=stop_once_it_runs).start()
+    stopper = threading.Thread(target=stop_once_it_runs, daemon=True)
+    stopper.start()
     with pytest.raises(processes.UnwantedError):
         processes.run(["sh", "-c", script], timeout=600, stop=stop)
+    stopper.join()
     assert tidied.exists()
     assert not set(asleep(603))
 

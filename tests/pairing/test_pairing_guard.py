@@ -86,6 +86,27 @@ async def test_switched_off_for_a_file_it_lets_that_file_be(
     assert {hunk.state for hunk in session.hunks} == {HunkState.SETTLED}
 
 
+@pytest.mark.parametrize("off_when", ["before", "during"])
+async def test_switched_on_again_during_an_answer_it_scans_the_rest(
+    session: PairingSession, model: SteppedModel, off_when: str
+) -> None:
+    guard = session.guard
+    if off_when == "before":
+        guard.switch(session.files, "m.py")
+    give(model, *HEAD, end=False)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
+    if off_when == "during":
+        await stopped_at(session, model, 1)
+        await guard.caught_up()
+        assert not guard.switch(session.files, "m.py")
+    assert guard.switch(session.files, "m.py")
+    give(model, BAD_SQL, end=False)
+    await stopped_at(session, model, 2)
+    assert "(S608)" in follow_ups(model.request)[-1]
+    give(model, GOOD_SQL, *TAIL)
+    await session.turns.finished()
+
+
 async def stopped_at(session: PairingSession, model: SteppedModel, count: int) -> None:
     """Wait until the model has been asked ``count`` times."""
     witness = Witness(session)

@@ -291,8 +291,8 @@ class Guard:
             rewrite: It begins now, or continues under another turn.
             after: What was held back, where it writes that again.
         """
-        if not self._covers(rewrite.proposal.path):
-            return
+        if not self.on:
+            return  # A file for which it is off may be switched on while the answer comes.
         asked, segment = rewrite.instruction, rewrite.segment
         if after is not None:
             old, carried = after.watch, after.place.carried
@@ -435,18 +435,21 @@ class Guard:
     def switch(self, files: Mapping[str, FileProposal], path: str) -> bool:
         """Switch it off for a file until the session ends, or on again.
 
-        Off, it releases what is quarantined there; on, it judges what waits there.
+        Off, it releases what is quarantined there; on, it judges what waits there, and what streams
+        there from its beginning.
 
         Returns:
             Whether it is on now.
         """
         if path in self._off:
             self._off.discard(path)
+            for watch in self._watches:
+                if watch.path == path and watch.rewrite.live:
+                    self._from_beginning(watch)
             self.look_soon(files, path)
             self._status.touch()
             return self.on
         self._off.add(path)
-        self._watches = [watch for watch in self._watches if watch.path != path]
         for hunk in self._hunks.for_path(path):
             if hunk.state == _HELD:
                 self._hunks.release(hunk.id, note := "the guard is off for this file")
@@ -548,14 +551,16 @@ class Guard:
 
     def _scan_again(self, watch: GuardWatch) -> None:
         """Read a rewrite from its beginning, if lines that were read have been taken back."""
+        kept = len(watch.segment.new_lines)
+        if watch.handed > kept:
+            watch.reported = {(rule, line) for rule, line in watch.reported if line < kept}
+            self._from_beginning(watch)
+
+    def _from_beginning(self, watch: GuardWatch) -> None:
         from midstream.guard.stream import StreamScan
 
-        kept = len(watch.segment.new_lines)
-        if watch.handed <= kept:
-            return
         watch.scan = StreamScan(self._ready(), watch.path, watch.above, watch.region, watch.below)
         watch.handed = 0
-        watch.reported = {(rule, line) for rule, line in watch.reported if line < kept}
         self._working = True
         self._news.set()
 
@@ -624,7 +629,7 @@ class Guard:
         watch.handed = len(lines)
         found = await scan.look(lines)
         if scan is not watch.scan:
-            return  # A redirect has taken lines of these back.
+            return  # It was begun again meanwhile.
         if watch.path in self._off:
             return
         found = [f for f in found if (f.rule, f.line) not in watch.reported]
@@ -713,6 +718,27 @@ class Guard:
                 f"{path} looks security-sensitive; use a stronger model for it, and review "
                 f"carefully."
             )
+
+
+def switch_in_words(
+    guard: Guard, files: Mapping[str, FileProposal], path: str, how: str = ""
+) -> str:
+    """Switch the guard off for a file, or on again.
+
+    Args:
+        guard: The guard.
+        files: Proposals by path.
+        path: The file.
+        how: How it is switched on again, as a clause.
+
+    Returns:
+        What to tell the user.
+    """
+    if not guard.on:
+        return "The guard is off in your settings, for every file."
+    if guard.switch(files, path):
+        return f"The guard checks {path} again."
+    return f"The guard is off for {path} until you quit{how and f'; {how}'}."
 
 
 def _masked(hunk: Hunk) -> bool:

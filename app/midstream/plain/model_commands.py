@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UsageError
+from midstream.pairing.guard import switch_in_words
 from midstream.pairing.models.choosing import (
     ModelChoice,
     chosen_id,
@@ -111,12 +112,7 @@ class ModelCommands:
         """Switch the guard off for a file until the session ends, or on again."""
         session = self._session
         proposal = await session.files.open(rest)
-        if not session.guard.on:
-            self._say("The guard is off in your settings, for every file.")
-        elif session.guard.switch(session.files, proposal.path):
-            self._say(f"The guard checks {proposal.path} again.")
-        else:
-            self._say(f"The guard is off for {proposal.path} until you quit.")
+        self._say(switch_in_words(session.guard, session.files, proposal.path))
 
     async def continuous(self, rest: str) -> None:
         """Ask for follow-up edits whenever a change is saved, or stop that."""

@@ -310,8 +310,8 @@ class Settings:
     )
     guard: bool = setting(
         True, BOOLEAN, Section.CARE,
-        "Watch what the model writes and stop it at dangerous lines. Alt+G on the code switches it "
-        "off for one file.",
+        "Watch what the model writes and stop it at dangerous lines. The action guard.file "
+        "switches it off for one file.",
         at_once=True, in_projects=True, table_key="on",
         also="security watchdog secrets disable file",
     )
@@ -329,7 +329,7 @@ class Settings:
     )
     commit_trailer: bool = setting(
         False, BOOLEAN, Section.CARE,
-        "End commit messages with the number of hunks that were accepted unread.",
+        "End commit messages with the number of hunks that were accepted unread and in groups.",
         at_once=True,
         also="git message unread",
     )

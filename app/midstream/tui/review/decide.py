@@ -11,6 +11,7 @@ from midstream.counting import counted
 from midstream.edits.external import outcome
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files.attention import Reading
+from midstream.pairing.guard import switch_in_words
 from midstream.tui.diff.parts import HunkPart, cut_at
 from midstream.tui.pages.hunk_editor import HunkEditor
 from midstream.tui.review.attention import OnScreenTimer
@@ -443,14 +444,9 @@ class Decide(Controller):
         key = self._services.key_for("guard.file")
         if session is None or not path:
             self._notices.say("info", f"Open the file first; {key} is about one file.")
-        elif not session.guard.on:
-            self._notices.say("info", "The guard is off in your settings, for every file.")
-        elif session.guard.switch(session.files, path):
-            self._notices.say("info", f"The guard checks {path} again.")
         else:
-            self._notices.say(
-                "info", f"The guard is off for {path} until you quit; {key} switches it on."
-            )
+            how = f"{key} switches it on"
+            self._notices.say("info", switch_in_words(session.guard, session.files, path, how))
         self._pane.sync()
         self._state.refresh()
 
