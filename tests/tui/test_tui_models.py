@@ -62,7 +62,7 @@ async def test_rows_have_price_context_and_key(
         context = json.loads((folder / "genai_config.json").read_text())["model"]["context_length"]
         assert any(line.endswith(f"built-in {context:,} free rewrite") for line in lines)
         assert "deep-5 openai 400k 1.25 / 10 patch no key" in lines
-        assert "the server's own desk ? ?" in lines
+        assert "the server's default desk ? ?" in lines
         await to(stage, screen, "endpoint:openai")
         about = " ".join(shown(screen, "about").split())
         assert "tried 24 of 30 right, 1 wrong without a flag" in about

@@ -77,7 +77,7 @@ async def test_a_file_that_nobody_knows_is_told_with_the_keys(project: Path, wid
         await stage.press("enter")
         await stage.until(lambda: stage.notice, "sentence")
         assert stage.notice == (
-            "This model edits Python only, and a.yml is yaml; M chooses another model."
+            "This model edits Python only, and a.yml is yaml; Esc, then M chooses another model."
         )
 
 

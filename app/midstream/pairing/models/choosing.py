@@ -195,7 +195,7 @@ def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
         key = "keyring"
     return ModelChoice(
         f"endpoint:{profile.name}",
-        profile.model or "the server's own",
+        profile.model or "the server's default",
         "",
         profile.name or "address",
         profile.kind,

@@ -410,18 +410,14 @@ class ModelsScreen(PageScreen):
             self.dismiss(None)
             self.services.say("info", f"{choice.name} is written to your settings.")
             return
-        how = (
-            "a new built-in server starts with it"
-            if choice.here
-            else f"it goes to {choice.endpoint}"
-        )
-        kept = " and is written to your settings" if keep else ""
+        how = "in a new built-in server" if choice.here else f"which goes to {choice.endpoint}"
+        kept = " is written to your settings and" if keep else ""
         running = ""
         if self.services.running:
             running = "; the current answer continues with the previous model"
         self.dismiss(None)
         words = (
-            f"{choice.name} answers from the next instruction on{kept}; {how}, files, decisions "
+            f"{choice.name}{kept} answers from the next instruction on, {how}; files, decisions "
             f"and the conversation stay{running}.",
             said,
         )

@@ -195,12 +195,12 @@ class Aim(Controller):
             from midstream.pairing.request.kinds import wish_of
 
             pane.strips.scope = None
-            key = self._services.key_for("models")
+            key = self._panes.way_to(self._services.key_for("models"))
             how = "answered in text; no file is changed"
             if self._sets_plan:
                 how = "these steps become the plan"
             elif session is not None and session.server.model_info.is_edit_model:
-                how = f"this model answers no questions; {key} chooses another"
+                how = f"this model answers no questions; for another: {key}"
             verb = "Plan" if wish_of(self._composer.text) else "Ask"
             model = "" if session is None else session.server.model_name
             title.show(verb, model, how, active=True)

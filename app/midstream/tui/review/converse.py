@@ -311,7 +311,7 @@ class Converse(Controller):
 
         if code_blocks(self._answer):
             key = self._services.key_for("conversation.propose")
-            how = f"Esc, then {key}" if self._panes.composing else key
+            how = self._panes.way_to(key)
             self._notices.say("info", f"The code of the answer can become hunks ({how}).")
 
     @property

@@ -95,6 +95,10 @@ class ReviewPanes:
             if isinstance(widget, Themed):
                 widget.set_palette(palette)
 
+    def way_to(self, key: str) -> str:
+        """How a key is reached from here: while a text is written, a letter is part of it."""
+        return f"Esc, then {key}" if self.composing and len(key) == 1 else key
+
     def lay_out(self, width: int, height: int) -> None:
         """Choose the layout by size."""
         small = width < MEDIUM or height < TALL

@@ -354,9 +354,7 @@ class ReviewScreen(EagerScreen):
         if not notice.action:
             return notice.text
         key = self._services.key_for(notice.action)
-        # While a text is written, a letter or a sign is part of it.
-        how = f"Esc, then {key}" if self.panes.composing and len(key) == 1 else key
-        return f"{notice.text.rstrip('.')} ({how})."
+        return f"{notice.text.rstrip('.')} ({self.panes.way_to(key)})."
 
     def _turn_finished(self, turn: Turn) -> None:
         pane = self.panes.pane

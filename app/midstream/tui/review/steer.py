@@ -253,10 +253,10 @@ class Steer(Controller):
             return
         self._panes.focus_composer()
         if isinstance(error, WrongLanguageError):
-            key = self._services.key_for("models")
+            key = self._panes.way_to(self._services.key_for("models"))
             self._notices.say("error", f"{error.problem}; {key} chooses another model.")
         elif isinstance(error, NotAnEditError):
-            key = self._services.key_for(error.action)
+            key = self._panes.way_to(self._services.key_for(error.action))
             self._notices.say("info", f"{error.problem}; {key} {error.does}.", outcome=True)
         elif isinstance(error, TargetUnclearError) and error.candidates:
             choices: list[Choice] = [
