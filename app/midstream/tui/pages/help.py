@@ -66,7 +66,7 @@ def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, .
             chosen = writing if action.place is Place.COMPOSER else rows[str(action.group)]
             chosen.append(action)
     topics = [_topic(title, keys, actions) for title, actions in rows.items()]
-    topics.insert(0 if composing else len(topics), _topic("Writing", keys, writing))
+    topics.insert(0 if composing else len(topics), _topic("Write", keys, writing))
     words = tuple((word, meaning, "") for word, meaning in WORDS)
     return (*topics, Topic("Basics", BASICS), Topic("Words", words))
 
