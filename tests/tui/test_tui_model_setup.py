@@ -147,7 +147,7 @@ async def test_two_keys_lead_to_the_models_of_a_key_in_the_environment(
             assert server.asked == [("/v1/models", "from-environment")]
             await stage.press("enter")
             await stage.until(lambda: stage.app.screen is stage.screen, "back")
-            assert "large-1 answers from the next instruction on" in stage.notice
+            assert "large-1 is written to your settings and answers" in stage.notice
             assert picker.list.value == "large-1"
         profile = load_settings().profile
         assert profile is not None
