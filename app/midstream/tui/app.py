@@ -121,6 +121,7 @@ class MidstreamApp(App[None]):
         self._early: list[events.Event] = []
         self._asked_to_quit = False
         self._quits_later = False
+        self._stops_git = False
         """Whether it quits once git has made a commit."""
         self.has_process = False
         """Whether the process is this program's own: it ends with it, and by SIGTERM."""
@@ -439,6 +440,7 @@ class MidstreamApp(App[None]):
         session = self.session
         if session is not None and session.commit.committing:
             if self._quits_later:
+                self._stops_git = True
                 session.commit.stop()
             else:
                 self._quit_after_commit(session, sure=sure)
@@ -469,8 +471,8 @@ class MidstreamApp(App[None]):
         )
 
     def _quit_after_commit(self, session: PairingSession, *, sure: bool) -> None:
-        """Quit once git has made the commit; if its hooks refuse, stay and show why."""
-        self._quits_later = True
+        """Quit once git has made the commit, or was stopped; stay where its hooks refuse."""
+        self._quits_later, self._stops_git = True, False
         notices = getattr(self.screen, "notices", self.review.notices)
         key = self.key_for("quit")
         words = f"Quitting once git and its hooks are done; {key} again stops them."
@@ -479,7 +481,8 @@ class MidstreamApp(App[None]):
         async def quit_then() -> None:
             made = await session.commit.finished()
             self._quits_later = False
-            if made and not self._asked_to_quit:  # The answer to that question is the user's.
+            # The answer to an open question is the user's.
+            if (made or self._stops_git) and not self._asked_to_quit:
                 self.quit(sure=sure)
 
         self.run_worker(quit_then, group="quit")

@@ -209,7 +209,7 @@ class AcceptedChanges:
 
     Attributes:
         made: Ids of the commits of this session, oldest first.
-        cut_off: Whether the session has ended before git had made the last one.
+        cut_off: Whether git was stopped before it had made the last one.
     """
 
     def __init__(
@@ -532,13 +532,15 @@ class AcceptedChanges:
         """As ``stop``, and wait for their end; nothing is committed after it."""
         self._closed = True
         self.stop()
-        self.cut_off = not await self.finished()
+        await self.finished()
 
     def _git_ended(self, git: asyncio.Future[str]) -> None:
         self._git = None
         if git.cancelled():
             return
-        if (error := git.exception()) is None:
+        error = git.exception()
+        self.cut_off = error is not None and self._stop.is_set()
+        if error is None:
             self._note_commit(git.result())
         if not self._awaited and not self._closed:
             if error is None:
