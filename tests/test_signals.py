@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -171,23 +172,9 @@ def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path
     assert not runs_in_a_hook(begun)
 
 
-def test_sigterm_during_a_commit_stops_git_and_its_hooks(tmp_path: Path) -> None:
-    begun = write_endless_hook(tmp_path)
-    (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
-    with program(tmp_path, "review") as running:
-        running.wait_for(b"to decide", 60)
-        for keys in ("a", "C", "a", "i", "Second", "\x1b", "C"):
-            running.settle(1.0)
-            running.write(keys)
-        wait_for_file(running, begun)
-        os.kill(running.pid, signal.SIGTERM)
-        assert running.exit_code(60) == 128 + signal.SIGTERM
-    assert not runs_in_a_hook(begun)
-    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
-
-
-def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
-    begun = write_endless_hook(tmp_path)
+@contextlib.contextmanager
+def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
+    """A review that commits, and waits for a hook that does not end."""
     (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
     with program(tmp_path, "review") as running:
         running.wait_for(b"to decide", 60)
@@ -196,6 +183,21 @@ def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path
             running.write(keys)
         wait_for_file(running, begun)
         assert begun.exists()
+        yield running
+
+
+def test_sigterm_during_a_commit_stops_git_and_its_hooks(tmp_path: Path) -> None:
+    begun = write_endless_hook(tmp_path)
+    with committing(tmp_path, begun) as running:
+        os.kill(running.pid, signal.SIGTERM)
+        assert running.exit_code(60) == 128 + signal.SIGTERM
+    assert not runs_in_a_hook(begun)
+    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
+
+
+def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
+    begun = write_endless_hook(tmp_path)
+    with committing(tmp_path, begun) as running:
         running.write(b"\x11")
         running.wait_for(b"Quitting once git and its hooks are done", 60)
         running.write(b"\x11")

@@ -76,7 +76,15 @@ def starts_by_itself(tree: ast.Module) -> bool:
 
 
 def starts_by_processes(tree: ast.Module) -> bool:
-    ways = {"run", "start", "start_python", "collect", "hand_over", "shell_command"}
+    ways = {
+        "run",
+        "start",
+        "start_python",
+        "start_answering",
+        "collect",
+        "hand_over",
+        "shell_command",
+    }
     imported = {
         alias.asname or alias.name
         for node in ast.walk(tree)

@@ -432,6 +432,35 @@ async def start_python(
     return await start(*python(module, *arguments), env=python_environment(env), **options)
 
 
+async def start_answering(
+    module: str, *, limit: int, **options: Any
+) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
+    """Start a module of our own that is asked on its input and answers on its output.
+
+    Args:
+        module: The module.
+        limit: Bytes of a line of its answer, at most.
+        options: Further ones of ``asyncio.create_subprocess_exec``.
+
+    Returns:
+        The process, its input and its output.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    process = await start_python(
+        module,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=limit,
+        **options,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process, process.stdin, process.stdout
+
+
 async def collect(
     *command: str,
     cwd: Path | None = None,

@@ -91,23 +91,17 @@ async def _ask_child(
 ) -> None:
     """Have a process read files; ``None`` follows the facts of the last one."""
     try:
-        process = await processes.start_python(
-            "midstream.codebase.kinds_child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_LINE_LIMIT,
+        process, requests, answers = await processes.start_answering(
+            "midstream.codebase.kinds_child", limit=_LINE_LIMIT
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
         ended = False
         try:
             with contextlib.suppress(ConnectionError):
-                process.stdin.write(msgspec.json.encode([*_requests(files)]))
-                await process.stdin.drain()
-                process.stdin.close()
+                requests.write(msgspec.json.encode([*_requests(files)]))
+                await requests.drain()
+                requests.close()
             decoder = msgspec.json.Decoder(list[HunkFacts])
-            while line := await process.stdout.readline():
+            while line := await answers.readline():
                 found.put_nowait(decoder.decode(line))
             ended = True
         finally:

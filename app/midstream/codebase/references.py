@@ -117,22 +117,16 @@ async def find_uses(
         "cache": str(state_dir() / "jedi"),
     }
     try:
-        child = await processes.start_python(
-            "midstream.codebase.references_child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_LINE_LIMIT,
+        child, requests, answers = await processes.start_answering(
+            "midstream.codebase.references_child", limit=_LINE_LIMIT
         )
     except OSError as error:
         raise ReferencesError(f"No search for `{name}` could be started: {error}.") from error
-    assert child.stdin is not None
-    assert child.stdout is not None
     uses: list[Use] | None = None
     try:
-        child.stdin.write(json.dumps(asked).encode("utf-8", "surrogatepass"))
-        child.stdin.close()
-        async for line in child.stdout:
+        requests.write(json.dumps(asked).encode("utf-8", "surrogatepass"))
+        requests.close()
+        async for line in answers:
             said = cast("dict[str, Any]", json.loads(line))
             if "uses" in said:
                 uses = [Use(*use) for use in said["uses"]]

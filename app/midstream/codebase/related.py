@@ -118,20 +118,14 @@ async def _ask(
         "symbol": place.symbol,
         "cache": str(state_dir() / "jedi"),
     }
-    child = await processes.start_python(
-        "midstream.codebase.related_child",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        limit=_LINE_LIMIT,
+    child, requests, answers = await processes.start_answering(
+        "midstream.codebase.related_child", limit=_LINE_LIMIT
     )
-    assert child.stdin is not None
-    assert child.stdout is not None
     complete = False
     try:
-        child.stdin.write(json.dumps(asked).encode("utf-8", "surrogatepass"))
-        child.stdin.close()
-        async for line in child.stdout:
+        requests.write(json.dumps(asked).encode("utf-8", "surrogatepass"))
+        requests.close()
+        async for line in answers:
             said = cast("dict[str, Any]", json.loads(line))
             text = _masked(said["text"])
             found.append((said["kind"], Excerpt(said["path"], said["line"], said["name"], text)))

@@ -121,7 +121,6 @@ class MidstreamApp(App[None]):
         self._early: list[events.Event] = []
         self._asked_to_quit = False
         self._quits_later = False
-        self._stops_git = False
         """Whether it quits once git has made a commit."""
         self.has_process = False
         """Whether the process is this program's own: it ends with it, and by SIGTERM."""
@@ -440,7 +439,6 @@ class MidstreamApp(App[None]):
         session = self.session
         if session is not None and session.commit.committing:
             if self._quits_later:
-                self._stops_git = True
                 session.commit.stop()
             else:
                 self._quit_after_commit(session, sure=sure)
@@ -472,7 +470,7 @@ class MidstreamApp(App[None]):
 
     def _quit_after_commit(self, session: PairingSession, *, sure: bool) -> None:
         """Quit once git has made the commit, or was stopped; stay where its hooks refuse."""
-        self._quits_later, self._stops_git = True, False
+        self._quits_later = True
         notices = getattr(self.screen, "notices", self.review.notices)
         key = self.key_for("quit")
         words = f"Quitting once git and its hooks are done; {key} again stops them."
@@ -482,7 +480,7 @@ class MidstreamApp(App[None]):
             made = await session.commit.finished()
             self._quits_later = False
             # The answer to an open question is the user's.
-            if (made or self._stops_git) and not self._asked_to_quit:
+            if (made or session.commit.cut_off) and not self._asked_to_quit:
                 self.quit(sure=sure)
 
         self.run_worker(quit_then, group="quit")

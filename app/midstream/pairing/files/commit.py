@@ -131,7 +131,7 @@ class FileChange:
         earlier: Whether it was accepted in an earlier session.
         whole: Whether it was staged whole here, which can be taken back.
         program: Whether it may be run with what was accepted, if that changes.
-        unkept: Whether another program has staged something of it that nobody has kept.
+        unkept: Whether another program has staged a change of it that was not kept.
     """
 
     path: str
@@ -187,7 +187,7 @@ class Changes:
 
     @property
     def unkept(self) -> int:
-        """In how many files the index has something that nobody has kept."""
+        """The number of files with a staged change that was not kept."""
         return sum(file.unkept for file in self.files) + sum(
             other.standing is Standing.UNKEPT for other in self.others
         )
@@ -224,12 +224,12 @@ class AcceptedChanges:
         self._git: asyncio.Future[str] | None = None
         """Git and its hooks, while they make a commit."""
         self._checking = False
-        """Whether a commit is about to be made, unless the index has what nobody has kept."""
+        """Whether the index is being checked for changes that were not kept, before git commits."""
         self._closed = False
         self._stop = threading.Event()
         """Ends the commit that was begun last."""
         self._awaited = False
-        """Whether somebody waits for that commit, and says what became of it."""
+        """Whether a caller waits for that commit and reports its outcome."""
         self._status = status
         self._root = root = files.workspace.root
         self._files = files
@@ -456,7 +456,7 @@ class AcceptedChanges:
 
         Raises:
             GitError: A commit is being made already, the session has ended, nothing is staged, a
-                change that nobody has kept is staged, the message is empty, or a hook refused;
+                staged change was not kept, the message is empty, or a hook refused;
                 ``output`` is everything that git wrote.
         """
         from midstream.workspace.errors import GitError
@@ -466,7 +466,7 @@ class AcceptedChanges:
             raise GitError("The session has ended: nothing is committed", "what is staged stays")
         if self._checking or self._git is not None:
             raise GitError("A commit is being made already", "wait for git and its hooks")
-        # Not cleared and used again: whoever stops a commit means that one.
+        # A new event for each commit: a late stop of an earlier one must not end this one.
         stop = self._stop = threading.Event()
         self._checking = True
         try:
@@ -492,7 +492,7 @@ class AcceptedChanges:
             raise
 
     async def _refuse_unkept(self) -> None:
-        """Raise GitError if the index has a change that nobody has kept."""
+        """Raise GitError if a staged change was not kept."""
         from midstream.workspace.errors import GitError
 
         whose = await self._standings()

@@ -1,4 +1,4 @@
-"""Whose changes the index has: the user's, what was kept here, or what nobody has kept."""
+"""Who staged what: the user, a decision made here, or another program without one."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def file_content(text: SourceText) -> bytes | None:
 
 
 def _on_disk(path: Path) -> bytes | None:
-    """What a file holds that nobody has changed since the review began; raises OSError."""
+    """The bytes of a file that has not changed since the review began; raises OSError."""
     try:
         if path.is_symlink():
             return LinkTarget(bytes(path.readlink()))
