@@ -131,7 +131,7 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
         processes.run(["sh", "-c", script], timeout=600, stop=stop)
     stopper.join()
     assert tidied.exists()
-    assert not set(asleep(603))
+    until(lambda: not set(asleep(603)))  # What is killed is gone when the system gets to it.
 
 
 async def test_output_without_end_is_cut_while_it_comes() -> None:
