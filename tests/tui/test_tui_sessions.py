@@ -82,7 +82,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         assert "This is the current session" in screen.notice.text
         await stage.press("d")
         assert "is open; close it" in screen.notice.text
-    assert former._closed
+    assert former.closed
 
 
 async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:

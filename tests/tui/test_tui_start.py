@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import pytest
 from textual.screen import Screen
 
+from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.settings import SettingsScreen
@@ -125,3 +130,28 @@ async def test_a_click_selects_a_row_and_a_click_on_it_acts(project: Path) -> No
         assert not stage.app.settings.ascii
         await stage.pilot.click("#list", offset=(10, row))
         await stage.until(lambda: page.resolved["ascii"].value is True, "switched")
+
+
+async def test_a_session_that_is_being_opened_while_the_user_quits_is_closed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks would outlive the app, and a process that is being started hang the event loop."""
+    app = MidstreamApp(project, Settings(journal=False, attention=False))
+    really_open = PairingSession.open
+
+    async def quit_meanwhile(root: Path, **options: Any) -> PairingSession:
+        app.exit()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        session = await really_open(root, **options)
+        opened.append(session)
+        return session
+
+    opened: list[PairingSession] = []
+    monkeypatch.setattr(PairingSession, "open", quit_meanwhile)
+    before = asyncio.all_tasks()
+    async with app.run_test():
+        pass
+    assert len(opened) == 1
+    assert not opened[0].hangs
+    assert asyncio.all_tasks() <= before

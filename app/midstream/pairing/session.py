@@ -129,8 +129,8 @@ class PairingSession:
         self.drafts = drafts
         self._state_dir = state_dir
         self._tasks = SessionTasks(self.status)
-        self._closed = False
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: asyncio.Task[None] | None = None
+        self._hangs = False
         """What would not end when this was closed."""
         self.guard = Guard(
             on=settings.guard,
@@ -314,7 +314,7 @@ class PairingSession:
 
     def keep_draft(self, text: str, pasted: list[str]) -> None:
         """Note unsent input; an erased draft is deleted from the disk at once."""
-        if self.drafts is not None and self.drafts.note(text, pasted) and not self._closed:
+        if self.drafts is not None and self.drafts.note(text, pasted) and not self.closed:
             self._tasks.spawn(self._write_drafts())
 
     def mending(self, finding: FailedPlace) -> str:
@@ -324,22 +324,27 @@ class PairingSession:
     async def close(self) -> None:
         """End the turn, the server, the watcher and the journal.
 
-        Returns after ``CLOSE_S`` even if something does not end; then ``hangs`` says so.
+        Returns after ``CLOSE_S`` even if something does not end; then ``hangs`` says so.  Whoever
+        closes a session that is being closed waits for the same end.
         """
-        if self._closed:
-            return
-        self._closed = True
-        ending = asyncio.create_task(self._end())
-        _, self._ending = await asyncio.wait({ending}, timeout=CLOSE_S)
-        if self.hangs:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        _, unfinished = await asyncio.wait({self._ending}, timeout=CLOSE_S)
+        self._hangs = bool(unfinished)
+        if self._hangs:
             self.journal.close()
         else:
-            ending.result()
+            self._ending.result()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed or being closed."""
+        return self._ending is not None
 
     @property
     def hangs(self) -> bool:
         """Whether it was closed and something of it would not end."""
-        return bool(self._ending)
+        return self._hangs
 
     async def _end(self) -> None:
         self.server.shut()
@@ -419,7 +424,7 @@ class PairingSession:
 
     def _server_ended(self) -> None:
         """The embedded server has ended by itself; a running turn learns it from its stream."""
-        if self._closed or self.turns.streaming or self.status.state is SessionState.OFFLINE:
+        if self.closed or self.turns.streaming or self.status.state is SessionState.OFFLINE:
             return
         self.status.enter(SessionState.OFFLINE)
         self.status.warn("The model server has exited; the next instruction restarts it.")

@@ -113,6 +113,7 @@ class MidstreamApp(App[None]):
         self.palettes, self._theme_errors = load_themes(shipped, own_themes)
         self.palette: Palette = self._first_palette(None)
         self.session: PairingSession | None = None
+        self._opened: list[asyncio.Task[PairingSession]] = []  # All that may not be closed yet.
         self.commit_message = ""
         self.wafer: WaferPane | None = None
         self.failure: UserError | None = None
@@ -227,16 +228,21 @@ class MidstreamApp(App[None]):
     async def _new_session(self, journal: Path | None) -> PairingSession:
         from midstream.pairing.session import PairingSession
 
-        return await PairingSession.open(
-            self.root,
-            settings=self.settings,
-            endpoint=self._endpoint,
-            replay=self._replay,
-            resume=journal,
-            review=self.begins_review,
-            agent=self._agent,
-            introduce=self.demo is None and self._agent is None,
+        opening = asyncio.create_task(
+            PairingSession.open(
+                self.root,
+                settings=self.settings,
+                endpoint=self._endpoint,
+                replay=self._replay,
+                resume=journal,
+                review=self.begins_review,
+                agent=self._agent,
+                introduce=self.demo is None and self._agent is None,
+            )
         )
+        self._opened.append(opening)
+        # Quitting cancels the worker that waits here; what it opens is closed in `on_unmount`.
+        return await asyncio.shield(opening)
 
     async def _open_session(self) -> None:
         try:
@@ -246,8 +252,6 @@ class MidstreamApp(App[None]):
             self.exit(return_code=error.exit_code)
             return
         if not self.is_running:
-            # Quit before the session was there: nothing would close it any more.
-            await session.close()
             return
         self.session = session
         self.review.attach(session)
@@ -279,6 +283,7 @@ class MidstreamApp(App[None]):
         self.review.attach(session)
         if former is not None:
             await former.close()
+        del self._opened[:-1]
 
     def _fatal_error(self) -> None:
         """Leave a report in place of Textual's traceback, which shows what variables hold."""
@@ -295,8 +300,10 @@ class MidstreamApp(App[None]):
         garbage.end()
         if self.has_process:
             processes.end_soon(processes.CLOSE_S)  # The thread of a commit waits for a hook of git.
-        if self.session is not None:
-            await self.session.close()
+        for opening in self._opened:
+            with contextlib.suppress(UserError):
+                session = await opening
+                await session.close()
 
     def use_theme(self, name: str) -> None:
         palette = self.palettes.get(name)
