@@ -148,12 +148,13 @@ class Network(nn.Module):
         )
 
     def turns(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return cosines and sines of the rotary embedding, bf16 ``[batch, 1, time, head]``."""
+        """Return cosines and sines of the rotary embedding, ``[batch, 1, time, head]``."""
         c = self.shape
         steps = c.base ** (torch.arange(0, c.head, 2, device=positions.device).float() / c.head)
         angles = positions[..., None].float() / steps
         angles = torch.cat([angles, angles], -1)
-        return angles.cos().bfloat16()[:, None], angles.sin().bfloat16()[:, None]
+        kind = self.nf.dtype
+        return angles.cos().to(kind)[:, None], angles.sin().to(kind)[:, None]
 
     def hidden(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
         """Return the last layer's output, normalised."""

@@ -107,6 +107,8 @@ class Run:
         rows = json.loads((options.cut / "rows.json").read_text("utf-8"))
         self.device = torch.device(options.device)
         self.network = Network(options.base, rows, options.frozen).to(self.device)
+        if options.float32:
+            self.network.float()
         if self.device.type == "cuda":
             for layer in self.network.layers:
                 layer.compile()
@@ -210,6 +212,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=1920, help="of a step")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--float32", action="store_true", help="for a processor that has no instructions for bf16"
+    )
     parser.add_argument(
         "--workers",
         type=int,
