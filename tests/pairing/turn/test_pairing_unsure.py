@@ -80,10 +80,13 @@ async def ask(
     model: SteppedModel,
     text: str,
     asked: str = "handle is a stream and it returns bytes",
+    *,
+    marked: bool = True,
 ) -> None:
     model.give(text)
     model.end()
-    await session.turns.instruct(Question(asked, path="files.py", selection=(0, 6)))
+    lines = (0, 6) if marked else None
+    await session.turns.instruct(Question(asked, path="files.py", cursor=0, selection=lines))
     await session.turns.finished()
 
 
@@ -114,6 +117,40 @@ async def test_a_rename_that_is_whole_needs_no_confidence(
     last = session.turns.last
     assert last is not None
     assert last.unsure
+
+
+async def test_another_name_after_a_stop_is_no_doubt(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    """The model reads a half renamed function then, and renames the rest as well."""
+    witness = Witness(session)
+    renamed = BODY.replace("path", "file")
+    model.give("".join(renamed.splitlines(keepends=True)[:2]) + "    wi")
+    await session.turns.instruct(Question("rename path to file", path="files.py", cursor=0))
+    await witness.decidable(1)
+    await session.turns.stop()
+    for name in ("source", "place"):
+        told = len(session.status.notices)
+        await ask(session, model, BODY.replace("path", name), f"no, call it {name}", marked=False)
+        said = [n for n in session.status.notices[told:] if n.level is not NoticeLevel.INFO]
+        assert said == []
+        assert session.attention.bulk(session.hunks.undecided()).risky == ()
+    half = BODY.replace("(path, l", "(blob, l")
+    await ask(session, model, half, "no, call it blob", marked=False)
+    assert session.attention.bulk(session.hunks.undecided()).risky, "half of it is a fault"
+
+
+async def test_what_the_instruction_before_asked_for_is_not_held_against_the_next(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    model.told = 0.99
+    plain = "\n".join(line for line in BODY.split("\n") if '"""' not in line)
+    await ask(session, model, plain, "remove the docstring")
+    model.told = 0.21
+    await ask(session, model, plain.replace("data", "text"), "rename data to text")
+    assert session.attention.bulk(session.hunks.undecided()).risky == ()
+    await ask(session, model, plain.replace("data", "text").replace("limit=None", "limit"), "hm")
+    assert "deleted" not in session.status.notices[-1].text
 
 
 async def test_what_is_there_already_is_said_and_not_asked_for(
@@ -372,7 +409,9 @@ async def test_a_retry_that_brings_what_was_turned_down(
     assert session.turns.last.unsure == SENTENCE
     assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
     await ask(session, model, MISREAD.replace("path\n", "path.read()\n"))
-    assert session.status.notices[-1].text == SENTENCE
+    # It had the deleted lines no more: what it adds to the proposal is told.
+    assert session.status.notices[-1].text.startswith("stepped was not sure of this change")
+    assert session.reason(session.hunks.undecided("files.py")[0]) == "model unsure"
 
 
 def test_a_server_that_says_nothing() -> None:

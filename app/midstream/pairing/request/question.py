@@ -20,6 +20,7 @@ class Question:
         known: What the model would answer where none is needed; ``None`` to ask the model.
         known_format: The format of that: ``region`` for the new lines.
         asked: What the model is asked, where that is not the instruction as it was typed.
+        in_full: What that makes of the file, where ``asked`` is about the text that is proposed.
         doubt: Why the answer is doubtful whatever it is; its hunks are flagged then.
     """
 
@@ -32,4 +33,5 @@ class Question:
     known: str | None = None
     known_format: str = "region"
     asked: str = ""
+    in_full: str = ""
     doubt: str = ""

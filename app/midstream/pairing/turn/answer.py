@@ -87,6 +87,7 @@ class Answer:
         started: When the request was made, on the monotonic clock.
         announced: Hunks whose settling was announced.
         given: Its text where that was known beforehand and no model writes it.
+        in_full: See ``Question``.
         begun: Resolved when its request is on its way, where a caller waits for that.
         stream: The stream, once the request was sent.
         stream_tokens: Tokens of the response that is being read.
@@ -111,6 +112,7 @@ class Answer:
         self.files = files
         self.history = history
         self.given = given
+        self.in_full = ""
         self.rewrites: list[Rewrite] = []
         self.calls: tuple[Entry, ...] = ()
         self.on_end: Callable[[], None] | None = None

@@ -11,7 +11,11 @@ from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.question import Question
-from midstream.pairing.request.renaming import means_last_answer, renamed_again
+from midstream.pairing.request.renaming import (
+    means_last_answer,
+    renamed_again,
+    with_other_name,
+)
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
@@ -135,6 +139,7 @@ class AnswerFactory:
             path=proposal.path,
             selection=(homes[0].start, homes[0].stop),
             asked=f"rename `{again.given}` to `{again.wanted}`",
+            in_full=with_other_name(last.in_full or asked, question.text),
         )
 
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
@@ -215,6 +220,7 @@ class AnswerFactory:
         turn.implied = question.background and not question.consume
         turn.unsure = question.doubt
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
+        new.in_full = question.in_full
         self._record(new, resumed=False)
         return new
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.syntax import is_python
@@ -38,6 +38,59 @@ _LEAVE_NOTHING_OUT: Final = (
 )
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a rewrite is compared with.
+
+    Attributes:
+        said: The instruction that it answers.
+        all_said: The same with those that the kept part of it answers.
+        before: The lines that the instruction is about, each ended by a newline.
+        file: The same lines as the file has them.
+    """
+
+    said: str
+    all_said: str
+    before: str
+    file: str
+
+    @classmethod
+    def of(cls, answer: Answer, region: RegionMode) -> _Wish:
+        """The wish behind an answer.
+
+        An instruction may be about the file or about what was proposed for it: the text and the
+        words must be of the same.
+        """
+        conversation = answer.exchange.conversation
+        file = "".join(f"{line}\n" for line in region.old_lines)
+        if answer.in_full:
+            return cls(answer.in_full, answer.in_full, file, file)
+        if region.before is not None and region.before != file:
+            said = conversation.instruction or answer.turn.instruction
+            return cls(said, said, region.before, file)
+        said = answer.turn.instruction
+        if answer.turn.follows is FollowUpKind.RENAME:
+            said = conversation.instruction
+        if answer.turn.follows is FollowUpKind.REDIRECT:
+            all_said = "\n".join((*conversation.instructions[:-1], said))
+            return cls(said, all_said, file, file)
+        return cls(said, said, file, file)
+
+    def signs(self, after: str, *, python: bool) -> Signs:
+        """What speaks against a rewrite."""
+        from midstream.edits.signs import read_signs
+
+        signs = read_signs(self.said, self.before, after, python=python)
+        if self.before != self.file:
+            whole = read_signs(self.said, self.file, after, python=python)
+            signs = replace(signs, broken=whole.broken, unbound=whole.unbound)
+        if self.all_said != self.said:  # What was wished for before is no fault.
+            every = read_signs(self.all_said, self.before, after, python=python)
+            borrowed = tuple(name for name in signs.borrowed if name in every.borrowed)
+            signs = replace(signs, deleted=every.deleted, lost=every.lost, borrowed=borrowed)
+        return signs
 
 
 class Reviewer:
@@ -197,7 +250,7 @@ def tell_doubt(
         status: Where the notice is posted.
         aloud: Whether a notice is posted; the turn is marked either way.
     """
-    from midstream.edits.signs import Signs, overwritten, read_signs, strangers, vanished
+    from midstream.edits.signs import Signs, overwritten, strangers, vanished
 
     confidence, turn = answer.confidence.get(answer.text), answer.turn
     region = answer.region
@@ -208,16 +261,16 @@ def tell_doubt(
         turn.doubted = tuple(answer.hunk_ids)
         status.warn(turn.unsure)
         return
-    before = "".join(f"{line}\n" for line in region.old_lines)
-    python = is_python(turn.path)
-    signs = read_signs(turn.instruction, before, new_text, python=python)
+    wish = _Wish.of(answer, region)
+    before, python = wish.before, is_python(turn.path)
+    signs = wish.signs(new_text, python=python)
     # The kept lines and the lines after them answer two different instructions.
     torn = () if turn.redirected_from is None else signs.unbound
     grave = Signs(unbound=() if torn else signs.unbound)
-    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region, before)]
-    loose = _undefined(answer, region, before)
+    wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region, wish)]
+    loose = _undefined(answer, region, wish.file)
     if confidence is None:
-        if python and (gone := vanished(turn.instruction, before, new_text)):
+        if python and (gone := vanished(wish.all_said, before, new_text)):
             wrong.append(f"no longer defines {_quoted(gone)}")
         if wrong:
             out = way_out(server.others, implied=turn.implied)
@@ -231,11 +284,10 @@ def tell_doubt(
         return
     wrong = [*seen_in(Signs(broken=signs.broken)), *wrong]
     turn.confidence = round(confidence.probability, 3)
-    asked = answer.exchange.conversation.instruction
-    unsure = confidence.unsure and not is_renamed(asked, region.before or before, new_text)
+    unsure = confidence.unsure and not is_renamed(wish.said, before, new_text)
     wrote = frozenset(re.findall(r"\w+", new_text))
-    ignored = [n for n in new_names(turn.instruction) if n.rpartition(".")[2] not in wrote]
-    gone = vanished(turn.instruction, before, new_text) if python else ()
+    ignored = [n for n in new_names(wish.said) if n.rpartition(".")[2] not in wrote]
+    gone = vanished(wish.all_said, before, new_text) if python else ()
     twice = overwritten(before, new_text) if python else ()
     if not (unsure or ignored or gone or twice or torn or wrong):
         if loose:
@@ -244,7 +296,7 @@ def tell_doubt(
     odd = ()
     if python and not signs.broken and not loose:
         file = "\n".join(region.proposal.base.lines)
-        odd = strangers(turn.instruction, file, new_text)
+        odd = strangers(wish.all_said, file, new_text)
     rest = replace(signs, broken=False, unbound=torn)
     seen = [*wrong, *seen_in(rest, gone, odd)]
     if loose:
@@ -278,7 +330,7 @@ def tell_doubt(
         status.warn(turn.unsure, LARGER_MODEL)
 
 
-def _slips(answer: Answer, region: RegionMode, before: str) -> list[str]:
+def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
     from midstream.edits.slips import neighbours_again, slips
 
@@ -288,7 +340,7 @@ def _slips(answer: Answer, region: RegionMode, before: str) -> list[str]:
         found.append("wrote the lines around the region again, which are in the file already")
     if not is_python(answer.turn.path):
         return found
-    return [*found, *slips(answer.turn.instruction, before, new_text, "\n".join(lines))]
+    return [*found, *slips(wish.said, wish.before, new_text, "\n".join(lines))]
 
 
 def _undefined(answer: Answer, region: RegionMode, before: str) -> list[str]:
@@ -323,8 +375,8 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
     if region is None or answer.given is not None or not is_python(turn.path):
         return False
     known = "\n".join(region.proposal.base.lines)
-    before = "".join(f"{line}\n" for line in region.old_lines)
-    why = nonsense(turn.instruction, before, region.new_text, known)
+    wish = _Wish.of(answer, region)
+    why = nonsense(wish.said, wish.before, region.new_text, known)
     if not why or not region.withdraw(answer.reply):
         return False
     out = way_out(server.others, implied=turn.implied)
