@@ -140,6 +140,23 @@ async def test_another_name_after_a_stop_is_no_doubt(
     assert session.attention.bulk(session.hunks.undecided()).risky, "half of it is a fault"
 
 
+async def test_another_name_after_a_stop_that_left_nothing(
+    session: PairingSession, model: CalibratedModel
+) -> None:
+    """What nothing is called cannot be renamed, so the request is sent with the other name."""
+    witness = Witness(session)
+    model.give("def load(fi")
+    await session.turns.instruct(Question("rename path to file", path="files.py", cursor=0))
+    await witness.until(lambda: bool(session.turns.last and session.turns.last.tokens))
+    await session.turns.stop()
+    assert not session.hunks.undecided()
+    told = len(session.status.notices)
+    await ask(session, model, BODY.replace("path", "source"), "no, call it source", marked=False)
+    assert model.asked == "rename path to source"
+    said = [n for n in session.status.notices[told:] if n.level is not NoticeLevel.INFO]
+    assert said == []
+
+
 async def test_what_the_instruction_before_asked_for_is_not_held_against_the_next(
     session: PairingSession, model: CalibratedModel
 ) -> None:

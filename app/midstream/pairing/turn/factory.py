@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -134,12 +135,18 @@ class AnswerFactory:
         homes = found.named(name) or found.named(called) if name else []
         if len(homes) != 1:
             return question
+        in_full = with_other_name(last.in_full or asked, question.text)
+        shown = [*proposal.composed().lines]
+        for hunk in self._files.hunks.undecided(proposal.path):
+            shown += hunk.new
+        # An answer that was stopped may have left nothing that has that name.
+        known = again.given in re.findall(r"\w+", "\n".join(shown))
         return replace(
             question,
             path=proposal.path,
             selection=(homes[0].start, homes[0].stop),
-            asked=f"rename `{again.given}` to `{again.wanted}`",
-            in_full=with_other_name(last.in_full or asked, question.text),
+            asked=f"rename `{again.given}` to `{again.wanted}`" if known else in_full,
+            in_full=in_full,
         )
 
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
