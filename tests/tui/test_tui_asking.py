@@ -368,7 +368,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
 async def test_without_failures_the_key_says_so(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("exclamation_mark")
-    assert stage.notice == "Nothing is flagged here, and nothing was refused or failed."
+    assert stage.notice == "No hunk is under the cursor, and nothing was refused or failed."
 
 
 async def test_what_was_refused_can_be_read_again(stage: Stage) -> None:

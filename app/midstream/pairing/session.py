@@ -45,6 +45,7 @@ from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
 from midstream.pairing.review.feedback import Feedback
 from midstream.pairing.review.gate import EditGate
+from midstream.pairing.review.provenance import Provenances
 from midstream.pairing.review.walk import Walkthrough
 from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
 from midstream.pairing.turn.background import BackgroundTasks
@@ -95,6 +96,7 @@ class PairingSession:
         review: Has what other programs write reviewed, once it is switched on.
         agent: The coding agent that instructions go to, once one was begun.
         feedback: What the agent is to be told about decisions.
+        provenance: Who wrote the hunks of other programs, and why.
         walk: What of a large change belongs together, and the order to read it in.
         flags: What the checks find in changes of others that wait.
         gate: Holds edits of agents with our hooks until they are decided.
@@ -170,11 +172,16 @@ class PairingSession:
         self.agent = AgentPartner(
             self.root, self.review, writes, self.feedback, self.status, journal, spawn
         )
+        self.provenance = Provenances(
+            self.root, self.hunks, resumed.provenance, self.review, self.agent, writes, journal
+        )
+        self.status.subscribe(self.provenance.hear)
         self.gate = EditGate(
             files,
             self.decisions,
             self.review,
             self.feedback,
+            self.provenance,
             self.status,
             writes,
             spawn,

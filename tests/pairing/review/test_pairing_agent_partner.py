@@ -115,12 +115,12 @@ async def test_a_hunk_is_its_authors_where_an_edit_explains_all_of_it(
         session.agent.send("raise the tax")
         await until(lambda: len(session.hunks.undecided()) == 2)
         by_path = {hunk.path: hunk for hunk in session.hunks.undecided()}
-        assert session.agent.author_of(by_path["bill.py"]) == "Scripted, turn 1"
-        assert session.agent.author_of(by_path["other.py"]) == ""
+        assert session.provenance.author_of(by_path["bill.py"]) == "Scripted, turn 1"
+        assert session.provenance.author_of(by_path["other.py"]) == ""
         bill.write_text(NEW.replace("amount)", "amount, year)"))  # the user's own line beside it
         await until(lambda: len([h for h in session.hunks.undecided() if len(h.new) == 2]) == 1)
         (mixed,) = [h for h in session.hunks.undecided() if h.path == "bill.py"]
-        assert session.agent.author_of(mixed) == ""
+        assert session.provenance.author_of(mixed) == ""
 
 
 async def test_what_is_noticed_after_the_turn_is_still_its_agents(

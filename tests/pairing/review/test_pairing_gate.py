@@ -116,6 +116,8 @@ async def test_an_edit_waits_and_is_written_by_the_agent_alone(gated: Gated, roo
     assert not first.external
     assert first.new == ("    step_03 = work(33)",)
     assert gated.session.gate.waiting == "Claude Code"
+    assert gated.session.provenance.author_of(first) == "Claude Code"
+    assert gated.session.provenance.of(first).tool == "Write"
     assert await gated.session.decisions.accept(first.id)
     assert hook.waits
     assert (root / "run.py").read_text() == BEFORE

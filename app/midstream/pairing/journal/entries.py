@@ -66,6 +66,7 @@ class Replayed:
         agent: The last coding agent with all of its conversation, if there was one.
         chat: What was said in the last conversation with the model, packed.
         plan: Its plan, if there is one.
+        provenance: Who wrote the hunks of other programs, by hunk.
         open_step: Kind of the last step if nothing says that its files were written, else ``""``.
     """
 
@@ -83,6 +84,7 @@ class Replayed:
         self.agent: AgentEntry | None = None
         self.chat: list[dict[str, str]] = []
         self.plan: PlanEntry | None = None
+        self.provenance: dict[int, ProvenanceEntry] = {}
         self.open_step = ""
 
 
@@ -484,6 +486,44 @@ class AgentEntry(SessionEntry):
         again = before is not None and before.session_id == self.session_id
         earlier = before.said if before is not None and again else []
         state.agent = AgentEntry(self.agent, self.session_id, [*earlier, *self.said])
+
+
+@dataclass(eq=False, repr=False)
+class ProvenanceEntry(SessionEntry):
+    """Who wrote some hunks of another program, as far as it is known.
+
+    Attributes:
+        ids: The hunks.
+        seen: When they were noticed, in seconds since the epoch.
+        earlier: Whether they were there when the review began.
+        author: The agent, ``""`` where nobody says who writes.
+        proven: Whether edits that it reported have every line of the hunks; otherwise it was at
+            work when they were noticed.
+        turn: The turn of the conversation with it, from 1; 0 for none.
+        asked: What it was asked in that turn.
+        said: What it said last before.
+        tool: The edit; without proof, the last command that it ran in that turn.
+    """
+
+    kind = "provenance"
+    ids: list[int]
+    seen: float
+    earlier: bool = False
+    author: str = ""
+    proven: bool = False
+    turn: int = 0
+    asked: str = ""
+    said: str = ""
+    tool: str = ""
+
+    def write(self, journal: EntryWriter) -> None:
+        words = {name: getattr(self, name) for name in ("asked", "said", "tool")}
+        if any(words.values()):
+            (words,) = _masked([words])
+        journal.append(self.kind, {**vars(self), **words})
+
+    def replay(self, state: Replayed) -> None:
+        state.provenance |= dict.fromkeys(self.ids, self)
 
 
 @dataclass(eq=False, repr=False)

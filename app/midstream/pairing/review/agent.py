@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import Herald, packed, unpacked
-from midstream.pairing.review.agent_edits import Authors
 from midstream.pairing.status import ConversationHeard
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.agents.messages import AgentChoice, ChoiceValue
-    from midstream.edits.hunks import Hunk
     from midstream.pairing.files.put_backs import RecentWrites
     from midstream.pairing.journal.entries import AgentEntry
     from midstream.pairing.journal.journal import SessionJournal
@@ -57,7 +55,6 @@ class AgentPartner:
         self._status = status
         self._journal = journal
         self._spawn = spawn
-        self._authors = Authors(root)
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
         self._working = False
         self._closed = False
@@ -88,10 +85,6 @@ class AgentPartner:
     def steers(self) -> bool:
         """Whether it takes texts in the turn that runs; never before one that waits already."""
         return self.conversation is not None and self.conversation.steers and not self.queued
-
-    def author_of(self, hunk: Hunk) -> str:
-        """The agent and its turn that wrote a hunk, ``""`` where its edits do not tell."""
-        return self._authors.of(hunk, self.conversation) if self.conversation else ""
 
     async def begin(self, agent: KnownAgent, earlier: AgentEntry | None = None) -> None:
         """Start an agent, after the review of what it is going to write; another one ends.
@@ -159,7 +152,6 @@ class AgentPartner:
     async def end(self) -> None:
         """End the agent; what it wrote stays, and so does the review."""
         conversation, self.conversation = self.conversation, None
-        self._authors.forget()
         self._refused = ""
         self.queued.clear()
         if conversation is not None:

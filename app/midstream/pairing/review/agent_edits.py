@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from midstream.edits.lcs import line_edits
 from midstream.pairing.chat.entries import QuestionState, ToolUse
@@ -18,7 +18,7 @@ SignedLine: TypeAlias = tuple[str, str]
 """``-`` or ``+``, and a line."""
 
 
-@lru_cache(8)  # it is asked for as often as anything is said
+@lru_cache(256)  # it is asked for each hunk, and as often as anything is said
 def changed_lines(old: str, new: str) -> tuple[SignedLine, ...]:
     """The lines that an edit takes away and adds, in order, each with its sign."""
     before = old.splitlines()
@@ -54,8 +54,26 @@ def _changes_of(hunk: Hunk) -> frozenset[SignedLine]:
     return frozenset(line for line in lines if line[1].strip())
 
 
+class AgentEdit(NamedTuple):
+    """An edit in a conversation, and what led to it.
+
+    Attributes:
+        use: The use of a tool.
+        diff: One of its edits.
+        turn: The turn of the conversation, from 1.
+        asked: What the agent was asked in it.
+        said: What it said last before the edit.
+    """
+
+    use: ToolUse
+    diff: ToolDiff
+    turn: int
+    asked: str
+    said: str
+
+
 class Authors:
-    """Names the agent, and its turn, that wrote a hunk; nobody where the lines do not tell.
+    """Finds the edits of an agent that explain hunks.
 
     Args:
         root: The folder of the session.
@@ -63,40 +81,41 @@ class Authors:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[int, tuple[int, str]] = {}
         self._paths: dict[str, str] = {}
+        self._read: tuple[AgentConversation | None, int] = (None, -1)
+        self._edits: dict[str, list[AgentEdit]] = {}
 
-    def forget(self) -> None:
-        """Begin anew, with another conversation."""
-        self._known.clear()
-
-    def of(self, hunk: Hunk, conversation: AgentConversation) -> str:
-        """The agent and its turn, ``""`` unless its edits explain every line of the hunk."""
-        heard, author = self._known.get(hunk.id, (-1, ""))
-        if author or heard == conversation.edits:
-            return author
-        author = self._find(hunk, conversation)
-        self._known[hunk.id] = conversation.edits, author
-        return author
-
-    def _find(self, hunk: Hunk, conversation: AgentConversation) -> str:
+    def edit_of(self, hunk: Hunk, conversation: AgentConversation) -> AgentEdit | None:
+        """The last edit that shares lines with a hunk, ``None`` unless all lines are explained."""
+        if self._read != (conversation, conversation.edits):
+            self._read = conversation, conversation.edits
+            self._edits = self._by_file(conversation)
         left = set(_changes_of(hunk))
-        turn = last = 0
+        last: AgentEdit | None = None
+        for edit in self._edits.get(hunk.path, ()):
+            use, diff = edit.use, edit.diff
+            if use.call.status == "failed" or use.question is QuestionState.REJECTED:
+                continue
+            if shared := shared_lines(diff, hunk):
+                last = edit
+                left -= shared
+            if diff.old is None:  # What was overwritten is not told.
+                left = {line for line in left if line[0] == "+"}
+        return None if left else last
+
+    def _by_file(self, conversation: AgentConversation) -> dict[str, list[AgentEdit]]:
+        edits: dict[str, list[AgentEdit]] = {}
+        turn, asked, said = 0, "", ""
         for entry in conversation.entries:
-            if not isinstance(entry, ToolUse):
-                turn += entry.role == "user"
-                continue
-            if entry.call.status == "failed" or entry.question is QuestionState.REJECTED:
-                continue
-            for diff in entry.call.diffs:
-                if self._relative(diff.path) != hunk.path:
-                    continue
-                if shared := shared_lines(diff, hunk):
-                    last = turn
-                    left -= shared
-                if diff.old is None:  # What was overwritten is not told.
-                    left = {line for line in left if line[0] == "+"}
-        return f"{conversation.title}, turn {last}" if last and not left else ""
+            if isinstance(entry, ToolUse):
+                for diff in entry.call.diffs:
+                    edit = AgentEdit(entry, diff, turn, asked, said)
+                    edits.setdefault(self._relative(diff.path), []).append(edit)
+            elif entry.role == "user":
+                turn, asked, said = turn + 1, entry.text, ""
+            elif entry.role == "agent":
+                said = entry.text
+        return edits
 
     def _relative(self, path: str) -> str:
         if path not in self._paths:

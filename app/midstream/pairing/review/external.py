@@ -88,6 +88,11 @@ class ExternalReview:
         """Whether external changes wait for decisions."""
         return self._baseline is not None
 
+    @property
+    def begins(self) -> bool:
+        """Whether a review is starting: what is found now was there before."""
+        return not self._begun.is_set()
+
     def expect(self) -> None:
         """A review is about to start."""
         self._begun.clear()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.put_backs import RecentWrites
     from midstream.pairing.review.external import ExternalReview
     from midstream.pairing.review.feedback import Feedback
+    from midstream.pairing.review.provenance import Provenances
     from midstream.pairing.status import SessionStatus, Spawn
 
 WRITTEN_WITHIN_S: Final = 30.0
@@ -68,6 +69,7 @@ class EditGate:
         files: Gets the hunks.
         review: Follows the disk.
         feedback: What agents are told.
+        provenances: Keeps who proposed the hunks.
         status: Told of trouble.
         writes: Told that an agent is about to write.
         spawn: Runs things in the background.
@@ -84,6 +86,7 @@ class EditGate:
         decisions: Decisions,
         review: ExternalReview,
         feedback: Feedback,
+        provenances: Provenances,
         status: SessionStatus,
         writes: RecentWrites,
         spawn: Spawn,
@@ -97,6 +100,7 @@ class EditGate:
         self._decisions = decisions
         self._review = review
         self._feedback = feedback
+        self._provenances = provenances
         self._status = status
         self._writes = writes
         self._spawn = spawn
@@ -238,6 +242,7 @@ class EditGate:
                 if file.after is None:
                     self._files.disk.may_vanish(proposal)
                 added = self._decisions.propose(proposal, file.after or (), call)
+                self._provenances.proposed(added, event.agent, event.tool)
                 held.append(_Held(file, bool(added)))
             return held
 

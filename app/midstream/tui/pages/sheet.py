@@ -168,3 +168,14 @@ class ReadingScreen(SheetScreen):
                 shown = "\n".join(visible(part) for part in line.split("\n"))
                 text.append(f"\n{shown}", palette.style(role))
         return text
+
+
+class LowReadingScreen(ReadingScreen):
+    """Shows paragraphs at the lower edge, with the screen behind it to read along."""
+
+    ABOVE: ClassVar[int] = 50
+    """Per cent of the height that stay free at least."""
+    DEFAULT_CSS = """
+    LowReadingScreen { align: center bottom; background: transparent; }
+    LowReadingScreen > Vertical { width: 100%; max-width: 100%; max-height: 50%; }
+    """

@@ -1,20 +1,25 @@
-"""Pages that explain: what the model receives, and why something is flagged, refused or failed."""
+"""Pages that explain: what the model receives, a hunk, and why something was refused or failed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.status import CUT, UNSURE, Turn, TurnStatus
-from midstream.tui.pages.sheet import Paragraph, ReadingScreen
+from midstream.pairing.status import Turn, TurnStatus
+from midstream.tui.pages.sheet import LowReadingScreen, Paragraph, ReadingScreen
+from midstream.tui.review.about import who_and_why, why_marked
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
+from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.pairing.request.context import Context
     from midstream.pairing.session import PairingSession
+
+FIRST_ROWS: Final = 4
+"""Rows of a hunk that stay in view above what is told about it."""
 
 
 class Explain(Controller):
@@ -69,17 +74,26 @@ class Explain(Controller):
         self._read("What the model receives", paragraphs)
 
     def why(self) -> None:
-        """Why the hunk under the cursor is marked, and what was refused or failed so far."""
-        session = self._state.session
-        paragraphs = [] if session is None else list(self._reasons(session))
-        if paragraphs:
-            self._read("Why", paragraphs)
+        """What is known of the hunk under the cursor, and what was refused or failed so far."""
+        session, hunk = self._state.session, self._pane.hunk
+        if session is None:
+            self._notices.say("info", STILL_OPENING)
+            return
+        failures = list(self._failures(session))
+        if hunk is not None:
+            self._make_room(hunk)
+            services = self._services
+            about = [*self._about(hunk, session), *failures]
+            services.open_screen(LowReadingScreen(services.palette, services.glyphs, "Why", about))
+        elif failures:
+            self._read("Why", failures)
         else:
-            self._notices.say("info", "Nothing is flagged here, and nothing was refused or failed.")
+            self._notices.say(
+                "info", "No hunk is under the cursor, and nothing was refused or failed."
+            )
 
-    def _reasons(self, session: PairingSession) -> Iterator[Paragraph]:
-        hunk = self._pane.hunk
-        if hunk is not None and (said := _about(hunk, session)):
+    def _about(self, hunk: Hunk, session: PairingSession) -> Iterator[Paragraph]:
+        if said := why_marked(hunk, session):
             key = self._services.key_for
             lines = [(said, "warning")]
             if hunk.state is HunkState.QUARANTINED:
@@ -88,6 +102,21 @@ class Explain(Controller):
                     (f"{key('guard.file')} switches the guard off for this file.", "muted")
                 )
             yield Paragraph("This hunk", tuple(lines))
+        if lines := [(line, "foreground") for line in who_and_why(hunk, session)]:
+            yield Paragraph("Written by", tuple(lines))
+
+    def _make_room(self, hunk: Hunk) -> None:
+        """Have the first lines of a hunk above the sheet that tells about it."""
+        pane, view = self._pane, self._state.view
+        rows = None if view is None else view.rows_of(hunk.id)
+        if rows is None:
+            return
+        room = pane.screen.size.height * LowReadingScreen.ABOVE // 100 - pane.region.y
+        if not 0 <= pane.lines_above(rows[0]) <= room - min(FIRST_ROWS, rows[1] - rows[0]):
+            pane.detach()
+            pane.scroll_to_place(pane.walk((rows[0], 0), -1))
+
+    def _failures(self, session: PairingSession) -> Iterator[Paragraph]:
         for turn in reversed(session.turns):
             if turn.failures:
                 yield _failures_of(turn, session.turns)
@@ -99,21 +128,6 @@ class Explain(Controller):
         services = self._services
         page = ReadingScreen(services.palette, services.glyphs, title, paragraphs)
         services.open_screen(page)
-
-
-def _about(hunk: Hunk, session: PairingSession) -> str:
-    """Why a hunk is marked, in full; ``""`` if it is not."""
-    if hunk.state is HunkState.QUARANTINED:
-        return f"Quarantined by the guard: {hunk.note}."
-    if hunk.state in (HunkState.CONFLICT, HunkState.REJECTED):
-        return f"{hunk.outcome.capitalize()}{f': {hunk.note}' if hunk.note else ''}."
-    if hunk.postponed is not None:
-        return f"It will be put back{f': {hunk.postponed}' if hunk.postponed else ''}."
-    reason = session.reason(hunk)
-    if reason in (UNSURE, CUT):
-        asked = next((turn for turn in session.turns if hunk.id in turn.hunks), None)
-        return (asked.unsure or asked.error if asked else "") or f"Flagged: {reason}."
-    return f"Flagged: {reason}." if reason else ""
 
 
 def _failures_of(turn: Turn, turns: Sequence[Turn]) -> Paragraph:

@@ -240,7 +240,7 @@ class ReviewScreen(EagerScreen):
         self._folder.update()
         self._on_screen.start()
         self.panes.pane.strips.note_of = session.reason
-        self.panes.pane.strips.author_of = session.agent.author_of
+        self.panes.pane.strips.author_of = session.provenance.author_of
         self.panes.pane.strips.move_of = session.files.moves.of
         composer.mentions = MentionSource(
             lambda: self.state.files,

@@ -1,0 +1,91 @@
+"""What is known about a hunk, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from midstream.edits.hunks import HunkState
+from midstream.pairing.status import CUT, UNSURE, Turn
+from midstream.tui.clock import when
+
+if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
+    from midstream.pairing.journal.entries import ProvenanceEntry
+    from midstream.pairing.session import PairingSession
+
+
+def why_marked(hunk: Hunk, session: PairingSession) -> str:
+    """Why a hunk is marked, in full; ``""`` if it is not."""
+    if hunk.state is HunkState.QUARANTINED:
+        return f"Quarantined by the guard: {hunk.note}."
+    if hunk.state in (HunkState.CONFLICT, HunkState.REJECTED):
+        return f"{hunk.outcome.capitalize()}{f': {hunk.note}' if hunk.note else ''}."
+    if hunk.postponed is not None:
+        return f"It will be put back{f': {hunk.postponed}' if hunk.postponed else ''}."
+    reason = session.reason(hunk)
+    if reason in (UNSURE, CUT):
+        asked = _turn_of(hunk, session)
+        return (asked.unsure or asked.error if asked else "") or f"Flagged: {reason}."
+    return f"Flagged: {reason}." if reason else ""
+
+
+def who_and_why(hunk: Hunk, session: PairingSession) -> Iterator[str]:
+    """Who wrote a hunk, what was asked, and what was said about it."""
+    if (known := session.provenance.of(hunk)) is not None:
+        yield from _of_another(known)
+    elif (turn := _turn_of(hunk, session)) is not None:
+        yield from _of_the_model(turn, session)
+    if hunk.own:
+        yield "You have changed its new lines."
+
+
+def _of_another(known: ProvenanceEntry) -> Iterator[str]:
+    seen, turn = when(known.seen), f"turn {known.turn}" if known.turn else ""
+    if known.proven:
+        yield f"{', '.join(filter(None, (known.author, turn)))}, seen {seen}"
+    elif known.earlier:
+        yield (
+            f"There when the review began, {seen}: it is not staged, or was written while "
+            "Midstream did not run."
+        )
+    elif known.author:
+        yield (
+            f"Somebody else on disk, seen {seen} while {known.author} worked"
+            f"{f' ({turn})' if turn else ''}; no edit that it reported has all of these lines."
+        )
+    else:
+        yield f"Somebody else on disk, seen {seen}: another program, or your editor."
+    if known.asked:
+        yield f"asked: {_in_one_line(known.asked)}"
+    if known.said:
+        yield f"said:  {_in_one_line(known.said)}"
+    if known.tool:
+        yield f"{'by:   ' if known.proven else 'its last command:'} {_in_one_line(known.tool)}"
+
+
+def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:
+    yield f"The model, for {turn.path}" + (", without being asked" if turn.background else "")
+    chain = [turn]
+    by_id = {each.id: each for each in session.turns}
+    while (before := by_id.get(chain[0].redirected_from or 0)) is not None:
+        chain.insert(0, before)
+    for each in chain:
+        word = "corrected:" if each.correction else "implied:" if each.implied else "asked:"
+        yield f"{word} {_in_one_line(each.instruction)}"
+    if turn.tried:
+        yield f"{turn.tried}."
+
+
+def _turn_of(hunk: Hunk, session: PairingSession) -> Turn | None:
+    """The turn whose answer a hunk is part of."""
+    first = hunk.rank[0]  # of a hunk that was split
+    for turn in session.turns:
+        if first in turn.hunks or (turn.running and hunk.state is HunkState.STREAMING):
+            return turn
+    last = session.turns.last
+    return last if last is not None and last.running and last.path == hunk.path else None
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,113 @@
+"""What `!` tells about the hunk under the cursor, below its first lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midstream.agents.catalogue import KnownAgent
+from midstream.pairing.files import put_backs
+from midstream.tui.pages.sheet import LowReadingScreen
+from tests.helpers.scripted_agent import BEGIN, command
+from tests.helpers.stage import CODE, Stage, on_stage
+
+END = {"result": {"stopReason": "end_turn"}}
+AFTER = CODE.replace("number * 2", "number + number")
+
+
+def steps(path: Path) -> list[dict[str, Any]]:
+    words = {"type": "text", "text": "Doubling is\na sum."}
+    said = {"sessionUpdate": "agent_message_chunk", "content": words}
+    diff = {"type": "diff", "path": str(path), "oldText": CODE, "newText": AFTER}
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit things.py"}
+    edit = {**call, "kind": "edit", "content": [diff]}
+    return [{"update": said}, {"update": edit}, {"write": {str(path): AFTER}}, END]
+
+
+def told(stage: Stage) -> str:
+    sheet = stage.app.screen
+    assert isinstance(sheet, LowReadingScreen)
+    return "\n".join(
+        "\n".join((paragraph.heading, *(line for line, _ in paragraph.lines)))
+        for paragraph in sheet.paragraphs
+    )
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+
+
+async def test_who_wrote_a_hunk_and_why(project: Path, tmp_path: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        path = project / "pkg/things.py"
+        script = {**BEGIN, "session/prompt": steps(path)}
+        await stage.session.agent.begin(KnownAgent("", "Agent", tuple(command(tmp_path, script))))
+        stage.session.agent.send("double without a product")
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.until(lambda: not stage.session.agent.busy, "the end of the turn")
+        await stage.press("escape", "]")
+        await stage.until(lambda: stage.pane.hunk is not None, "the cursor on it")
+        await stage.press("exclamation_mark")
+        words = told(stage)
+        assert "Written by\nScripted, turn 1, seen today " in words
+        assert "asked: double without a product\nsaid:  Doubling is a sum.\nby:    Edit" in words
+        await stage.press("exclamation_mark")
+        assert stage.app.screen is stage.screen
+
+
+async def test_what_others_wrote_has_a_time(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        (project / "pkg/things.py").write_text(AFTER)
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.press("]", "exclamation_mark")
+        words = "Somebody else on disk, seen today "
+        assert words in told(stage)
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen
+
+
+async def test_the_first_lines_of_a_hunk_stay_in_view_on_a_small_screen(project: Path) -> None:
+    lines = [f"x{n} = {n}" for n in range(200)]
+    (project / "long.py").write_text("\n".join(lines))
+    async with on_stage(project, size=(80, 24)) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("long.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        lines[97:103] = [f"y{n} = {n}" for n in range(6)]
+        (project / "long.py").write_text("\n".join(lines))
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.press("]")
+        await stage.until(lambda: stage.pane.hunk is not None, "the cursor on it")
+        pane, view = stage.pane, stage.screen.state.view
+        rows = view.rows_of(pane.hunk.id)
+        pane.scroll_to_row(rows[0] - pane.height + 3)  # the hunk begins at the lower edge
+        await stage.press("exclamation_mark")
+        sheet = stage.app.screen
+        assert isinstance(sheet, LowReadingScreen)
+        above = sheet.box.region.y - pane.region.y
+        assert 0 <= pane.lines_above(rows[0]) <= above - 4
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen
+        assert pane.hunk is not None
+
+
+async def test_an_answer_of_the_model_has_its_instruction(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.open("pkg/things.py")
+        stage.pane.go_to(16)
+        await stage.instruct("double by a sum")
+        stage.model.give(stage.model.region.replace("number * 2", "number + number"))
+        stage.model.give(None)
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.until(lambda: stage.session.status.state == "ready", "the end")
+        await stage.press("escape", "]", "exclamation_mark")
+        assert "Written by\nThe model, for pkg/things.py\nasked: double by a sum" in told(stage)
