@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from midstream.responses.conversation import ToolCall
@@ -34,6 +34,7 @@ class Read:
         why: The reason or the message.
         calls: Calls of tools: name and input.
         reasoned: Characters of thoughts.
+        reasons: Whether it was told that the model reasons.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Read:
     why: str = ""
     calls: tuple[tuple[str, str], ...] = ()
     reasoned: int = 0
+    reasons: bool = field(default=False, compare=False)
 
 
 def read_answer(api: str, chunks: Iterable[bytes], asked: str = "go") -> Read:
@@ -67,7 +69,7 @@ async def _read(api: str, chunks: list[bytes], asked: str) -> Read:
         return Read(stream.arrived, "cut off")
     if not stream.done:
         return Read(stream.arrived, "refused", reading.said.decode("utf-8", "replace"))
-    text, reasoned = "", 0
+    text, reasoned, reasons = "", 0, False
     async for event in stream:
         match event:
             case Delta():
@@ -75,11 +77,12 @@ async def _read(api: str, chunks: list[bytes], asked: str) -> Read:
             case Retracted():
                 text = ""
             case Reasoned():
-                reasoned = event.characters
+                reasoned, reasons = event.characters, True
             case Finished():
                 calls = [each for each in event.output if isinstance(each, ToolCall)]
                 said = tuple((call.name, call.input) for call in calls)
-                return Read(text, event.status, event.reason or "", said, reasoned)
+                why = event.reason or ""
+                return Read(text, event.status, why, said, reasoned, reasons)
             case Failed():
                 return Read(text, "failed", event.message, (), reasoned)
             case _:

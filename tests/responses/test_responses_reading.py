@@ -27,6 +27,35 @@ def test_an_answer_is_complete_where_the_server_says_so(api: str) -> None:
         assert (read.text, read.ended) == (TEXT, "completed")
 
 
+@pytest.mark.parametrize(
+    ("api", "begins"),
+    [
+        ("responses", {"type": "response.output_item.added", "item": {"type": "reasoning"}}),
+        (
+            "messages",
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "thinking", "thinking": ""},
+            },
+        ),
+        (
+            "messages",
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "redacted_thinking", "data": "x"},
+            },
+        ),
+    ],
+)
+def test_reasoning_without_a_word_of_it_is_told(api: str, begins: dict[str, Any]) -> None:
+    first, *rest = answer(api, TEXT)
+    read = read_answer(api, [first, sse(begins, begins["type"]), *rest])
+    assert (read.text, read.ended, read.reasons) == (TEXT, "completed", True)
+    assert not read_answer(api, [first, *rest]).reasons
+
+
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("closes", [True, False])
 def test_an_answer_that_ends_without_a_word_is_cut(api: str, closes: bool) -> None:

@@ -150,7 +150,7 @@ class PlainCommands:
         question = Question(text, self._path, None, selection)
         send = turns.redirect_or_instruct if running else turns.instruct
         server = self._session.server
-        told = not running and server.model_name and server.model_info.is_chat
+        told = not running and server.reached and server.model_info.is_chat
         if told:
             await turns.look_around(question, seconds=RELATED_S)
         turn = await send(question)

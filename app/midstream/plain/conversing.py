@@ -54,7 +54,7 @@ class Conversing:
     async def ask(self, question: Question, *, plan: bool = False) -> None:
         """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""
         chat, server = self._session.chat, self._session.server
-        told = server.model_name and server.model_info.is_chat
+        told = server.reached and server.model_info.is_chat
         if told:
             turns = self._session.turns
             await turns.look_around(question, seconds=RELATED_S)

@@ -132,9 +132,11 @@ class EventComposer:
         text = text_of(value)
         return [ServerEvent(type=REFUSAL_DELTA, delta=text)] if text else []
 
-    def reasoning(self, text: str) -> list[ServerEvent]:
-        """Text that is no part of the answer."""
-        return [ServerEvent(type="response.reasoning_text.delta", delta=text)] if text else []
+    def reasoning(self, text: str, *, begins: bool = False) -> list[ServerEvent]:
+        """Text that is no part of the answer; where it begins there may be none."""
+        if not text and not begins:
+            return []
+        return [ServerEvent(type="response.reasoning_text.delta", delta=text)]
 
     def call(self, call_id: str, name: str) -> tuple[int, list[ServerEvent]]:
         """A custom tool is called; returns the number of the call, too."""

@@ -178,8 +178,13 @@ class Lane:
             if self.running is not None:
                 self.running.declined += text_of(event.delta) or ""
         elif kind == "response.output_item.added":
-            if self.running is not None and event.item is not None and event.item.id:
-                self.running.items[event.item.id] = event.item.name or ""
+            turn, item = self.running, event.item
+            if turn is None or item is None:
+                return
+            if item.id:
+                turn.items[item.id] = item.name or ""
+            if item.type == "reasoning":  # Hosted models often send no text of it.
+                turn.stream.push_reasoning(0)
         elif kind == "response.output_item.done":
             turn, item = self.running, event.item
             if turn is None or item is None or not item.id:

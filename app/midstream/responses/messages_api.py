@@ -220,7 +220,9 @@ class _MessagesReader:
                 given = msgspec.json.encode(block.input).decode()
                 events += composer.call_input(number, arguments.feed(given))
             return events
-        return [*composer.reasoning(text_of(block.thinking) or ""), *composer.text(block.text)]
+        begins = block.type in ("thinking", "redacted_thinking")
+        thought = composer.reasoning(text_of(block.thinking) or "", begins=begins)
+        return [*thought, *composer.text(block.text)]
 
     def _delta(self, delta: _Delta) -> list[ServerEvent]:
         composer = self._composer

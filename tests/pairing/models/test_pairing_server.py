@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from midstream.pairing.models.server import ServerLink
+from midstream.responses.profiles import BUILT_IN, Profile
 from midstream.serving.app import create_app
 from midstream.serving.replay import ReplayModel
 from midstream.serving.running import serve
@@ -25,3 +27,17 @@ async def test_the_usual_model_of_a_server_is_known_by_its_name(tmp_path: Path) 
             assert link.model_info.languages == ("b",)
         finally:
             await link.close()
+
+
+async def test_a_model_has_a_name_before_it_is_reached(tmp_path: Path) -> None:
+    """As the screen shows it after a switch."""
+    state = tmp_path / "state"
+    link = ServerLink(Settings(), endpoint=None, replay=None, state=state, on_lost=lambda: None)
+    assert link.called == BUILT_IN
+    link.switch(replace(Settings(), model=tmp_path / "qwen-7b"))
+    assert (link.called, link.model_name) == ("qwen-7b", "")
+    work = Profile("work", "openai", "https://example.org/v1", "large")
+    link.switch(replace(Settings(), endpoints=(work,), endpoint="work"))
+    assert link.called == "large"
+    link.switch(replace(Settings(), endpoints=(replace(work, model=""),), endpoint="work"))
+    assert link.called == "work"

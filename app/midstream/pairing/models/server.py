@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
@@ -117,6 +117,19 @@ class ServerLink:
     def profile(self) -> Profile | None:
         """The configured endpoint in use, ``None`` for the built-in or a given server."""
         return self._settings.profile if self._endpoint is None else None
+
+    @property
+    def called(self) -> str:
+        """The model's name, or what the settings say of it until that is known."""
+        if self.model_name:
+            return self.model_name
+        if not self.embedded:
+            profile = self.profile
+            return (profile.model if profile is not None else "") or self.place
+        if self._replay is not None:
+            return ""
+        chosen = self._settings.model
+        return BUILT_IN if chosen is None else PurePath(chosen).name
 
     @property
     def name_or_the_model(self) -> str:

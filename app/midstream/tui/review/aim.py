@@ -125,12 +125,9 @@ class Aim(Controller):
     def is_chat(self) -> bool:
         """Whether the model is a chat model, which gets more than the lines."""
         session = self._state.session
-        # Without a name, the model is not known yet.
-        return (
-            session is not None
-            and bool(session.server.model_name)
-            and session.server.model_info.is_chat
-        )
+        if session is None:
+            return False
+        return session.server.reached and session.server.model_info.is_chat
 
     @property
     def _reads_region_first(self) -> bool:

@@ -515,7 +515,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
     if repo is not None:
         branch = f"{repo.head[:8]} detached" if repo.detached else repo.branch
     agent, doing = session.agent, activity_of(session)
-    model = session.server.model_name
+    model = session.server.called
     if agent.on:
         model = agent.title
     writing = doing is Activity.WRITING
