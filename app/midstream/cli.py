@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
     from midstream.demo import DemoInfo
     from midstream.settings import Settings
+    from midstream.workspace.snapshot import Snapshot
 
 INTERRUPTED = 130
 """Exit code after Ctrl+C, as in shells."""
@@ -228,7 +229,16 @@ def _run_screen(arguments: list[str]) -> int:
 
 
 def _review_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="folder to review")
+    parser.add_argument(
+        "revisions",
+        nargs="?",
+        metavar="RANGE",
+        help="commits to look at, read-only: A..B, A...B, A (up to HEAD) or A^! (that one)",
+    )
+    parser.add_argument("path", nargs="?", metavar="PATH", help="folder to review")
+    parser.add_argument(
+        "--staged", action="store_true", help="look at what is staged instead, read-only"
+    )
     _resume_argument(parser)
     _screen_arguments(parser)
 
@@ -236,9 +246,30 @@ def _review_arguments(parser: argparse.ArgumentParser) -> None:
 def _run_review(options: argparse.Namespace) -> int:
     """Review what agents and other programs write, hunk by hunk: keep it or put it back.
 
-    Begins with what is changed and not staged, and follows every write from then on.
+    Begins with what is changed and not staged, and follows every write from then on.  A range of
+    commits is looked at in the same way, and nothing is written.
     """
-    return _open_path(options, review=True)
+    span = options.revisions
+    if options.path is None and span is not None and Path(span).exists():
+        options.path, span = span, None  # A revision of the same name is `NAME..`.
+    options.path = options.path or "."
+    if options.staged:
+        if span is not None:
+            raise UsageError("--staged compares with the last commit; leave the revisions out.")
+        span = "--staged"
+    if span is None:
+        return _open_path(options, review=True)
+    from midstream.workspace.snapshot import Snapshot, find_range
+
+    folder = Path(options.path)
+    settings, flags = _read_settings(folder, options)
+    if not options.plain:
+        _check_terminal()
+    with Snapshot(folder, find_range(folder, span)) as snapshot:
+        journal = _last_journal_of(snapshot) if options.resume else None
+        return _open(
+            snapshot.root, settings, flags, options, resume=journal, review=True, snapshot=snapshot
+        )
 
 
 def _agent_arguments(parser: argparse.ArgumentParser) -> None:
@@ -336,6 +367,7 @@ def _open(
     resume: Path | None = None,
     review: bool = False,
     agent: KnownAgent | None = None,
+    snapshot: Snapshot | None = None,
     demo: DemoInfo | None = None,
 ) -> int:
     """Open the screen, or plain mode, on a path."""
@@ -343,7 +375,9 @@ def _open(
     if options.plain:
         from midstream.plain.loop import run_plain
 
-        return run_plain(path, settings, resume=resume, review=review, replay=replay)
+        return run_plain(
+            path, settings, resume=resume, review=review, snapshot=snapshot, replay=replay
+        )
     _check_terminal()
     from midstream.tui.app import run_app
 
@@ -354,6 +388,7 @@ def _open(
         resume=resume,
         review=review,
         agent=agent,
+        snapshot=snapshot,
         replay=replay,
         flags=flags,
     )
@@ -426,6 +461,18 @@ def _check_terminal() -> None:
             f"The screen needs a terminal that can move its cursor, and TERM is {term}; --plain "
             "works here."
         )
+
+
+def _last_journal_of(snapshot: Snapshot) -> Path:
+    from midstream.workspace.journal import Journal
+    from midstream.workspace.paths import state_dir
+
+    if (journal := Journal.latest(state_dir(), snapshot.root)) is None:
+        raise UsageError(
+            f"There is no review of {snapshot.label} to resume; start one with "
+            f"`{snapshot.command}`."
+        )
+    return journal
 
 
 def _last_journal(path: Path, agent: KnownAgent | None) -> Path:

@@ -287,3 +287,68 @@ def test_the_tests_run_and_the_model_is_asked_about_a_place(folder: Path) -> Non
     assert "1  things.py:4: item is no number" in said
     assert "things.py is written." in said, said
     assert (folder / "project" / "things.py").read_text() == DONE
+
+
+def review(folder: Path, words: str, *lines: str) -> subprocess.CompletedProcess[str]:
+    script = str(folder / "script.json")
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "midstream",
+            "review",
+            "--plain",
+            "--replay",
+            script,
+            *words.split(),
+        ],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        cwd=folder / "project",
+        env=environment(folder),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_a_branch_is_reviewed_and_gone_on_with(folder: Path) -> None:
+    project = folder / "project"
+    git(project, "init", "-q", "-b", "main")
+    for text, message in ((CODE, "First"), (DONE, "Second")):
+        (project / "things.py").write_text(text)
+        (project / "new.py").write_text(text.upper())
+        git(project, "add", "-A")
+        git(project, "commit", "-qm", message)
+    refused = review(folder, "main~1", "hunks", "reject 1", "accept 1", "quit")
+    assert "Midstream on main~1..HEAD, read-only." in refused.stdout
+    assert "A review of main~1..HEAD is read-only" in refused.stdout
+    assert "midstream review 'main~1..HEAD' --resume brings them back." in refused.stdout
+    resumed = review(folder, "main~1..HEAD --resume", "hunks", "quit")
+    left = sum(line.startswith("Hunk ") for line in resumed.stdout.splitlines())
+    assert left == sum(line.startswith("Hunk ") for line in refused.stdout.splitlines()) - 1
+    assert git(project, "status", "--porcelain") == ""
+    assert not [entry for entry in (folder / "state/snapshots").iterdir() if entry.is_dir()]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "nope..main",
+            "Git knows no revision nope; name commits, branches or tags, as in main..topic.",
+        ),
+        ("nope", "Git knows no revision nope; name commits, branches or tags, as in main..topic."),
+        ("main --staged", "--staged compares with the last commit; leave the revisions out."),
+        ("main..main nope", "There is no folder nope; name one that exists."),
+        ("main..main --resume", "There is no review of main..main to resume; start one with "),
+    ],
+)
+def test_a_range_that_is_none_is_bad_usage(folder: Path, words: str, message: str) -> None:
+    project = folder / "project"
+    git(project, "init", "-q", "-b", "main")
+    git(project, "commit", "-q", "--allow-empty", "-m", "First")
+    run = review(folder, words, "quit")
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"midstream: {message}")
+    assert run.stderr.count("\n") == 1

@@ -12,13 +12,16 @@ from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
+    from midstream.workspace.snapshot import Snapshot
 
 MAX_NAMED: Final = 3
 """Files that a line names."""
 
 
-def resuming(root: Path) -> str:
-    """The command that goes on with the last session of a folder."""
+def resuming(root: Path, snapshot: Snapshot | None = None) -> str:
+    """The command that goes on with the last session of a folder, or of a range of commits."""
+    if snapshot is not None:
+        return f"{snapshot.command} --resume"
     return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
 
 

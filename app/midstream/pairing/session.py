@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
+    from midstream.workspace.snapshot import Snapshot as Snapshot  # for the screen, too
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 
@@ -223,6 +224,7 @@ class PairingSession:
         watch: bool = True,
         review: bool = False,
         agent: KnownAgent | None = None,
+        snapshot: Snapshot | None = None,
         introduce: bool = False,
     ) -> PairingSession:
         """Open a session on a folder and return at once; the server starts in the background.
@@ -237,6 +239,7 @@ class PairingSession:
             watch: Whether to follow changes by other programs and the state of the repository.
             review: Whether those changes, and what is not staged yet, wait for decisions.
             agent: A coding agent to start; the model server then waits until it is needed.
+            snapshot: The range of commits whose files ``root`` has.  It is reviewed, read-only.
             introduce: Whether a user reads what the built-in model is for, if that is news.
 
         Raises:
@@ -247,7 +250,8 @@ class PairingSession:
         from midstream.workspace.journal import Journal
         from midstream.workspace.paths import state_dir
 
-        workspace = await asyncio.to_thread(Workspace, root)
+        label = "" if snapshot is None else snapshot.label
+        workspace = await asyncio.to_thread(partial(Workspace, root, snapshot_of=label))
         state = state_dir()
         keeps = journal and settings.journal
         create = partial(Journal.create, state, workspace.root) if keeps else None
@@ -287,12 +291,12 @@ class PairingSession:
             session.files.follower.reviewing = review  # what was written meanwhile waits, too
             await session._resume(resumed)
         # Before the rest: what these wait for, git and the kernel, goes on while it is imported.
-        if watch:
+        if watch and snapshot is None:
             session._tasks.spawn(session._look_at_repository())
             if settings.continuous:
                 session._tasks.spawn(session.background.set_continuous(on=True))
             session.external.start(reviewing=review)
-        session._tasks.spawn(session._begin(agent, review=review, resumed=resumed))
+        session._tasks.spawn(session._begin(agent, snapshot, review=review, resumed=resumed))
         return session
 
     @property
@@ -315,7 +319,12 @@ class PairingSession:
         return CUT if self.turns.was_cut(hunk) else UNSURE
 
     def flagged_on_disk(self) -> list[Hunk]:
-        """Undecided changes of others in which the guard or the checks have found something."""
+        """Undecided changes of others in which the guard or the checks have found something.
+
+        None in a range of commits, which stays as it is whatever is decided.
+        """
+        if self.workspace.snapshot_of:
+            return []
         held = self.guard.on_disk()
         return held + [h for h in self.hunks.waiting() if h not in held and self.flags.reason(h)]
 
@@ -380,12 +389,19 @@ class PairingSession:
         await self.close()
 
     async def _begin(
-        self, agent: KnownAgent | None, *, review: bool, resumed: Replay | None
+        self,
+        agent: KnownAgent | None,
+        snapshot: Snapshot | None,
+        *,
+        review: bool,
+        resumed: Replay | None,
     ) -> None:
         """Start the review, then the agent or the model server, which take a core for a second."""
         try:
-            if review:
-                baseline = None if resumed is None else resumed.baseline
+            baseline = None if resumed is None else resumed.baseline
+            if snapshot is not None:
+                await self.review.start_range(snapshot, baseline)
+            elif review:
                 await self.review.start(since_commit=True, record=baseline)
         finally:
             earlier = None if resumed is None else resumed.agent

@@ -48,6 +48,7 @@ from midstream.project import opened_by
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.settings import Settings
+    from midstream.workspace.snapshot import Snapshot
 
 QUIT_WITHIN_S: Final = 2.0
 """A second Ctrl+C within this time quits."""
@@ -384,6 +385,7 @@ def run_plain(
     *,
     resume: Path | None = None,
     review: bool = False,
+    snapshot: Snapshot | None = None,
     replay: Path | None = None,
 ) -> int:
     """Run the linear mode on a folder, or on a file of a project.
@@ -397,10 +399,14 @@ def run_plain(
     if not path.exists():
         raise UsageError(f"{path} is not a file or a folder; name one that exists.")
     root, file = opened_by(path)
-    put(f"Midstream on {root.resolve()}. Say what should change; help lists the words.\n")
+    where = root.resolve() if snapshot is None else f"{snapshot.label}, read-only"
+    put(f"Midstream on {where}. Say what should change; help lists the words.\n")
     processes.end_by_sigterm()
     try:
-        return asyncio.run(_run(root, file, settings, resume=resume, review=review, replay=replay))
+        running = _run(
+            root, file, settings, resume=resume, review=review, snapshot=snapshot, replay=replay
+        )
+        return asyncio.run(running)
     except (UserError, OSError):
         raise
     except Exception as error:
@@ -422,6 +428,7 @@ async def _run(
     *,
     resume: Path | None,
     review: bool,
+    snapshot: Snapshot | None,
     replay: Path | None,
 ) -> int:
     from midstream.pairing.session import PairingSession
@@ -435,12 +442,14 @@ async def _run(
         replay=replay,
         resume=resume,
         review=review,
+        snapshot=snapshot,
         introduce=terminal,  # Of a script, the output is for a program.
     )
     loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
     try:
         if file is not None:
             await loop.open(file)
+        await session.review.begun()  # A script asks for its hunks at once.
         await loop.run()
     except asyncio.CancelledError:
         put("\n")
@@ -449,6 +458,7 @@ async def _run(
         await session.close()
         if session.hangs:
             processes.end_soon()
-    for line in summary(session, resuming(root) if settings.journal else ""):
+    command = resuming(root, snapshot) if settings.journal else ""
+    for line in summary(session, command, placed=snapshot is None):
         put(f"{line}\n")
     return int(loop.failed and not terminal)

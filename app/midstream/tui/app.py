@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from midstream.agents.catalogue import KnownAgent
     from midstream.demo import DemoInfo
-    from midstream.pairing.session import PairingSession
+    from midstream.pairing.session import PairingSession, Snapshot
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.tui.telemetry.page import WaferPane
@@ -74,6 +74,7 @@ class MidstreamApp(App[None]):
     Args:
         resume: The journal of an earlier session to take up again.
         review: Whether what other programs write waits for decisions.
+        snapshot: The range of commits to review, whose files the folder has.
         open_file: A file to show at once, relative to the folder.
         endpoint: A model server to use instead of the configured one.
         replay: A script for the built-in server to play instead of running a model.
@@ -97,6 +98,7 @@ class MidstreamApp(App[None]):
         resume: Path | None = None,
         review: bool = False,
         agent: KnownAgent | None = None,
+        snapshot: Snapshot | None = None,
         open_file: str | None = None,
         endpoint: Endpoint | None = None,
         replay: Path | None = None,
@@ -131,6 +133,7 @@ class MidstreamApp(App[None]):
         self._resume = resume
         self.begins_review = review
         self._agent = agent
+        self._snapshot = snapshot
         self._open_file = open_file
         self._endpoint = endpoint
         self._replay = replay
@@ -237,6 +240,7 @@ class MidstreamApp(App[None]):
                 resume=journal,
                 review=self.begins_review,
                 agent=self._agent,
+                snapshot=self._snapshot,
                 introduce=self.demo is None and self._agent is None,
             )
         )
@@ -536,6 +540,7 @@ def run_app(
     resume: Path | None = None,
     review: bool = False,
     agent: KnownAgent | None = None,
+    snapshot: Snapshot | None = None,
     replay: Path | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> int:
@@ -557,6 +562,7 @@ def run_app(
         resume=resume,
         review=review,
         agent=agent,
+        snapshot=snapshot,
         open_file=open_file,
         replay=replay,
         flags=flags,
@@ -571,17 +577,18 @@ def run_app(
     if app.failure is not None:
         raise app.failure
     if app.defect is not None:
-        raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root))) from None
+        raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root, snapshot))) from None
     if app.session is not None:
         from midstream.pairing.leaving import resuming, summary
 
-        command = resuming(root) if app.settings.journal else ""
-        for line in summary(app.session, command, placed=demo is None):
+        command = resuming(root, snapshot) if app.settings.journal else ""
+        placed = demo is None and snapshot is None
+        for line in summary(app.session, command, placed=placed):
             print(line)
     return app.return_code or 0
 
 
-def _what_is_kept(app: MidstreamApp, root: Path) -> str:
+def _what_is_kept(app: MidstreamApp, root: Path, snapshot: Snapshot | None) -> str:
     """What became of the user's work when the program had to stop."""
     session = app.session
     if session is None or not session.turns:
@@ -589,5 +596,5 @@ def _what_is_kept(app: MidstreamApp, root: Path) -> str:
     if app.demo is None and app.settings.journal:
         from midstream.pairing.leaving import resuming
 
-        return f"your decisions are kept: {resuming(root)}"
+        return f"your decisions are kept: {resuming(root, snapshot)}"
     return "accepted hunks are on disk"

@@ -36,6 +36,7 @@ from midstream.workspace.repo import (
     recorded_files,
     run_git,
     sparse_files,
+    stored_files,
     unmerged_files,
     work_tree_changes,
 )
@@ -105,6 +106,7 @@ class Baseline:
         self._kept: dict[str, Entry | None] = {}
         self._untold: dict[str, str] = {}
         """Why the earlier contents of files, or of whole folders, are unknown."""
+        self._ahead: dict[str, bytes] = {}
         self._of_commit: RecordedFiles | None = None
         self._folders: frozenset[str] = frozenset()
         """The folders of the commit."""
@@ -199,6 +201,12 @@ class Baseline:
             return None
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
+    def read_ahead(self, paths: Collection[str]) -> None:
+        """Read what files of the commit held with one process; only where no filter is on."""
+        with contextlib.suppress(GitFailedError):
+            files = [path for path in paths if path in self._recorded().modes]
+            self._ahead = stored_files(self._root, self.head, files)
+
     def read(self, rel: str) -> Entry | None:
         """What a name stood for, ``None`` if there was nothing.
 
@@ -230,7 +238,10 @@ class Baseline:
         if rel not in recorded.modes:
             return None
         try:
-            return recorded.entry(rel, self._checked_out(f"{self.head}:./{rel}"))
+            data = self._ahead.pop(rel, None)
+            if data is None:
+                data = self._checked_out(f"{self.head}:./{rel}")
+            return recorded.entry(rel, data)
         except GitFailedError as error:
             raise self._cannot_tell(rel, f"git cannot give its old text: {error}") from error
 

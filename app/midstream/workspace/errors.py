@@ -54,6 +54,12 @@ class ReadOnlyFileError(WorkspaceError):
     code = "read-only-file"
 
 
+class SnapshotError(WorkspaceError):
+    """The files are those of a range of commits, which is only looked at."""
+
+    code = "snapshot"
+
+
 class StaleFileError(WorkspaceError):
     """The file is not what the writer expected; nothing was written."""
 

@@ -30,6 +30,7 @@ from midstream.workspace.errors import (
     NotAFileError,
     OutsideWorkspaceError,
     ReadOnlyFileError,
+    SnapshotError,
     StaleFileError,
     StateFolderError,
     UnreadableFileError,
@@ -84,8 +85,10 @@ class Workspace:
     Args:
         root: The folder; symlinks in its own path are resolved once, here.
         state: Midstream's state folder, by default :func:`~midstream.workspace.paths.state_dir`.
+        snapshot_of: The range of commits whose files the folder has; then nothing is written.
 
     Attributes:
+        snapshot_of: See above; ``""`` for files of the user.
         recovery: What to tell the user about writes that were cut off.
 
     Raises:
@@ -93,7 +96,7 @@ class Workspace:
         OutsideWorkspaceError: The root lies inside a ``.git`` folder.
     """
 
-    def __init__(self, root: Path, *, state: Path | None = None) -> None:
+    def __init__(self, root: Path, *, state: Path | None = None, snapshot_of: str = "") -> None:
         self._root = boundary.check_root(root)
         self.root = Path(self._root)
         if not self.root.is_dir():
@@ -101,6 +104,7 @@ class Workspace:
                 f"There is no folder {shown(root)}", "create it or open another one"
             )
         self.state = root_state_dir(state_dir() if state is None else state, self.root)
+        self.snapshot_of = snapshot_of
         self.ledger = Ledger()
         self._log: CheckpointLog | None = None
         self._undo: list[tuple[str, str]] = []
@@ -287,6 +291,25 @@ class Workspace:
 
     # -- writing ---------------------------------------------------------------------------------
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing may change here, files or repository; ``""`` for files of the user."""
+        if not self.snapshot_of:
+            return ""
+        return (
+            f"A review of {shown(self.snapshot_of)} is read-only: keep what you have read; nothing "
+            "is put back, written or committed."
+        )
+
+    def require_writable(self) -> None:
+        """Refuse what would change a file or the repository.
+
+        Raises:
+            SnapshotError: The files are those of a range of commits.
+        """
+        if refusal := self.refusal:
+            raise SnapshotError(refusal)
+
     def write(self, rel: str, data: bytes, *, expected: str | None) -> str:
         """Replace one file's content if it is still what the caller expects.
 
@@ -354,6 +377,7 @@ class Workspace:
         Checkpoints do not hold modes: an undo restores bytes only.  Raises as :meth:`read`, and
         WriteFailedError if the system refuses.
         """
+        self.require_writable()
         rel = self.relative(path)
         _, status = self._load(rel)
         mode = stat.S_IMODE(status.st_mode) & ~0o111
@@ -502,6 +526,7 @@ class Workspace:
             changes = [change for change in changes if change.before != change.after]
             if not changes:
                 return Checkpoint("", label, 0.0, ())
+            self.require_writable()
             try:
                 checkpoint = self.log.save(label, [self._remembered(c) for c in changes])
             except OSError as error:

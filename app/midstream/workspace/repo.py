@@ -33,7 +33,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -529,6 +529,38 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
         "core.symlinks false" not in settings,
         frozenset(unmerged),
     )
+
+
+def stored_files(root: Path, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """What git has stored of files of a commit, before filters; one process for all of them.
+
+    Args:
+        root: A folder.
+        tree: The commit.
+        paths: Files below the folder; those that the commit does not have are left out, and so are
+            names with line breaks.
+
+    Raises:
+        GitFailedError: Git cannot tell.
+    """
+    asked = [path for path in paths if "\n" not in path]
+    lines = b"".join(os.fsencode(f"{tree}:./{path}\n") for path in asked)
+    answer = run_git(root, ["cat-file", "--batch"], stdin=lines)
+    found: dict[str, bytes] = {}
+    at = 0
+    for path in asked:
+        end = answer.find(b"\n", at)
+        facts = answer[at:end].rsplit(b" ", 2)
+        at = end + 1
+        if len(facts) == 3 and facts[1] == b"blob" and facts[2].isdigit():
+            size = int(facts[2])
+            if at + size >= len(answer):
+                break  # Cut off.
+            found[path] = answer[at : at + size]
+            at += size + 1
+        elif facts[-1] != b"missing":
+            break  # A folder or a submodule, which has no content here.
+    return found
 
 
 def passed_over_files(root: Path) -> frozenset[str]:

@@ -299,8 +299,13 @@ class AcceptedChanges:
 
         Args:
             amend: Whether the next commit is to replace the last one, if there is one.
+
+        Raises:
+            SnapshotError: The files are those of a range of commits.
         """
         from midstream.workspace.staging import compare_changes, last_commit
+
+        self._files.workspace.require_writable()
 
         await self._reviewed()
         last = await asyncio.to_thread(last_commit, self._root) if amend else None
@@ -367,9 +372,11 @@ class AcceptedChanges:
 
         Raises:
             GitError: No repository, a conflict with what is staged already, or git's own message.
+            SnapshotError: As ``look``.
         """
         from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
+        self._files.workspace.require_writable()
         changes = self._changes(dict.fromkeys(paths))
         marks = {c.rel: self._files[c.rel].mark() for c in changes if c.rel in self._files}
         try:

@@ -300,6 +300,9 @@ class Decisions:
         Returns:
             The hunks that it changed or made; none, after a notice, if it does not stand.
         """
+        if _writes(entry) and (refusal := self._files.workspace.refusal):
+            self._status.warn(refusal)
+            return ()
         if isinstance(entry, (DecideLinesEntry, SplitEntry, EditEntry)):
             for path in {h.path for h in self.hunks if h.id == hunk_id}:
                 if is_whole(self._files[path].base):
@@ -535,6 +538,15 @@ class Decisions:
         gone = self.hunks.drop_call(call)
         self._announce(gone)
         return gone
+
+
+def _writes(entry: SessionEntry) -> bool:
+    """Whether a decision about what is on disk already writes something else there."""
+    from midstream.edits.hunks import HunkState
+
+    if isinstance(entry, (DecideEntry, DecideLinesEntry)):
+        return entry.state is HunkState.REJECTED
+    return isinstance(entry, EditEntry)
 
 
 def _stale(error: UserError) -> bool:

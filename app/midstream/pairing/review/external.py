@@ -25,6 +25,7 @@ from midstream.pairing.status import (
     SessionEvent,
     WatchingChanged,
 )
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from midstream.pairing.status import SessionStatus, Spawn
     from midstream.workspace.baseline import Baseline, BaselineRecord
     from midstream.workspace.repo import RepoStatus
+    from midstream.workspace.snapshot import Snapshot
     from midstream.workspace.watch import Watcher
 
 REPO_DELAY_S: Final = 0.15
@@ -107,14 +109,43 @@ class ExternalReview:
         Args:
             since_commit: Whether what is changed and not staged already waits for a decision, too.
             record: The baseline of an earlier session, whose review goes on.
+
+        Raises:
+            SnapshotError: The files are those of a range of commits.
         """
+        self._files.workspace.require_writable()
         self.expect()
         try:
-            await self._start(since_commit, record)
+            baseline = await self._begin(since_commit, record)
+            await self._take_up(await self._without_moves(baseline, baseline.changed), MAX_AT_START)
         finally:
             self._begun.set()
 
-    async def _start(self, since_commit: bool, record: BaselineRecord | None) -> None:
+    async def start_range(self, snapshot: Snapshot, record: BaselineRecord | None = None) -> None:
+        """Review the changes of a range of commits, all of them at once.
+
+        Args:
+            snapshot: Its files, which are those of the session.
+            record: The baseline of an earlier session, whose review goes on.
+        """
+        self.expect()
+        try:
+            baseline = await self._begin(True, record or snapshot.record)
+            for path, commits in snapshot.submodules.items():
+                self._not_reviewed(f"submodule {shown(path)} ({commits}); review it in its folder.")
+            await asyncio.to_thread(baseline.read_ahead, baseline.changed)
+            await self._review(sorted(baseline.changed - snapshot.submodules.keys()))
+        finally:
+            self._begun.set()
+        what = shown(snapshot.label)
+        left = counted(len(self._files.hunks.waiting()), "hunk")
+        self._status.inform(
+            f"{what}: {left} to read. Nothing on disk changes: keep what you have read."
+            if len(self._files.hunks)
+            else f"{what}: no file differs that can be reviewed here."
+        )
+
+    async def _begin(self, since_commit: bool, record: BaselineRecord | None) -> Baseline:
         from midstream.workspace.baseline import Baseline
         from midstream.workspace.staging import staged_entries
 
@@ -151,8 +182,7 @@ class ExternalReview:
                 "This folder is too large to keep a copy of every file: some files are reviewed "
                 "only from their second change on. Review a subfolder, or commit first."
             )
-        paths = await self._without_moves(baseline, baseline.changed)
-        await self._take_up(paths, MAX_AT_START)
+        return baseline
 
     def _record(self, baseline: Baseline) -> bool:
         """Note in the journal what files held; False if that is too much."""
@@ -172,7 +202,12 @@ class ExternalReview:
         return frozenset(paths) - clean
 
     def stop(self) -> None:
-        """Review nothing new; hunks that wait stay."""
+        """Review nothing new; hunks that wait stay.
+
+        Raises:
+            SnapshotError: There is nothing else to do in a range of commits.
+        """
+        self._files.workspace.require_writable()
         self._baseline = None
         self._files.follower.reviewing = False
         self._files.follower.before = None
@@ -243,8 +278,6 @@ class ExternalReview:
 
     async def _review(self, paths: Iterable[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
-        from midstream.workspace.paths import shown
-
         if self._baseline is None:
             return 0
         added: list[Hunk] = []
@@ -260,6 +293,8 @@ class ExternalReview:
                 self._not_reviewed(str(error))
         if not added:
             return 0
+        if self._files.workspace.snapshot_of:
+            return len(added)
         places = dict.fromkeys(hunk.path for hunk in added)
         where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")
         self._status.inform(

@@ -137,8 +137,8 @@ class Turns(Sequence[Turn]):
             TargetUnclearError: The message is a question with candidates.
             NeedsConsentError: A file that would be sent may hold secrets; ``allow`` it, or not.
             UnknownFileError: A name with ``@`` is not a file.
-            UserError: A turn is running, the file or the region does not fit the model, or no
-                model can be reached.
+            UserError: A turn is running, the file or the region does not fit the model, no
+                model can be reached, or the files are only looked at.
         """
         return await self._begin(question)
 
@@ -189,6 +189,7 @@ class Turns(Sequence[Turn]):
         return as_edits(block, lines, home)
 
     async def _begin(self, question: Question) -> Turn:
+        self._files.workspace.require_writable()
         self.background_may_begin.clear()
         try:
             if self.in_background:

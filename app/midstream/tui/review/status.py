@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from midstream.actions import ACTIONS, BY_ID
 from midstream.code.languages import spelled
@@ -42,6 +42,7 @@ class Moment:
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
         external: Another program wrote that hunk, so it is kept or put back.
+        read_only: Nothing is put back or written: a range of commits is looked at.
         flagged: There is a reason to look at it closely.
         undecided: Undecided hunks in all files.
         alike: Undecided hunks that are the same as the one under the cursor.
@@ -69,6 +70,7 @@ class Moment:
     file: bool = False
     hunk: HunkState | None = None
     external: bool = False
+    read_only: bool = False
     flagged: bool = False
     undecided: int = 0
     alike: int = 0
@@ -90,6 +92,10 @@ class Moment:
     touring: bool = False
 
 
+_WRITING: Final = {"hunk.reject", "hunk.reject_why", "hunk.edit", "hunk.comment", "commit"}
+"""Actions that change files or ask for changes."""
+
+
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     """The hints, most useful first; help is always the last."""
     chosen: list[KeyHint] = []
@@ -97,6 +103,8 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     for item in _wanted(moment):
         action_id, _, words = item.partition(":")
         action = BY_ID[action_id]
+        if moment.read_only and action_id in _WRITING:
+            continue
         if keys[action_id] and action_id not in seen:
             seen.add(action_id)
             key = first_key(keys, action_id)
@@ -406,6 +414,7 @@ class Status(Controller):
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
             external=hunk is not None and hunk.external,
+            read_only=session is not None and bool(session.workspace.snapshot_of),
             flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
             undecided=len(state.undecided),
             together=session is not None
@@ -453,7 +462,9 @@ class Status(Controller):
                     "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} switches to full speed."
                 )
-        if session is not None and session.review.on:
+        if session is not None and session.workspace.snapshot_of:
+            yield "The range is read-only: keep what you have read; nothing on disk changes."
+        elif session is not None and session.review.on:
             yield "What other programs write here becomes hunks, to keep or to put back."
         if session is None or session.status.state is SessionState.STARTING:
             return
@@ -539,6 +550,7 @@ def status_facts(session: PairingSession | None, path: str) -> StatusFacts:
         dirty=0 if repo is None else repo.dirty + repo.untracked,
         watching=session.external.watching,
         reviewing=session.review.on,
+        range=session.workspace.snapshot_of,
         held=session.gate.waiting,
         guard=session.guard.light(path).words,
     )

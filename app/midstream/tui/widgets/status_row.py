@@ -65,6 +65,7 @@ class StatusFacts:
         dirty: Changed files in the working tree.
         watching: How files are watched, empty while unknown.
         reviewing: What other programs write waits for decisions.
+        range: The range of commits that is looked at, ``""`` for files of the user.
         held: The agent that waits for a decision before it writes, ``""`` if none does.
         guard: What the guard does for the open file, and why if it does nothing.
     """
@@ -88,6 +89,7 @@ class StatusFacts:
     dirty: int = 0
     watching: str = ""
     reviewing: bool = False
+    range: str = ""
     held: str = ""
     guard: str = ""
 
@@ -196,6 +198,10 @@ class StatusRow(TextLine):
                 words = f"{words[: most - 1]}{self._glyphs.ellipsis}"
             text = Text(f"{words}   ", palette.style(role))
             pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
+        if facts.range:
+            words = f"{visible(facts.range)}, read-only"
+            pieces.append(_Piece(Text(f"{words}   ", palette.style("warning")), 3))
+            return pieces
         if facts.watching:
             native = facts.watching == "native"
             why = facts.watching.removeprefix("off: ")

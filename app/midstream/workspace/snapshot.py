@@ -1,0 +1,299 @@
+"""The files of a commit or of the index, checked out apart from the work tree, to be read only.
+
+A range of commits is reviewed in such a folder, so that everything that reads files (the review,
+the search for uses, the checks) sees the project as it is at the end of the range, and nothing of
+the user's repository or work tree is touched.  The folder is a repository of its own that borrows
+the objects of the user's; it is removed when it is closed.
+
+Git's filters and conversions are off in it, on both sides of the comparison: a file is what git has
+stored, and no program runs.  Everything blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from midstream.errors import UsageError, UserError
+from midstream.workspace.baseline import BaselineRecord
+from midstream.workspace.paths import make_private, root_key, shown, state_dir
+from midstream.workspace.repo import (
+    GitFailedError,
+    RepositoryPlace,
+    find_repository,
+    repository_trouble,
+    run_git,
+)
+
+STAGED: Final = "--staged"
+"""What stands for the index in place of revisions."""
+_AS_STORED: Final = "* -filter -text -eol -ident -working-tree-encoding\n"
+_NOBODY: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "midstream"), ("EMAIL", ""), ("DATE", "@0 +0000"))
+}
+"""Whose the commit of an index is; always the same, so that the same files are the same commit."""
+_SUBMODULE: Final = "160000"
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRange:
+    """What is compared.
+
+    Attributes:
+        label: How it is named on screen.
+        argument: How it is named on the command line.
+        old: Id of the commit or tree that there was.
+        new: Id of what there is in its place; ``""`` is the index.
+    """
+
+    label: str
+    argument: str
+    old: str
+    new: str
+
+
+def find_range(folder: Path, text: str) -> RevisionRange:
+    """Look up ``A..B``, ``A...B``, ``A^!`` (one commit) or ``A``, which means ``A..HEAD``.
+
+    Args:
+        folder: A folder in the repository.
+        text: The range; ``STAGED`` compares the index with the last commit.
+
+    Raises:
+        UsageError: There is no repository, or a revision is unknown.
+    """
+    _repository(folder)
+    if text == STAGED:
+        head = _object(folder, "HEAD^{commit}")
+        return RevisionRange("staged changes", STAGED, head or _empty_tree(folder), "")
+    if text.endswith("^!"):
+        commit = text.removesuffix("^!")
+        new = _revision(folder, commit)
+        return RevisionRange(text, text, _object(folder, f"{new}^1") or _empty_tree(folder), new)
+    first, dots, last = text.partition("...")
+    if not dots:
+        first, dots, last = text.partition("..")
+    old, new = (_revision(folder, name or "HEAD") for name in (first, last))
+    if dots == "...":
+        try:
+            old = run_git(folder, ["merge-base", old, new]).decode().strip()
+        except GitFailedError as error:
+            raise UsageError(
+                f"{shown(first or 'HEAD')} and {shown(last or 'HEAD')} have no commit in common",
+                "write two dots to compare them all the same",
+            ) from error
+    name = text if dots else f"{text}..HEAD"
+    return RevisionRange(name, name, old, new)
+
+
+class Snapshot:
+    """The new side of a range as a folder, for as long as it is open.
+
+    Attributes:
+        label: How the range was named.
+        root: The reviewed folder in it.
+        record: What was there before.
+        command: The command that reviews it.
+        submodules: Submodules that are at another commit, and from where to where.
+    """
+
+    def __init__(self, folder: Path, span: RevisionRange, *, state: Path | None = None) -> None:
+        """Check it out.
+
+        Args:
+            folder: The folder of the user's work tree to review.
+            span: What is compared.
+            state: Midstream's state folder, by default ``state_dir()``.
+
+        Raises:
+            UsageError: There is no repository.
+            UserError: It cannot be checked out, or is open already.
+        """
+        place = _repository(folder)
+        above = os.path.relpath(os.path.realpath(folder), os.path.realpath(place.top))
+        key = "\0".join((os.fspath(place.top), above, span.old, span.label))
+        name = hashlib.blake2b(os.fsencode(key), digest_size=8).hexdigest()
+        snapshots = make_private((state or state_dir()) / "snapshots")
+        self.label = span.label
+        here = Path(os.path.realpath(folder)) == Path.cwd()
+        words = ["midstream", "review", span.argument, *(() if here else [os.fspath(folder)])]
+        self.command = shlex.join(words)
+        self.record = BaselineRecord(span.old, 0, {})
+        self.submodules: dict[str, str] = {}
+        self._around = snapshots / name
+        self._lock = _locked(self._around)
+        if self._lock is None:
+            raise UserError(
+                f"Another Midstream reviews {shown(span.label)} here", "end that one first"
+            )
+        _remove_abandoned(snapshots)
+        # Named as the project: its name is on screen.
+        self._top = self._around / root_key(place.top).rpartition("-")[0]
+        self.root = self._top / above
+        try:
+            self._check_out(place, span)
+        except GitFailedError as error:
+            self.close()
+            raise UserError(
+                f"The files of {shown(span.label)} cannot be read ({shown(str(error))})",
+                "look at it with git first",
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """The snapshot itself; it is removed when the block is left."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove it."""
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._lock is not None:
+            shutil.rmtree(self._around, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def _check_out(self, place: RepositoryPlace, span: RevisionRange) -> None:
+        shutil.rmtree(self._around, ignore_errors=True)
+        make_private(self._around)
+        kind = run_git(place.top, ["rev-parse", "--show-object-format"]).decode().strip()
+        options = ["--quiet", "--template=", f"--object-format={kind}"]
+        run_git(self._around, ["init", *options, self._top.name])
+        git = self._top / ".git"
+        objects = os.fsencode(place.common_dir / "objects")
+        for path, content in (
+            (git / "objects/info/alternates", _quoted(objects) + b"\n"),
+            (git / "info/attributes", _AS_STORED.encode()),
+        ):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        with contextlib.suppress(FileNotFoundError):  # The history of a shallow clone has an end.
+            shutil.copyfile(place.common_dir / "shallow", git / "shallow")
+        new = span.new or self._commit_of_index(place, span)
+        self._run("read-tree", new)
+        self._run("checkout-index", "--all", "--quiet", "--index")
+        self.root.mkdir(parents=True, exist_ok=True)
+        commit = _object(self._top, f"{new}^{{commit}}") or self._commit(new)
+        self._run("-c", "core.logAllRefUpdates=false", "update-ref", "--no-deref", "HEAD", commit)
+        self._note_submodules(span.old, new)
+
+    def _commit_of_index(self, place: RepositoryPlace, span: RevisionRange) -> str:
+        """Make a tree of the files that are staged, in this repository."""
+        git = self._top / ".git"
+        for file in (place.git_dir / "index", *place.git_dir.glob("sharedindex.*")):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(file, git / file.name)
+        try:
+            tree = self._run("write-tree")
+        except GitFailedError as error:
+            if self._run("ls-files", "--unmerged"):
+                raise GitFailedError("files in it are in conflict") from error
+            raise
+        old = _object(self._top, f"{span.old}^{{commit}}")
+        return self._commit(tree, *(("-p", old) if old else ()))
+
+    def _commit(self, tree: str, *options: str) -> str:
+        """A commit of a tree, the same one for the same tree."""
+        words = ["commit-tree", *options, "-m", self.label, tree]
+        return run_git(self._top, words, environment=_NOBODY).decode().strip()
+
+    def _note_submodules(self, old: str, new: str) -> None:
+        options = ["-r", "-z", "--raw", "--abbrev=8", "--no-renames", "--relative"]
+        answer = os.fsdecode(run_git(self.root, ["diff-tree", *options, old, new, "--", "."]))
+        fields = answer.split("\0")
+        for facts, path in zip(fields[::2], fields[1::2], strict=False):
+            modes, ids = facts.lstrip(":").split(" ")[:2], facts.split(" ")[2:4]
+            if _SUBMODULE in modes:
+                was, now = (
+                    commit if mode == _SUBMODULE else "none"
+                    for mode, commit in zip(modes, ids, strict=True)
+                )
+                self.submodules[path] = f"{was} → {now}"
+
+    def _run(self, *words: str) -> str:
+        return os.fsdecode(run_git(self._top, words)).strip()
+
+
+def _repository(folder: Path) -> RepositoryPlace:
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {shown(folder)}", "name one that exists")
+    if (place := find_repository(folder)) is not None:
+        return place
+    if trouble := repository_trouble(folder):
+        raise UsageError(trouble)
+    raise UsageError(
+        f"{shown(folder.resolve())} is in no git repository, so it has no revisions",
+        "leave them out to review its files",
+    )
+
+
+def _object(folder: Path, name: str) -> str:
+    """Id of an object, ``""`` if there is none of this name."""
+    words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name]
+    with contextlib.suppress(GitFailedError):
+        return run_git(folder, words).decode().strip()
+    return ""
+
+
+def _revision(folder: Path, name: str) -> str:
+    """Id of a commit, or of a tree that is in no commit.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    if found := _object(folder, f"{name}^{{commit}}") or _object(folder, f"{name}^{{tree}}"):
+        return found
+    if name == "HEAD":
+        raise UsageError("This repository has no commit yet", f"`midstream review {STAGED}` works")
+    raise UsageError(
+        f"Git knows no revision {shown(name)}", "name commits, branches or tags, as in main..topic"
+    )
+
+
+def _empty_tree(folder: Path) -> str:
+    """Id of a tree without files; every repository knows it."""
+    return run_git(folder, ["hash-object", "-t", "tree", "--stdin"]).decode().strip()
+
+
+def _quoted(path: bytes) -> bytes:
+    """A path for a file of git that has one on each line."""
+    if b"\n" not in path and not path.startswith(b'"'):
+        return path
+    for plain, escaped in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):
+        path = path.replace(plain, escaped)
+    return b'"%b"' % path
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock the name of a snapshot; ``None`` if another process has it.
+
+    The file stays: removing it could take the name from a process that has just opened it.
+    """
+    descriptor = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned(snapshots: Path) -> None:
+    """Remove the folders of processes that were killed."""
+    for folder in snapshots.iterdir():
+        if folder.is_dir() and (lock := _locked(folder)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
