@@ -120,6 +120,9 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         assert "I add a **rate** now." in text
         assert "\x1b" not in text
         assert "+ def tax(amount, rate=0.2):" in text
+        # What is asked stands where it is answered, and nowhere else.
+        assert "? asked below" in text
+        assert "Edit bill.py" not in text
         assert bill.read_text() == OLD
         # What is allowed once comes first, what is allowed for ever last.
         assert stage.screen.notices.choices == ("Allow", "Reject", "Always allow")

@@ -1,16 +1,21 @@
-"""Messages from the conversation's widgets to the screen, kept apart because the widgets are
-imported lazily.
+"""Messages from the conversation's widgets to the screen, and what both know.
+
+They are kept apart because the widgets are imported lazily.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
 if TYPE_CHECKING:
     from midstream.pairing.chat.entries import ToolUse
+
+MAX_QUESTION_LENGTH: Final = 120
+"""Characters of what is asked about on the notice line: two rows of it where there are 80 columns.
+More can be read in the conversation."""
 
 
 @dataclass

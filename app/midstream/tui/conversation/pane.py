@@ -26,7 +26,7 @@ from midstream.counting import counted
 from midstream.pairing.chat.entries import Entry, QuestionState, ToolUse
 from midstream.pairing.review.agent_edits import changed_lines, files_of
 from midstream.tui.conversation.links import parser, place_of
-from midstream.tui.conversation.messages import FilePicked, ToolPicked
+from midstream.tui.conversation.messages import MAX_QUESTION_LENGTH, FilePicked, ToolPicked
 from midstream.tui.conversation.pieces import (
     MAX_PIECE,
     PIECE_LENGTH,
@@ -132,7 +132,8 @@ class ShownConversation(Protocol):
 
 
 class ToolLine(Static):
-    """One use of a tool: its state, its title, and its edit while that is asked about.
+    """One use of a tool: its state, its title, and its edit while that is asked
+    about.
 
     Attributes:
         use: The use.
@@ -612,8 +613,10 @@ class ConversationPane(Widget, can_focus=True):
             words, role = _ANSWERS[use.question]
             text.append(f"{words}  ", style(role))
         title = call.title or call.kind or "a tool"
-        if use.question is not QuestionState.OPEN:  # what is asked about is shown in full
+        if use.question is not QuestionState.OPEN:
             title = title[:MAX_TITLE_LENGTH]
+        elif self.screen.size.width >= ROW and len(visible(title)) <= MAX_QUESTION_LENGTH:
+            title = "asked below"  # The notice line has all of it, beside the answers.
         text.append(visible(title), style("foreground"))
         if use.question is not QuestionState.OPEN:
             if line.unfolded:

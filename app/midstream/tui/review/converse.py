@@ -11,6 +11,7 @@ from midstream.edits.lcs import line_edits
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import last_answer, named_places
 from midstream.pairing.review.agent_edits import files_of, relative_to, shared_lines
+from midstream.tui.conversation.messages import MAX_QUESTION_LENGTH
 from midstream.tui.notices import Choice, ScreenWork
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
@@ -43,8 +44,6 @@ MAX_BLOCKS: Final = 9
 """Blocks of code to choose from, by one digit."""
 MAX_TITLE_LENGTH: Final = 60
 """Characters of a block's title in that choice."""
-MAX_QUESTION_LENGTH: Final = 120
-"""Characters of a question on the notice line: two rows of it where there are 80 columns."""
 
 
 class Converse(Controller):
@@ -385,7 +384,7 @@ class Converse(Controller):
                 self._notices.clear()
             return
         what = visible(question.text)
-        if len(what) > MAX_QUESTION_LENGTH:
+        if len(visible(question.use.call.title)) > MAX_QUESTION_LENGTH:
             what = f"{what[:MAX_QUESTION_LENGTH]}… (in full in the conversation)"
         self._notices.ask(
             f"{visible(chat.title)} {what}",
