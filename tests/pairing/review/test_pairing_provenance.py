@@ -76,7 +76,8 @@ async def test_an_edit_of_an_agent_has_its_instruction_and_its_words_also_when_r
         session.agent.send("raise the tax")
         hunk = await only_hunk(session)
         known = session.provenance.of(hunk)
-        assert known is not None and known.proven
+        assert known is not None
+        assert known.proven
         assert (known.author, known.turn, known.tool) == ("Scripted", 1, "Edit bill.py")
         assert (known.asked, known.said) == ("raise the tax", "The rate is in bill.py.")
         parts = session.hunks.split(hunk.id, [(1, 0)])
@@ -84,7 +85,8 @@ async def test_an_edit_of_an_agent_has_its_instruction_and_its_words_also_when_r
         seen, journal = known.seen, session.journal.path
     async with await opened(root, endpoint, resume=journal) as again:
         known = again.provenance.of(again.hunks.get(hunk.id))
-        assert known is not None and known.proven
+        assert known is not None
+        assert known.proven
         assert (known.asked, known.said) == ("raise the tax", "The rate is in bill.py.")
         assert known.seen == seen
 
@@ -100,12 +102,14 @@ async def test_an_edit_that_is_reported_after_the_write_is_found(
         session.agent.send("raise the tax")
         hunk = await only_hunk(session)
         known = session.provenance.of(hunk)
-        assert known is not None and not known.proven
+        assert known is not None
+        assert not known.proven
         assert (known.author, session.provenance.author_of(hunk)) == ("Scripted", "")
         session.agent.stop()
         await until(lambda: session.provenance.author_of(hunk) == "Scripted, turn 1")
         later = session.provenance.of(hunk)
-        assert later is not None and later.seen == known.seen
+        assert later is not None
+        assert later.seen == known.seen
 
 
 async def test_what_a_command_of_an_agent_writes_is_not_said_to_be_the_agents(
@@ -118,7 +122,8 @@ async def test_what_a_command_of_an_agent_writes_is_not_said_to_be_the_agents(
         session.agent.send("raise the tax")
         hunk = await only_hunk(session)
         known = session.provenance.of(hunk)
-        assert known is not None and not known.proven
+        assert known is not None
+        assert not known.proven
         assert (known.author, known.asked) == ("Scripted", "raise the tax")
         assert known.tool == "sed -i s/0.2/0.25/ bill.py"
         assert session.provenance.author_of(hunk) == ""
@@ -131,10 +136,14 @@ async def test_what_others_write_has_its_time_and_what_was_there_before_says_so(
     async with await opened(root, endpoint, review=True) as session:
         await session.review.begun()
         before = session.provenance.of(await only_hunk(session))
-        assert before is not None and before.earlier and before.author == ""
+        assert before is not None
+        assert before.earlier
+        assert before.author == ""
         (root / "other.py").write_text("x = 2\n")
         await until(lambda: len(session.hunks.undecided()) == 2)
         (hunk,) = session.hunks.undecided("other.py")
         after = session.provenance.of(hunk)
-        assert after is not None and not after.earlier and after.author == ""
+        assert after is not None
+        assert not after.earlier
+        assert after.author == ""
         assert after.seen >= before.seen
