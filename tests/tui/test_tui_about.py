@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 
 from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.files import put_backs
+from midstream.pairing.review.uses import UsePlace
 from midstream.tui.pages.sheet import LowReadingScreen
+from midstream.tui.review import look_up
 from tests.helpers.scripted_agent import BEGIN, command
 from tests.helpers.stage import CODE, Stage, on_stage
 
@@ -98,6 +102,63 @@ async def test_the_first_lines_of_a_hunk_stay_in_view_on_a_small_screen(project:
         await stage.press("escape")
         assert stage.app.screen is stage.screen
         assert pane.hunk is not None
+
+
+@pytest.mark.system  # a child process reads a package
+async def test_uses_and_tests_of_a_hunk_are_filled_in(project: Path) -> None:
+    (project / "pkg/twice.py").write_text("from pkg.things import double\n\nprint(double(2))\n")
+    tests = "from pkg.things import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
+    (project / "test_things.py").write_text(tests)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        path = project / "pkg/things.py"
+        path.write_text(AFTER)
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.press("]", "exclamation_mark")
+        assert "Used by\nlooking" in told(stage)
+        await stage.until(lambda: "looking" not in told(stage), "what uses it")
+        assert "`double`: 2 lines in 1 file\n  pkg/twice.py:1  from pkg" in told(stage)
+        assert "no coverage data, so by name:\n" in told(stage)
+        assert "  test_things.py:5  test_double" in told(stage)
+        await stage.press("escape")
+        (project / "lcov.info").write_text("SF:pkg/things.py\nDA:17,1\nend_of_record\n")
+        os.utime(path, (1_000, 1_000))
+        await stage.press("exclamation_mark")
+        await stage.until(lambda: "looking" not in told(stage), "what covers it")
+        assert "run, the data name no tests (lcov.info of today " in told(stage)
+        await stage.press("escape")
+        os.utime(project / "lcov.info", (500, 500))
+        await stage.press("exclamation_mark")
+        await stage.until(lambda: "looking" not in told(stage), "what covers it")
+        assert "is older than the file, so it tells nothing; ctrl+r runs tests" in told(stage)
+        assert "test_things.py:5  test_double" in told(stage)
+
+
+async def test_closing_ends_the_search(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    async def never(*_: object) -> list[UsePlace]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+        return []
+
+    monkeypatch.setattr(look_up, "find_places", never)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        (project / "pkg/things.py").write_text(AFTER)
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await stage.press("]", "exclamation_mark")
+        await stage.until(lambda: "no coverage" in told(stage) or "looking" in told(stage))
+        await stage.press("escape")
+        await stage.until(lambda: ended == ["cancelled"], "the end of the search")
 
 
 async def test_an_answer_of_the_model_has_its_instruction(project: Path) -> None:

@@ -114,8 +114,9 @@ def outline(lines: Sequence[str], path: str = "") -> Outline:
     """
     global _last
     language = grammar_of(path)
-    if _last is not None and _last[0] is language and _last[1].lines == lines:
-        return _last[1]
+    last = _last  # another thread may replace it
+    if last is not None and last[0] is language and last[1].lines == lines:
+        return last[1]
     outlined = _outlined(lines) if language is None else _outlined_in(language, lines)
     if isinstance(lines, tuple):  # a list could change
         _last = language, outlined

@@ -156,6 +156,12 @@ class ReadingScreen(SheetScreen):
         super().__init__(palette, glyphs, title)
         self.paragraphs = tuple(paragraphs)
 
+    def show(self, paragraphs: Sequence[Paragraph]) -> None:
+        """Show other paragraphs from now on."""
+        self.paragraphs = tuple(paragraphs)
+        self.write_again()
+        self.call_after_refresh(self.tell)
+
     def compose_sheet(self) -> ComposeResult:
         yield self.written(self._text)
 

@@ -81,16 +81,32 @@ class Explain(Controller):
             return
         failures = list(self._failures(session))
         if hunk is not None:
-            self._make_room(hunk)
-            services = self._services
-            about = [*self._about(hunk, session), *failures]
-            services.open_screen(LowReadingScreen(services.palette, services.glyphs, "Why", about))
+            self._tell_about(hunk, session, failures)
         elif failures:
             self._read("Why", failures)
         else:
             self._notices.say(
                 "info", "No hunk is under the cursor, and nothing was refused or failed."
             )
+
+    def _tell_about(
+        self, hunk: Hunk, session: PairingSession, failures: Sequence[Paragraph]
+    ) -> None:
+        """Show what is known of a hunk, and then what is found about it."""
+        services = self._services
+        about = list(self._about(hunk, session))
+        sheet = LowReadingScreen(services.palette, services.glyphs, "Why", [*about, *failures])
+
+        async def look() -> None:
+            from midstream.tui.review.look_up import look_up
+
+            key = services.key_for("checks")
+            async for found in look_up(hunk, session, key):
+                sheet.show([*about, *found, *failures])
+
+        self._make_room(hunk)
+        services.open_screen(sheet, lambda _: search.cancel())
+        search = self._work.beside(look, "about", exclusive=True)
 
     def _about(self, hunk: Hunk, session: PairingSession) -> Iterator[Paragraph]:
         if said := why_marked(hunk, session):
