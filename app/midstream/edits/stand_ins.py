@@ -28,11 +28,13 @@ class FileProperties(NamedTuple):
         data: Its bytes, or where a symbolic link points; ``None`` if they were not kept.
         executable: Whether it may be run; ``None`` for as it is.
         link: Whether it is a symbolic link.
+        digest: Digest of its bytes, ``""`` where it is not known.
     """
 
     data: bytes | None
     executable: bool | None = None
     link: bool = False
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,17 @@ class StandIn(SourceText):
     def of(
         cls,
         properties: FileProperties,
-        digest: str,
         former: Iterable[SourceText] = (),
         program: bool | None = None,
     ) -> StandIn:
         """The stand-in of a file.
 
         Args:
-            properties: What it is, with its bytes.
-            digest: Tells contents of the same size apart.
+            properties: What it is, with its bytes and their digest.
             former: What the file was so far, and may be asked for again.
             program: Whether it could be run while it was a text.
         """
-        return cls.named(_named(properties, digest), properties, former, program)
+        return cls.named(_named(properties), properties, former, program)
 
     @classmethod
     def named(
@@ -140,7 +140,7 @@ def same_file(text: SourceText, other: SourceText) -> bool:
     return (properties.data, properties.link) == (other_properties.data, other_properties.link)
 
 
-def _named(properties: FileProperties, digest: str) -> str:
+def _named(properties: FileProperties) -> str:
     data = properties.data or b""
     if properties.link:
         target = data.decode("utf-8", "backslashreplace")
@@ -157,7 +157,7 @@ def _named(properties: FileProperties, digest: str) -> str:
         words += _form(text)
     if properties.executable:
         words.append("executable")
-    return f"{kind} file, {', '.join(words)}, content {digest[:12]}"
+    return f"{kind} file, {', '.join(words)}, content {properties.digest[:12]}"
 
 
 def _form(text: SourceText) -> list[str]:

@@ -17,7 +17,7 @@ from midstream.edits.documents import (
     SourceText,
     UnencodableError,
 )
-from midstream.edits.stand_ins import FileProperties, StandIn, is_whole
+from midstream.edits.stand_ins import FileProperties, StandIn, is_whole, properties_of
 from midstream.errors import UserError
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def stand_in(
     from midstream.workspace.content import LinkTarget
 
     properties = FileProperties(
-        bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget)
+        bytes(entry.data), entry.executable, isinstance(entry.data, LinkTarget), entry.digest
     )
-    return StandIn.of(properties, entry.digest, former, program)
+    return StandIn.of(properties, former, program)
 
 
 def state_digest(entry: Entry, *, whole: bool) -> str:
@@ -119,6 +119,20 @@ def wanted_state(text: SourceText, now: str | None) -> tuple[Entry | None, str |
     if whole and entry.executable is None:
         entry = entry._replace(executable=is_program(now))
     return entry, state_digest(entry, whole=whole)
+
+
+def wanted_digest(text: SourceText, now: str | None) -> str | None:
+    """The second part of ``wanted_state``, also of a large file whose bytes were not kept."""
+    return whole_digest(text, now) or wanted_state(text, now)[1]
+
+
+def whole_digest(text: SourceText, now: str | None) -> str | None:
+    """The digest of a file that is decided as a whole; ``None`` if it is not, or not known."""
+    properties = properties_of(text) if is_whole(text) else None
+    if properties is None or not properties.digest:
+        return None
+    program = is_program(now) if properties.executable is None else properties.executable
+    return properties.digest + _PROGRAM * program
 
 
 def as_entry(text: SourceText) -> Entry | None:

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -83,6 +83,7 @@ class AcceptedChange:
     what earlier parts of the change left in the index, each with the bytes after it: while the
     index has one of these, only what came since is merged into it.  ``undone`` is what was staged
     of a change that was undone in the work tree since: the index is to have what it had before.
+    ``trouble`` is why the bytes of ``before``, or those of both, are not known; they are None then.
     """
 
     rel: str
@@ -91,6 +92,7 @@ class AcceptedChange:
     programs: tuple[bool | None, bool | None] = (None, None)
     parts: tuple[tuple[IndexEntry | None, bytes | None], ...] = ()
     undone: Staged | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,13 @@ def committed_file(root: Path, rel: str) -> bytes:
         return b""
 
 
+def stored_contents(root: Path, rel: str) -> Iterator[bytes]:
+    """What the index and then the last commit have of a file, as git would check it out."""
+    for tree in ("", "HEAD"):
+        with contextlib.suppress(GitFailedError):
+            yield run_git(root, ["cat-file", "--filters", f"{tree}:./{rel}"], programs=True)
+
+
 def last_clean(root: Path, paths: Iterable[str]) -> dict[str, float]:
     """When files were last seen to be as the index has them, in seconds since the epoch.
 
@@ -192,7 +201,8 @@ class _Room:
     ) -> None:
         self._root = root
         self._place = place
-        paths = {_inside(place, root, change.rel): change.after for change in changes}
+        known = [change for change in changes if not change.trouble]
+        paths = {_inside(place, root, change.rel): change.after for change in known}
         self._made = {path for path, after in paths.items() if after is not None}
         self._gone = paths.keys() - self._made
         self._names: frozenset[str] | None = None
@@ -522,9 +532,16 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
     if change.undone is not None:
         return Staged(change.rel, entry, _without(place.top, path, entry, change.undone))
     known = [content for part, content in change.parts if part == entry]
+    blob = None if change.after is None else _store(place.top, path, change.after)
+    is_there = entry is not None and entry.blob == blob
+    if change.trouble and (blob is None or not (known or is_there)):
+        raise GitError(
+            f"The accepted change to {shown(path)} cannot be staged by itself: {change.trouble}",
+            "stage the whole file",
+        )
     content = known[0] if known else change.before
     before = None if content is None else _store(place.top, path, content)
-    if change.after is None:
+    if change.after is None or blob is None:
         if entry is not None and entry.blob != before and not known:
             raise _conflict(path)
         return Staged(change.rel, entry, None)
@@ -533,8 +550,7 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
             f"Git does not know {shown(path)} yet, so its change cannot be staged by itself",
             "stage the whole file",
         )
-    blob = _store(place.top, path, change.after)
-    if entry is not None and entry.blob not in (before, blob):
+    if entry is not None and not is_there and entry.blob != before:
         if _LINK in (entry.mode, _mode(content), _mode(change.after)):
             raise _conflict(path)
         blob = _merge(place.top, path, entry.blob, before, blob)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from midstream.edits import stand_ins
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.pairing.contents import MAX_TEXT_BYTES, NotTextFileError
@@ -22,6 +23,7 @@ from midstream.pairing.status import Notice
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace import baseline
+from midstream.workspace.errors import GitError
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.property import examples
@@ -156,6 +158,68 @@ async def test_what_is_kept_can_be_committed(session: PairingSession, root: Path
     assert change.diff.binary
     await session.commit.stage(PICTURE)
     assert git(root, "status", "--porcelain") == f"M  {PICTURE}\n"
+
+
+@pytest.mark.parametrize("staged_by", ["nobody", "others", "others, then rewritten"])
+async def test_a_file_whose_bytes_are_not_kept_is_committed_or_said(
+    session: PairingSession, root: Path, monkeypatch: pytest.MonkeyPatch, staged_by: str
+) -> None:
+    monkeypatch.setattr(stand_ins, "MAX_HELD_BYTES", 1000)
+    commit, newer = session.commit, NEW + b"newer"
+    await session.decisions.accept((await _written(session, NEW)).id)
+    if staged_by != "nobody":
+        git(root, "add", PICTURE)
+    if staged_by == "others, then rewritten":
+        (root / PICTURE).write_bytes(newer)
+        await session.decisions.accept((await _written(session, newer)).id)
+        with pytest.raises(GitError, match="nobody has kept"):
+            await commit.commit("Old form")
+        await commit.forget_staged(PICTURE)
+    (change,) = (await commit.look()).files
+    assert change.diff.binary
+    assert not change.trouble
+    await commit.stage(PICTURE)
+    await commit.commit("New logo")
+    assert git(root, "diff", "HEAD", "--stat") == ""
+    # The bytes of two commits ago are nowhere any more, but what is to follow is known.
+    (root / PICTURE).write_bytes(OLD * 2)
+    await session.decisions.accept((await _written(session, OLD * 2)).id)
+    await commit.stage(PICTURE)
+    await commit.commit("Newest logo")
+    assert git(root, "diff", "HEAD", "--stat") == ""
+    # It is gone from the disk before it is staged.
+    await session.decisions.accept((await _written(session, NEW)).id)
+    (root / PICTURE).write_bytes(OLD * 3)
+    (change,) = (await commit.look()).files
+    assert "is not kept" in change.trouble
+    with pytest.raises(GitError, match="is not kept"):
+        await commit.stage(PICTURE)
+    await _written(session, OLD * 3)
+    await session.decisions.accept_rest(PICTURE)
+    await commit.stage(PICTURE)
+    await commit.commit("What is there")
+    assert git(root, "diff", "HEAD", "--stat") == ""
+
+
+async def test_a_kept_file_whose_bytes_are_not_recorded_is_committed_after_a_resume(
+    root: Path,
+    settings: Settings,
+    endpoint: Endpoint,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(entries, "MAX_RECORDED", 100)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        await session.decisions.accept((await _written(session, NEW)).id)
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False, resume=Journal.latest(state, root)
+    ) as session:
+        await session.commit.stage(PICTURE)
+        await session.commit.commit("New logo")
+        assert git(root, "status", "--porcelain") == ""
 
 
 async def test_what_was_too_large_to_keep_counts_from_its_first_change(

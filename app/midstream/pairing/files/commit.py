@@ -8,6 +8,7 @@ or has staged, stays as it is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shlex
 import threading
@@ -24,7 +25,7 @@ from midstream.edits.rows import Row, RowKind
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import mode_changed
-from midstream.pairing.files.staged import StagedFile, Standing, file_content, standings
+from midstream.pairing.files.staged import StagedFile, Standing, held_content, standings
 from midstream.pairing.files.unified import CONTEXT
 from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         AcceptedChange,
         BlobChange,
         ChangePlace,
+        IndexEntry,
         IndexState,
         LastCommit,
         Staged,
@@ -198,6 +200,45 @@ class Changes:
         return tuple(f.path for f in self.files if f.state in ("unstaged", "partly"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """An accepted change whose bytes are to be found, away from the event loop.
+
+    Attributes:
+        path: The file.
+        before: The file without it.
+        after: The file with it.
+        programs: Whether the file may be run before and after, if that is known.
+        parts: What was staged and committed of it, with what was accepted until then.
+        undone: What was staged of a change that was undone since.
+    """
+
+    path: str
+    before: SourceText
+    after: SourceText
+    programs: tuple[bool | None, bool | None]
+    parts: tuple[tuple[IndexEntry | None, SourceText], ...]
+    undone: Staged | None
+
+    def change(self, root: Path) -> AcceptedChange:
+        """The change in bytes (blocking)."""
+        from midstream.workspace.staging import AcceptedChange
+
+        before, after, trouble = None, None, ""
+        parts: list[tuple[IndexEntry | None, bytes | None]] = []
+        for entry, text in self.parts:
+            with contextlib.suppress(UnencodableError):  # The index has something else by now.
+                parts.append((entry, held_content(root, self.path, text)))
+        try:
+            after = held_content(root, self.path, self.after)
+            before = held_content(root, self.path, self.before)
+        except UnencodableError as error:
+            trouble = str(error)
+        return AcceptedChange(
+            self.path, before, after, self.programs, tuple(parts), self.undone, trouble
+        )
+
+
 class AcceptedChanges:
     """The accepted changes of a session and of earlier ones, and their way into git.
 
@@ -256,24 +297,18 @@ class AcceptedChanges:
             return before, after
         return None if self._undone(path) is None else (self._left_in_index(path)[0][1].text, after)
 
-    def _changes(self, paths: Mapping[str, object]) -> list[AcceptedChange]:
-        from midstream.workspace.staging import AcceptedChange
-
-        changes: list[AcceptedChange] = []
+    def _accepted(self, paths: Mapping[str, object]) -> list[_Accepted]:
+        found: list[_Accepted] = []
         for path in sorted(paths):
             if texts := self.texts(path):
                 proposal = self._files.get(path)
                 programs = (None, None) if proposal is None else proposal.accepted_programs()
-                try:
-                    before, after = map(file_content, texts)
-                    left = self._left_in_index(path)
-                    parts = tuple((s.after, file_content(m.text)) for s, m in left)
-                except UnencodableError:
-                    continue  # It cannot have been written either.
-                changes.append(
-                    AcceptedChange(path, before, after, programs, parts, self._undone(path))
-                )
-        return changes
+                parts = tuple((staged.after, m.text) for staged, m in self._left_in_index(path))
+                found.append(_Accepted(path, *texts, programs, parts, self._undone(path)))
+        return found
+
+    async def _changes(self, accepted: Sequence[_Accepted]) -> list[AcceptedChange]:
+        return await asyncio.to_thread(lambda: [one.change(self._root) for one in accepted])
 
     def _becomes_program(self, path: str) -> bool | None:
         before, after = self._files[path].accepted_programs()
@@ -313,9 +348,8 @@ class AcceptedChanges:
         waits = {hunk.path for hunk in waiting_hunks(self._files.hunks)}
         await asyncio.to_thread(self._earlier.look, own | waits)
         paths = dict.fromkeys((*own, *self._earlier.paths))
-        view = await asyncio.to_thread(
-            compare_changes, self._root, self._changes(paths), amend=last is not None
-        )
+        changes = await self._changes(self._accepted(paths))
+        view = await asyncio.to_thread(compare_changes, self._root, changes, amend=last is not None)
         whose = {path: one.standing for path, one in (await self._standings()).items()}
         files: list[FileChange] = []
         for place in view.files:
@@ -377,9 +411,10 @@ class AcceptedChanges:
         from midstream.workspace.staging import IndexState, compare_changes, stage_changes
 
         self._files.workspace.require_writable()
-        changes = self._changes(dict.fromkeys(paths))
-        marks = {c.rel: self._files[c.rel].mark() for c in changes if c.rel in self._files}
+        accepted = self._accepted(dict.fromkeys(paths))
+        marks = {a.path: self._files[a.path].mark() for a in accepted if a.path in self._files}
         try:
+            changes = await self._changes(accepted)
             view = await asyncio.to_thread(compare_changes, self._root, changes)
             files = await asyncio.to_thread(stage_changes, self._root, changes)
         except BaseException:
@@ -446,7 +481,7 @@ class AcceptedChanges:
             return
         back = [
             replace(c, before=c.after, after=c.before, programs=c.programs[::-1], undone=None)
-            for c in self._changes({path: None})
+            for c in await self._changes(self._accepted({path: None}))
         ]
         await asyncio.to_thread(stage_changes, self._root, back)
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.edits.documents import SourceText
+from midstream.edits.documents import SourceText, UnencodableError
 from midstream.edits.hunks import HunkState
-from midstream.edits.stand_ins import is_whole
+from midstream.edits.stand_ins import StandIn
 from midstream.errors import UserError
 from midstream.pairing.contents import as_entry
 from midstream.resources import read_small
-from midstream.workspace.content import LinkTarget
+from midstream.workspace.content import LinkTarget, content_digest
 
 if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles
@@ -84,10 +85,12 @@ class _Question:
         """The bytes of what was kept, and whether it may be run; raises UserError, OSError."""
         if self.reviewed is None:
             return _on_disk(root / self.path), None
-        if not is_whole(self.reviewed):
-            return file_content(self.reviewed), self.program
-        whole = as_entry(self.reviewed)
-        return (None, None) if whole is None else (whole.data, whole.executable)
+        if self.reviewed.missing:
+            return None, None
+        content, program = held_content(root, self.path, self.reviewed), self.program
+        if isinstance(self.reviewed, StandIn):
+            program = self.reviewed.properties.executable
+        return content, program
 
 
 async def standings(
@@ -132,14 +135,33 @@ async def standings(
     return found | await asyncio.to_thread(answers)
 
 
-def file_content(text: SourceText) -> bytes | None:
-    """The bytes of a file with a text; ``None`` where that stands for no file.
+def held_content(root: Path, path: str, text: SourceText) -> bytes | None:
+    """The bytes of a file with a text; ``None`` where that stands for no file (blocking).
+
+    Those of a large file are not kept, but read where they still are: on disk, or in git.
 
     Raises:
-        UnencodableError: They are not kept, or cannot be written.
+        UnencodableError: They are nowhere any more, or cannot be written.
     """
-    entry = as_entry(text)
-    return None if entry is None else entry.data
+    try:
+        entry = as_entry(text)
+        return None if entry is None else entry.data
+    except UnencodableError:
+        if isinstance(text, StandIn) and (digest := text.properties.digest):
+            for data in _found(root, path):
+                if content_digest(data) == digest:
+                    return data
+        raise
+
+
+def _found(root: Path, path: str) -> Iterator[bytes]:
+    """What a file is on disk, in the index and in the last commit, as far as it is there."""
+    from midstream.workspace.staging import stored_contents
+
+    with contextlib.suppress(OSError):
+        if (data := _on_disk(root / path)) is not None:
+            yield data
+    yield from stored_contents(root, path)
 
 
 def _on_disk(path: Path) -> bytes | None:

@@ -198,12 +198,14 @@ class BaseEntry(SessionEntry):
         from midstream.edits.documents import NO_FILE, SourceText
         from midstream.edits.proposal import FileProposal
         from midstream.edits.stand_ins import FileProperties, StandIn
+        from midstream.pairing.contents import content_part
 
         proposal = state.files.get(self.path)
         if self.whole:
             former = () if proposal is None else proposal.known_texts()
             data = self.data if self.recorded else None
-            properties = FileProperties(data, self.executable, self.link)
+            digest = content_part(self.digest) or ""
+            properties = FileProperties(data, self.executable, self.link, digest)
             text = StandIn.named(self.whole, properties, former, state.executable.get(self.path))
         elif self.digest is not None or self.data:
             text = SourceText.from_bytes(self.data)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.errors import UserError
-from midstream.pairing.contents import wanted_state
+from midstream.pairing.contents import wanted_digest
 from midstream.pairing.journal.entries import (
     KINDS,
     AbandonEntry,
@@ -238,7 +238,7 @@ def _digest(proposal: FileProposal, now: str | None) -> str | None:
     from midstream.edits.documents import UnencodableError
 
     try:
-        return wanted_state(proposal.composed(), now)[1]
+        return wanted_digest(proposal.composed(), now)
     except UnencodableError:
         return ""  # It cannot have been written.
 
