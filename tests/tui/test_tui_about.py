@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from test_tui_snapshots import FACTS
+from textual.pilot import Pilot
 
 from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.files import put_backs
 from midstream.pairing.review.uses import UsePlace
-from midstream.tui.pages.sheet import LowReadingScreen
-from midstream.tui.review import look_up
+from midstream.settings import Settings
+from midstream.tui.app import MidstreamApp
+from midstream.tui.pages.sheet import HalfReadingScreen
+from midstream.tui.review import about, look_up, status
 from tests.helpers.scripted_agent import BEGIN, command
 from tests.helpers.stage import CODE, Stage, on_stage
+from tests.helpers.stepped import SteppedModel
 
 END = {"result": {"stopReason": "end_turn"}}
 AFTER = CODE.replace("number * 2", "number + number")
@@ -32,7 +37,7 @@ def steps(path: Path) -> list[dict[str, Any]]:
 
 def told(stage: Stage) -> str:
     sheet = stage.app.screen
-    assert isinstance(sheet, LowReadingScreen)
+    assert isinstance(sheet, HalfReadingScreen)
     return "\n".join(
         "\n".join((paragraph.heading, *(line for line, _ in paragraph.lines)))
         for paragraph in sheet.paragraphs
@@ -78,15 +83,18 @@ async def test_what_others_wrote_has_a_time(project: Path) -> None:
         assert stage.app.screen is stage.screen
 
 
-async def test_the_first_lines_of_a_hunk_stay_in_view_on_a_small_screen(project: Path) -> None:
-    lines = [f"x{n} = {n}" for n in range(200)]
+@pytest.mark.parametrize(("count", "first"), [(200, 97), (200, 3), (200, 194), (18, 12)])
+async def test_the_first_lines_of_a_hunk_stay_in_view_on_a_small_screen(
+    project: Path, count: int, first: int
+) -> None:
+    lines = [f"x{n} = {n}" for n in range(count)]
     (project / "long.py").write_text("\n".join(lines))
     async with on_stage(project, size=(80, 24)) as stage:
         await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("long.py")
         await stage.press("V")
         await stage.until(lambda: stage.session.review.on, "a review")
-        lines[97:103] = [f"y{n} = {n}" for n in range(6)]
+        lines[first : first + 6] = [f"y{n} = {n}" for n in range(6)]
         (project / "long.py").write_text("\n".join(lines))
         await stage.until(stage.session.hunks.undecided, "a hunk")
         await stage.press("]")
@@ -96,9 +104,12 @@ async def test_the_first_lines_of_a_hunk_stay_in_view_on_a_small_screen(project:
         pane.scroll_to_row(rows[0] - pane.height + 3)  # the hunk begins at the lower edge
         await stage.press("exclamation_mark")
         sheet = stage.app.screen
-        assert isinstance(sheet, LowReadingScreen)
-        above = sheet.box.region.y - pane.region.y
-        assert 0 <= pane.lines_above(rows[0]) <= above - 4
+        assert isinstance(sheet, HalfReadingScreen)
+        seen = range(pane.lines_above(rows[0]), pane.lines_above(rows[0]) + 4)
+        covered = range(sheet.box.region.y, sheet.box.region.bottom)
+        assert seen.start >= 0
+        assert seen.stop <= pane.height
+        assert not set(covered).intersection(pane.region.y + line for line in seen)
         await stage.press("escape")
         assert stage.app.screen is stage.screen
         assert pane.hunk is not None
@@ -172,3 +183,36 @@ async def test_an_answer_of_the_model_has_its_instruction(project: Path) -> None
         await stage.until(lambda: stage.session.status.state == "ready", "the end")
         await stage.press("escape", "]", "exclamation_mark")
         assert "Written by\nThe model, for pkg/things.py\nasked: double by a sum" in told(stage)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=["small", "wide"])
+def test_pictures(
+    snap_compare: Any, project: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(status, "status_facts", lambda session, path: FACTS)
+    for module in (about, look_up):
+        monkeypatch.setattr(module, "when", lambda seconds: "today 10:32")
+    (project / "pkg/twice.py").write_text("from pkg.things import double\n\nprint(double(2))\n")
+    report = "SF:pkg/things.py\nDA:16,1\nDA:17,0\nend_of_record\n"
+
+    async def opened(pilot: Pilot[None]) -> None:
+        stage = Stage(cast("MidstreamApp", pilot.app), pilot, SteppedModel({}))
+        await stage.until(lambda: stage.app.session is not None, "a session")
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        (project / "pkg/things.py").write_text(AFTER)
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        (project / "lcov.info").write_text(report)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "the report")
+        await stage.press("]", "g", "]")
+        stage.screen.notices.clear()
+        stage.screen.notices.said.clear()
+        await stage.press("exclamation_mark")
+        await stage.until(lambda: "looking" not in told(stage), "what is known")
+        await pilot.pause(0.3)
+
+    chosen = Settings(journal=False, attention=False, endpoint_url="http://127.0.0.1:1/v1")
+    assert snap_compare(MidstreamApp(project, chosen), terminal_size=size, run_before=opened)

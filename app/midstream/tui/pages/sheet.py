@@ -176,12 +176,13 @@ class ReadingScreen(SheetScreen):
         return text
 
 
-class LowReadingScreen(ReadingScreen):
-    """Shows paragraphs at the lower edge, with the screen behind it to read along."""
+class HalfReadingScreen(ReadingScreen):
+    """Shows paragraphs at the lower edge, or the upper one, and leaves the rest to be read."""
 
-    ABOVE: ClassVar[int] = 50
+    FREE: ClassVar[int] = 50
     """Per cent of the height that stay free at least."""
     DEFAULT_CSS = """
-    LowReadingScreen { align: center bottom; background: transparent; }
-    LowReadingScreen > Vertical { width: 100%; max-width: 100%; max-height: 50%; }
+    HalfReadingScreen { align: center bottom; background: transparent; }
+    HalfReadingScreen.-high { align: center top; }
+    HalfReadingScreen > Vertical { width: 100%; max-width: 100%; max-height: 50%; }
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import HunkState
 from midstream.pairing.status import Turn, TurnStatus
-from midstream.tui.pages.sheet import LowReadingScreen, Paragraph, ReadingScreen
+from midstream.tui.pages.sheet import HalfReadingScreen, Paragraph, ReadingScreen
 from midstream.tui.review.about import who_and_why, why_marked
 from midstream.tui.review.aim import Aim
 from midstream.tui.review.controller import Controller, Shared
@@ -95,7 +95,8 @@ class Explain(Controller):
         """Show what is known of a hunk, and then what is found about it."""
         services = self._services
         about = list(self._about(hunk, session))
-        sheet = LowReadingScreen(services.palette, services.glyphs, "Why", [*about, *failures])
+        sheet = HalfReadingScreen(services.palette, services.glyphs, "Why", [*about, *failures])
+        sheet.set_class(not self._make_room(hunk), "-high")
 
         async def look() -> None:
             from midstream.tui.review.look_up import look_up
@@ -104,7 +105,6 @@ class Explain(Controller):
             async for found in look_up(hunk, session, key):
                 sheet.show([*about, *found, *failures])
 
-        self._make_room(hunk)
         services.open_screen(sheet, lambda _: search.cancel())
         search = self._work.beside(look, "about", exclusive=True)
 
@@ -121,16 +121,18 @@ class Explain(Controller):
         if lines := [(line, "foreground") for line in who_and_why(hunk, session)]:
             yield Paragraph("Written by", tuple(lines))
 
-    def _make_room(self, hunk: Hunk) -> None:
-        """Have the first lines of a hunk above the sheet that tells about it."""
+    def _make_room(self, hunk: Hunk) -> bool:
+        """Have the first lines of a hunk above a sheet at the lower edge; whether that can be."""
         pane, view = self._pane, self._state.view
         rows = None if view is None else view.rows_of(hunk.id)
         if rows is None:
-            return
-        room = pane.screen.size.height * LowReadingScreen.ABOVE // 100 - pane.region.y
-        if not 0 <= pane.lines_above(rows[0]) <= room - min(FIRST_ROWS, rows[1] - rows[0]):
+            return True
+        room = pane.screen.size.height * HalfReadingScreen.FREE // 100 - pane.region.y
+        lowest = room - min(FIRST_ROWS, rows[1] - rows[0])
+        if not 0 <= pane.lines_above(rows[0]) <= lowest:
             pane.detach()
             pane.scroll_to_place(pane.walk((rows[0], 0), -1))
+        return pane.lines_above(rows[0]) <= lowest  # else it is at the end of the file
 
     def _failures(self, session: PairingSession) -> Iterator[Paragraph]:
         for turn in reversed(session.turns):
