@@ -94,6 +94,16 @@ async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo
     assert "+    found = 0" in git(repo, "show")
 
 
+async def test_the_title_of_the_message_follows_the_theme(stage: Stage, repo: Path) -> None:
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await opened(stage)
+    stage.app.use_theme("paper")
+    title = screen.message.title.render()
+    assert title.spans[-1].style == stage.app.palette.style("muted")
+    assert "prefilled" in title.plain
+
+
 async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)

@@ -30,6 +30,7 @@ from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
+    from midstream.tui.themes import Palette
 
 MAX_SHOWN: Final = 800
 """Lines of one change that are shown."""
@@ -93,6 +94,10 @@ class CommitScreen(PageScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self._look()
+
+    def set_palette(self, palette: Palette) -> None:
+        self.message.set_palette(palette)
+        super().set_palette(palette)
 
     def _offer(self, text: str) -> None:
         """Begin the message."""

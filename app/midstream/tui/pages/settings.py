@@ -39,8 +39,8 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.row_list import ListRow, Piece
 
-KEY_CELLS: Final = 3 + max(len(one.label) for one in SETTINGS)
-"""Width of the column with the names, which are behind two cells and before one."""
+KEY_CELLS: Final = 4 + max(len(one.label) for one in SETTINGS)
+"""Width of the column with the names, which are behind two cells and before two."""
 NEW_ENDPOINT: Final = "+endpoint"
 """Value of the row that adds an endpoint."""
 NO_VALUE: Final = "\0none"
