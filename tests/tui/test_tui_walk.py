@@ -9,6 +9,7 @@ import pytest
 from midstream.pairing.files import put_backs
 from midstream.settings import Settings
 from midstream.tui.pages.walk import WalkScreen
+from midstream.workspace.journal import Journal
 from tests.helpers.pages import hints, page, rows, shown
 from tests.helpers.stage import Stage, on_stage
 
@@ -127,3 +128,25 @@ async def test_a_hunk_without_a_group_has_nothing_to_decide_at_once(folder: Path
         await stage.open("z.py")
         await stage.press("]", "plus")
         assert "No other hunk is proven to be the same" in stage.notice
+
+
+async def test_a_resumed_review_goes_on_at_the_hunk_it_stopped_at(
+    folder: Path, state: Path
+) -> None:
+    async with on_stage(folder, settings=Settings()) as stage:
+        await changed(stage, folder)
+        walk = stage.session.walk
+        walk.on = True
+        for _ in range(3):
+            before = stage.pane.hunk
+            await stage.press("]")
+            await stage.until(lambda before=before: stage.pane.hunk is not before, "the next")
+        hunk = stage.pane.hunk
+        assert hunk is not None
+        assert hunk.id == walk.order[2]
+        stage.app.review._on_screen.sample()
+    journal = Journal.latest(state, folder)
+    async with on_stage(folder, settings=Settings(), resume=journal) as stage:
+        await stage.until(lambda: stage.pane.hunk is not None, "the hunk")
+        assert stage.pane.hunk is stage.session.hunks.get(hunk.id)
+        assert stage.session.walk.on

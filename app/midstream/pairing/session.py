@@ -45,6 +45,7 @@ from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
 from midstream.pairing.review.feedback import Feedback
 from midstream.pairing.review.gate import EditGate
+from midstream.pairing.review.place import ReaderPlace
 from midstream.pairing.review.provenance import Provenances
 from midstream.pairing.review.walk import Walkthrough
 from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
@@ -99,6 +100,7 @@ class PairingSession:
         feedback: What the agent is to be told about decisions.
         provenance: Who wrote the hunks of other programs, and why.
         walk: What of a large change belongs together, and the order to read it in.
+        place: How far the reader has come in them, as reported by the screen.
         flags: What the checks find in changes of others that wait.
         gate: Holds edits of agents with our hooks until they are decided.
         external: What other programs change, and the state of the repository.
@@ -142,7 +144,7 @@ class PairingSession:
             status=self.status,
             journal=journal,
         )
-        self.attention = Attention(settings.attention, self.reason)
+        self.attention = Attention(settings.attention, self.reason, resumed.reading)
         spawn = self._tasks.spawn
         writes = RecentWrites()
         files = self.files = OpenFiles(workspace, resumed, self.status, journal)
@@ -207,8 +209,11 @@ class PairingSession:
         self.status.subscribe(UndefinedNames(files, self.status, writes, spawn).hear)
         self.flags = ReviewFlags(files, self.status, writes, spawn)
         self.status.subscribe(self.flags.hear)
-        self.walk = Walkthrough(files, self.status, spawn, self.attention, self.reason)
+        self.walk = Walkthrough(
+            files, self.status, spawn, self.attention, self.reason, resumed.reading
+        )
         self.status.subscribe(self.walk.hear)
+        self.place = ReaderPlace(self.hunks, self.attention, self.walk, journal, resumed.reading)
         self.introduction = Introduction()
 
     @classmethod
@@ -376,6 +381,7 @@ class PairingSession:
         self.check.cancel()
         await self._tasks.close()
         await self._write_drafts()
+        self.place.write()
         async with self.files.lock:
             await self.server.close()
             self.journal.close()

@@ -16,6 +16,7 @@ from midstream.pairing.files.attention import (
     needed_s,
     risk_of,
 )
+from midstream.pairing.journal.entries import ReadSoFar
 
 
 def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
@@ -31,7 +32,7 @@ def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
 
 
 def watch(on: bool = True, flagged: str = "") -> Attention:
-    return Attention(on, lambda hunk: flagged)
+    return Attention(on, lambda hunk: flagged, ReadSoFar())
 
 
 def test_unseen_glimpsed_read() -> None:

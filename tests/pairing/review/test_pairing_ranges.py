@@ -10,6 +10,7 @@ import pytest
 
 from midstream.edits.hunks import HunkState
 from midstream.edits.kinds import ChangeKind
+from midstream.pairing.files.attention import Reading, Sighting
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
@@ -155,3 +156,48 @@ async def test_more_files_than_are_opened_by_themselves(repo: Path, endpoint: En
     _commit(repo, {f"many{n}.txt": f"{n}\n" for n in range(210)})
     async with reviewing(repo, "HEAD^!", endpoint) as witness:
         assert len(witness.session.hunks.waiting()) == 210
+
+
+async def test_reading_goes_on_where_it_stopped(repo: Path, endpoint: Endpoint) -> None:
+    async with reviewing(repo, "main..topic", endpoint) as witness:
+        session = witness.session
+        session.walk.on = True
+        first, second, third, *_ = (session.hunks.get(i) for i in session.walk.order)
+        for hunk in (first, second):
+            session.walk.visit(hunk)
+        for _ in range(3):
+            session.place.look([Sighting(first)], 1.0, first)
+        session.place.look([Sighting(second)], 0.1, second)
+        assert await session.decisions.accept_all([first.id, second.id]) == 2
+        said = session.attention.summary(session.hunks)
+        assert said.startswith("1 of 2 hunks")
+        session.place.look([Sighting(third, 0.0, 0.5)], 0.3, third)
+    async with reviewing(repo, "main..topic", endpoint, resume=True) as witness:
+        session, attention = witness.session, witness.session.attention
+        assert session.place.hunk is session.hunks.get(third.id)
+        assert session.walk.on
+        assert session.walk.order[:2] == [first.id, second.id]
+        assert attention.summary(session.hunks) == said
+        assert attention.reading(session.place.hunk) is Reading.UNSEEN
+        session.place.look([Sighting(session.place.hunk, 0.5, 1.0)], 0.3, session.place.hunk)
+        assert attention.reading(session.place.hunk) is Reading.GLIMPSED
+
+
+async def test_what_was_read_counts_for_the_lines_that_were_read(
+    repo: Path, endpoint: Endpoint
+) -> None:
+    async with reviewing(repo, "main..topic", endpoint) as witness:
+        read = [hunk for hunk in witness.session.hunks.waiting() if hunk.path.startswith("use")]
+        for _ in range(2):
+            witness.session.place.look(map(Sighting, read), 1.0, read[0])
+        ids = [hunk.id for hunk in read]
+    git(repo, "checkout", "-q", "topic")
+    _commit(repo, {"use0.py": NEW["use0.py"].replace("> 0", "< 0")})
+    git(repo, "checkout", "-q", "-")
+    async with reviewing(repo, "main..topic", endpoint, resume=True) as witness:
+        session = witness.session
+        assert session.place.hunk is None
+        (new,) = session.hunks.undecided("use0.py")
+        assert session.attention.reading(new) is Reading.UNSEEN
+        for hunk_id in ids[1:]:
+            assert session.attention.reading(session.hunks.get(hunk_id)) is Reading.READ

@@ -13,10 +13,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.pairing.journal.entries import ReadSoFar
 
 PER_LINE_S: Final = 0.1
 """Seconds on screen per changed line."""
@@ -116,15 +118,22 @@ class Attention:
     Args:
         on: Whether to measure; if not, every hunk counts as read.
         flagged: Why a hunk should be reviewed by itself, or ``""``.
+        resumed: How far the reader of an earlier session had come, which is gone on with.
     """
 
-    def __init__(self, on: bool, flagged: Callable[[Hunk], str]) -> None:
+    def __init__(self, on: bool, flagged: Callable[[Hunk], str], resumed: ReadSoFar) -> None:
         self.on = on
         self._flagged = flagged
-        self._sights: dict[int, _Sight] = {}
-        self._accepted: dict[int, Reading] = {}
-        self._together: dict[int, str] = {}
+        self._sights = {
+            hunk_id: _Sight(seen.new, seen.old, seen.seconds)
+            for hunk_id, seen in resumed.seen.items()
+            if len(seen.seconds) == max(1, len(seen.new) + len(seen.old))
+        }
+        self._accepted = {hunk_id: Reading(how) for hunk_id, how in resumed.accepted.items()}
+        self._together = resumed.together
         """By hunk, the group that it was accepted with."""
+        self._news: tuple[set[int], set[int]] = set(), set()
+        """The hunks that were on screen, and those that were accepted, since ``news``."""
 
     def look(self, shown: Iterable[Sighting], seconds: float) -> None:
         """Credit hunks with time on screen and in focus.
@@ -136,6 +145,7 @@ class Attention:
         step = min(max(seconds, 0.0), MAX_STEP_S)
         for hunk, first, last in shown:
             credit = self._sight(hunk).seconds
+            self._news[0].add(hunk.id)
             begin, end = math.ceil(first * len(credit)), math.floor(last * len(credit))
             for line in range(begin, end):
                 credit[line] += step
@@ -156,12 +166,28 @@ class Attention:
             self._together.pop(hunk_id, None)  # it may have been accepted before, and undone
             if hunk_id in known:
                 self._accepted[hunk_id] = self.reading(known[hunk_id])
+                self._news[1].add(hunk_id)
 
     def accepted_together(self, group: str, hunk_ids: Iterable[int]) -> None:
         """Record that hunks were accepted as one decision, after one of them was read."""
         self._together |= {
             hunk_id: group for hunk_id in hunk_ids if self._accepted.get(hunk_id) != Reading.READ
         }
+        self._news[1].update(i for i in hunk_ids if i in self._accepted)
+
+    def news(
+        self,
+    ) -> tuple[
+        list[tuple[int, list[tuple[float, int]]]], list[tuple[int, str]], list[tuple[int, str]]
+    ]:
+        """What is new since the last call, as a ``ReadingEntry`` has it."""
+        seen, accepted = self._news
+        self._news = set(), set()
+        return (
+            [(hunk_id, _runs(self._sights[hunk_id].seconds)) for hunk_id in sorted(seen)],
+            [(hunk_id, str(self._accepted[hunk_id])) for hunk_id in sorted(accepted)],
+            [(i, self._together[i]) for i in sorted(accepted) if i in self._together],
+        )
 
     def was_unread(self, hunk: Hunk) -> bool:
         """Whether a hunk was accepted by itself before it was read."""
@@ -272,6 +298,12 @@ class Attention:
                 seconds[: len(sight.seconds)] = sight.seconds
             sight = self._sights[hunk.id] = _Sight(new, old, seconds)
         return sight
+
+
+def _runs(seconds: list[float]) -> list[tuple[float, int]]:
+    """Seconds on screen, and of how many lines one after the other."""
+    rounded = (round(min(value, MAX_LINE_S), 2) for value in seconds)
+    return [(value, len(list(lines))) for value, lines in groupby(rounded)]
 
 
 def _many(count: int, what: str) -> str:

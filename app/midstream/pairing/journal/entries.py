@@ -10,8 +10,9 @@ import base64
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
 
@@ -29,6 +30,35 @@ KINDS: Final[dict[str, type[SessionEntry]]] = {}
 """The entries of a journal by kind; every entry class registers itself."""
 MAX_RECORDED: Final = 4_000_000
 """More bytes of a file that is no text are not recorded."""
+
+
+class SeenHunk(NamedTuple):
+    """How long the lines of a hunk were on screen, and which lines these were."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    seconds: list[float]
+
+
+@dataclass(slots=True)
+class ReadSoFar:
+    """How far the reader of a session has come.
+
+    Attributes:
+        at: The hunk under the cursor, -1 before there was one.
+        walk: Whether the walk is followed.
+        visited: The hunks that the reader has come to on it, in order.
+        seen: How long hunks were on screen.
+        accepted: How far hunks were read when they were accepted.
+        together: The groups that hunks were accepted with.
+    """
+
+    at: int = -1
+    walk: bool = False
+    visited: list[int] = field(default_factory=list[int])
+    seen: dict[int, SeenHunk] = field(default_factory=dict[int, SeenHunk])
+    accepted: dict[int, str] = field(default_factory=dict[int, str])
+    together: dict[int, str] = field(default_factory=dict[int, str])
 
 
 class EntryWriter(Protocol):
@@ -67,6 +97,7 @@ class Replayed:
         chat: What was said in the last conversation with the model, packed.
         plan: Its plan, if there is one.
         provenance: Who wrote the hunks of other programs, by hunk.
+        reading: How far the reader has come.
         open_step: Kind of the last step if nothing says that its files were written, else ``""``.
     """
 
@@ -85,6 +116,7 @@ class Replayed:
         self.chat: list[dict[str, str]] = []
         self.plan: PlanEntry | None = None
         self.provenance: dict[int, ProvenanceEntry] = {}
+        self.reading = ReadSoFar()
         self.open_step = ""
 
 
@@ -451,6 +483,40 @@ class DecideEntry(SessionEntry):
 
         state.hunks.decide(self.ids, HunkState(self.state), self.note)
         state.open_step = self.kind
+
+
+@dataclass(eq=False, repr=False)
+class ReadingEntry(SessionEntry):
+    """How far the reader has come, and what is new in that since the last such entry.
+
+    Attributes:
+        at: As in ``ReadSoFar``, and so are ``walk`` and the further ones.
+        seen: For each hunk, seconds on screen and of how many lines, from the first line to the
+            last.
+        together: The groups of those in ``accepted`` that were accepted with one.
+    """
+
+    kind = "reading"
+    at: int
+    walk: bool
+    visited: list[int]
+    seen: list[tuple[int, list[tuple[float, int]]]]
+    accepted: list[tuple[int, str]]
+    together: list[tuple[int, str]]
+
+    def replay(self, state: Replayed) -> None:
+        reading = state.reading
+        reading.at, reading.walk = self.at, self.walk
+        reading.visited += self.visited
+        for hunk_id, runs in self.seen:
+            with suppress(KeyError):
+                hunk = state.hunks.get(hunk_id)
+                seconds = [value for value, lines in runs for _ in range(lines)]
+                reading.seen[hunk_id] = SeenHunk(hunk.old, hunk.new, seconds)
+        for hunk_id, how in self.accepted:
+            reading.together.pop(hunk_id, None)
+            reading.accepted[hunk_id] = how
+        reading.together |= dict(self.together)
 
 
 @dataclass(eq=False, repr=False)

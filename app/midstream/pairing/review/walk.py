@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.files.attention import Attention
     from midstream.pairing.files.open import OpenFiles
+    from midstream.pairing.journal.entries import ReadSoFar
     from midstream.pairing.status import SessionStatus, Spawn
 
 LARGE: Final = 100
@@ -63,9 +64,10 @@ class Walkthrough:
         spawn: Spawn,
         attention: Attention,
         reason: Callable[[Hunk], str],
+        resumed: ReadSoFar,
     ) -> None:
         self.walk = ReviewWalk()
-        self.on = False
+        self.on = resumed.walk
         self.busy = False
         self._files = files
         self._hunks = files.hunks
@@ -76,7 +78,7 @@ class Walkthrough:
         self._due: set[str] = set()
         self._seen: dict[str, ChangedFile] = {}
         self._facts: dict[str, list[HunkFacts]] = {}
-        self._visited: dict[int, None] = {}
+        self._visited = dict.fromkeys(resumed.visited)
         self._group_of: dict[int, HunkGroup] = {}
         self._texts: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._offered = False
@@ -254,6 +256,11 @@ class Walkthrough:
         order = [*(i for i in self._visited if i in self.walk.evidence), *rest]
         self._ordered = asked, order
         return order
+
+    @property
+    def visited(self) -> list[int]:
+        """The ids of the hunks that the reader has come to, in this order."""
+        return [*self._visited]
 
     def visit(self, hunk: Hunk) -> None:
         """The reader has come to a hunk: its place in the order stays from now on."""

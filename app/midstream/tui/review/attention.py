@@ -69,4 +69,4 @@ class OnScreenTimer(Controller):
             for first, stop, hunk in view.places()
             if hunk.state in _WATCHED and first < bottom and stop > top and first < stop
         ]
-        session.attention.look(shown, now - before)
+        session.place.look(shown, now - before, pane.hunk)

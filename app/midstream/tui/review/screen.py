@@ -284,16 +284,19 @@ class ReviewScreen(EagerScreen):
     def _resume(self, session: PairingSession) -> None:
         """Show what a resumed session left to decide, or else the file it was in."""
         waiting = session.hunks.undecided()
-        turn = session.turns.last
+        turn, place = session.turns.last, session.place.hunk
         path = turn.path if turn is not None else next(iter(session.files))
         if waiting:
-            path = waiting[0].path
+            first = place if place in waiting else waiting[0]
+            path = first.path
 
         async def work() -> None:
             if not await self.navigate.open_path(path, focus=bool(waiting)):
                 return
             # Wait until the pane has its size, so that the lines around the place show too.
-            if waiting:
+            if place in waiting:
+                self.call_after_refresh(self.navigate.go_to_hunk, place, quietly=True)
+            elif waiting:
                 self.call_after_refresh(self.navigate.to_hunk, forward=True, undecided=True)
             elif turn is not None and (view := self.state.view) is not None:
                 row = view.row_of_base(turn.start)
