@@ -9,8 +9,9 @@ import pytest
 
 from midstream import processes
 from midstream.codebase import kinds
-from midstream.codebase.kinds import ChangedFile, facts_in, find_facts, plain_facts
-from midstream.edits.kinds import ChangedBlock, HunkFacts
+from midstream.codebase.kinds import find_facts
+from midstream.edits import kinds as kinds_here
+from midstream.edits.kinds import ChangedBlock, ChangedFile, HunkFacts, facts_in, plain_facts
 
 OLD = "    value = {'n': old_name(value)}"
 NEW = '    value = {"n": old_name(value)}'
@@ -60,7 +61,7 @@ def test_a_file_that_cannot_be_read_has_hunks_without_kinds(
     def fails(*_: object) -> list[HunkFacts]:
         raise RecursionError
 
-    monkeypatch.setattr(kinds, "facts_of", fails)
+    monkeypatch.setattr(kinds_here, "facts_of", fails)
     facts = facts_in(FILES[0])
     assert facts == plain_facts(FILES[0])
     assert [(hunk.old, hunk.new) for hunk in facts] == [b[2:] for b in FILES[0].blocks]

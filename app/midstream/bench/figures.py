@@ -38,7 +38,7 @@ def at_least(name: str, value: float, unit: str, goal: float) -> Figure:
 
 
 def beside(name: str, value: float, unit: str) -> Figure:
-    """A figure of another program, which has no target."""
+    """A figure to compare others with, which has no target itself."""
     return Figure(name, value, unit, "", True)
 
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Final
 
 from midstream.arguments import CommandParser
-from midstream.bench.figures import Figure, at_most, percentile, print_figures
+from midstream.bench.figures import Figure, at_most, beside, percentile, print_figures
 from midstream.bench.terminal import TerminalProgram
-from midstream.codebase.kinds import ChangedFile, find_facts
+from midstream.codebase.kinds import find_facts
 from midstream.edits.groups import arrange
-from midstream.edits.kinds import ChangedBlock, HunkFacts
+from midstream.edits.kinds import ChangedBlock, ChangedFile, HunkFacts
 from midstream.processes import resident_bytes
 from midstream.workspace.repo import run_git
 
@@ -157,21 +157,34 @@ async def _kinds() -> list[Figure]:
             delays.append(1000 * (time.perf_counter() - begun - 0.001))
 
     watch = asyncio.create_task(stand_by())
+    spent, held = _processor_s(), resident_bytes()
     begun = time.perf_counter()
     first = 0.0
     facts: list[HunkFacts] = []
     async for found in find_facts(files):
         facts += found
         first = first or time.perf_counter() - begun
-    await asyncio.to_thread(arrange, facts)
+    walk = await asyncio.to_thread(arrange, facts)
     every = time.perf_counter() - begun
+    spent = [after - before for before, after in zip(spent, _processor_s(), strict=True)]
+    held = resident_bytes() - held
     watch.cancel()
     what = f"kinds of {lines:,} lines in {len(files)} files"
     return [
         at_most(f"{what}, first", 1000 * first, "ms", 300),
         at_most(f"{what}, all", 1000 * every, "ms", 3_000),
         at_most("held up meanwhile, p99", percentile(delays, 99), "ms", 8),
+        beside("held up meanwhile, longest", max(delays), "ms"),
+        at_most("processor time of the readers, a file", 1000 * spent[1] / len(files), "ms", 12),
+        beside("processor time of the asker, a file", 1000 * spent[0] / len(files), "ms"),
+        at_most(f"memory of the walk, {len(walk.evidence):,} hunks", held / 1e6, "MB", 300),
     ]
+
+
+def _processor_s() -> tuple[float, float]:
+    """Seconds of a processor that this process has used, and those of it that have ended."""
+    times = os.times()
+    return times.user + times.system, times.children_user + times.children_system
 
 
 def _changed_file(number: int) -> ChangedFile:

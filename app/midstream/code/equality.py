@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, cast
 
@@ -247,23 +247,37 @@ class _PythonText:
             return None
 
     def equals(self, other: _PythonText, changed: _Changed) -> bool:
-        todo: list[tuple[object, object]] = [(self._tree, other._tree)]
+        todo: list[tuple[ast.AST, ast.AST]] = [(self._tree, other._tree)]
         while todo:
             one, two = todo.pop()
-            if type(one) is not type(two):
+            kind = type(one)
+            if kind is not type(two):
                 return False
-            if isinstance(one, ast.stmt) and isinstance(two, ast.stmt):
-                if not changed.spares(_lines_of(one), _lines_of(two)):
-                    todo += _fields(one, two)
-            elif isinstance(one, ast.AST) and isinstance(two, ast.AST):
-                todo += _fields(one, two)
-            elif isinstance(one, list):
-                ones, twos = cast("list[object]", one), cast("list[object]", two)
-                if len(ones) != len(twos):
+            if (
+                isinstance(one, ast.stmt)
+                and isinstance(two, ast.stmt)
+                and changed.spares(_lines_of(one), _lines_of(two))
+            ):
+                continue
+            for mine, theirs in _fields(one, two):
+                # Names, constants, operators and what is absent are mostly one object for both.
+                if mine is theirs:
+                    continue
+                if type(mine) is not type(theirs):
                     return False
-                todo += zip(ones, twos, strict=True)
-            elif one != two:
-                return False
+                if isinstance(mine, ast.AST):
+                    todo.append((mine, cast("ast.AST", theirs)))
+                elif isinstance(mine, list):
+                    ones, twos = cast("list[object]", mine), cast("list[object]", theirs)
+                    if len(ones) != len(twos):
+                        return False
+                    for first, second in zip(ones, twos, strict=True):
+                        if isinstance(first, ast.AST) and isinstance(second, ast.AST):
+                            todo.append((first, second))
+                        elif type(first) is not type(second) or first != second:
+                            return False
+                elif mine != theirs:
+                    return False
         return True
 
     def comments(self, ranges: Sequence[Range]) -> Iterator[Comment]:
@@ -290,15 +304,15 @@ class _PythonText:
             todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, _BLOCKS))
 
 
-def _fields(one: ast.AST, two: ast.AST) -> Iterator[tuple[object, object]]:
+def _fields(one: ast.AST, two: ast.AST) -> Iterable[tuple[object, object]]:
     """What two nodes of a kind are made of, without docstrings where both have one."""
-    documented = _doc_of(one) is not None and _doc_of(two) is not None
-    for name in one._fields:
-        mine: object = getattr(one, name, None)
-        theirs: object = getattr(two, name, None)
-        if documented and name == "body":
-            mine, theirs = cast("list[object]", mine)[1:], cast("list[object]", theirs)[1:]
-        yield mine, theirs
+    names = one._fields
+    pairs = [(getattr(one, name, None), getattr(two, name, None)) for name in names]
+    if isinstance(one, _DOCUMENTED) and _doc_of(one) is not None and _doc_of(two) is not None:
+        at = names.index("body")
+        mine, theirs = cast("tuple[list[object], list[object]]", pairs[at])
+        pairs[at] = mine[1:], theirs[1:]
+    return pairs
 
 
 def _doc_of(node: ast.AST) -> ast.Constant | None:
@@ -322,9 +336,13 @@ _BLOCKS: Final = (
 
 def _lines_of(node: ast.stmt) -> Range:
     """The half-open range of lines of a statement, with its decorators."""
-    marks = cast("list[ast.expr]", getattr(node, "decorator_list", ()))
-    first = min([node.lineno, *(mark.lineno for mark in marks)])
-    return first - 1, node.end_lineno or node.lineno
+    first, stop = node.lineno, node.end_lineno or node.lineno
+    if isinstance(node, _DECORATED):
+        first = min([first, *(mark.lineno for mark in node.decorator_list)])
+    return first - 1, stop
+
+
+_DECORATED: Final = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class _GrammarText:

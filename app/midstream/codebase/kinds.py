@@ -7,56 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from midstream import processes
 from midstream.codebase.syntax_check import AT_ONCE
-from midstream.edits.kinds import ChangedBlock, HunkFacts, facts_of
+from midstream.edits.kinds import ChangedFile, Evidence, HunkFacts, TokenChange, facts_in
 
 WORKERS: Final = 2
 """Processes that read at the same time."""
+_AHEAD: Final = 3
+"""Files that a process has been sent and has not answered: it need not wait for the next one."""
 _LINE_LIMIT: Final = 1 << 26
 """Bytes of one line that the child process may print."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A file with hunks.
+class HunkAnswer(msgspec.Struct, array_like=True):
+    """What a process says of a hunk whose lines the asker knows."""
 
-    Attributes:
-        path: Its path.
-        lines: Its text before all of them.
-        blocks: The hunks, by position.
-    """
-
-    path: str
-    lines: tuple[str, ...]
-    blocks: tuple[ChangedBlock, ...]
-
-    @property
-    def size(self) -> int:
-        """Characters that have to be read."""
-        return sum(map(len, self.lines)) + sum(len(x) for b in self.blocks for x in b.new)
-
-
-def facts_in(file: ChangedFile) -> list[HunkFacts]:
-    """What the hunks of a file are; just their lines, if it cannot be read."""
-    try:
-        return facts_of(file.path, file.lines, file.blocks)
-    except Exception:  # one strange file must not hide the hunks of the others
-        return plain_facts(file)
-
-
-def plain_facts(file: ChangedFile) -> list[HunkFacts]:
-    """The hunks of a file without their kinds."""
-    return [
-        HunkFacts(id=block.id, path=file.path, old=block.old, new=block.new)
-        for block in file.blocks
-    ]
+    kinds: tuple[Evidence, ...]
+    changes: tuple[TokenChange, ...]
+    partial: bool
 
 
 async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFacts]]:
@@ -70,9 +44,9 @@ async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFa
             yield facts_in(file)
         return
     found: asyncio.Queue[list[HunkFacts] | None] = asyncio.Queue()
+    waiting = iter(files)
     many = min(WORKERS, len(files))
-    shares = (_ask_child(files[share::many], found) for share in range(many))
-    asking = [asyncio.create_task(share) for share in shares]
+    asking = [asyncio.create_task(_ask_child(waiting, found)) for _ in range(many)]
     try:
         while many:
             facts = await found.get()
@@ -87,30 +61,51 @@ async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFa
 
 
 async def _ask_child(
-    files: Sequence[ChangedFile], found: asyncio.Queue[list[HunkFacts] | None]
+    waiting: Iterator[ChangedFile], found: asyncio.Queue[list[HunkFacts] | None]
 ) -> None:
-    """Have a process read files; ``None`` follows the facts of the last one."""
+    """Have a process read files that wait; ``None`` follows the facts of the last one."""
     try:
         process, requests, answers = await processes.start_answering(
             "midstream.codebase.kinds_child", limit=_LINE_LIMIT
         )
         ended = False
+        decoder = msgspec.json.Decoder(list[HunkAnswer])
+        asked: deque[ChangedFile] = deque()
         try:
             with contextlib.suppress(ConnectionError):
-                requests.write(msgspec.json.encode([*_requests(files)]))
-                await requests.drain()
+                _ask(requests, waiting, asked)
+                while asked and (line := await answers.readline()):
+                    file = asked.popleft()
+                    _ask(requests, waiting, asked)
+                    found.put_nowait(_facts(file, decoder.decode(line)))
                 requests.close()
-            decoder = msgspec.json.Decoder(list[HunkFacts])
-            while line := await answers.readline():
-                found.put_nowait(decoder.decode(line))
-            ended = True
+            ended = not asked
         finally:
             await processes.end(process, kill=not ended)
     finally:
         found.put_nowait(None)
 
 
-def _requests(files: Sequence[ChangedFile]) -> Iterator[msgspec.Raw]:
-    for file in files:
+def _ask(
+    requests: asyncio.StreamWriter, waiting: Iterator[ChangedFile], asked: deque[ChangedFile]
+) -> None:
+    """Send files, until the process has enough to do."""
+    while len(asked) < _AHEAD and (file := next(waiting, None)) is not None:
         with contextlib.suppress(UnicodeEncodeError):
-            yield msgspec.Raw(msgspec.json.encode(file))
+            requests.write(msgspec.json.encode(file) + b"\n")
+            asked.append(file)
+
+
+def _facts(file: ChangedFile, answers: Sequence[HunkAnswer]) -> list[HunkFacts]:
+    return [
+        HunkFacts(
+            id=block.id,
+            path=file.path,
+            old=block.old,
+            new=block.new,
+            kinds=answer.kinds,
+            changes=answer.changes,
+            partial=answer.partial,
+        )
+        for block, answer in zip(file.blocks, answers, strict=True)
+    ]

@@ -126,6 +126,42 @@ class HunkFacts:
         return any(each.kind is ChangeKind.FORMATTING for each in self.kinds)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file with hunks.
+
+    Attributes:
+        path: Its path.
+        lines: Its text before all of them.
+        blocks: The hunks, by position.
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    blocks: tuple[ChangedBlock, ...]
+
+    @property
+    def size(self) -> int:
+        """Characters that have to be read."""
+        return sum(map(len, self.lines)) + sum(len(x) for b in self.blocks for x in b.new)
+
+
+def facts_in(file: ChangedFile) -> list[HunkFacts]:
+    """What the hunks of a file are; just their lines, if it cannot be read."""
+    try:
+        return facts_of(file.path, file.lines, file.blocks)
+    except Exception:  # one strange file must not hide the hunks of the others
+        return plain_facts(file)
+
+
+def plain_facts(file: ChangedFile) -> list[HunkFacts]:
+    """The hunks of a file without their kinds."""
+    return [
+        HunkFacts(id=block.id, path=file.path, old=block.old, new=block.new)
+        for block in file.blocks
+    ]
+
+
 def facts_of(path: str, lines: Sequence[str], blocks: Sequence[ChangedBlock]) -> list[HunkFacts]:
     """What the hunks of a file are.
 
@@ -221,6 +257,7 @@ def _comments_in(
 
 
 _LOOSE: Final = re.compile(r"[\s,;()\[\]{}'\"`\\]+")
+_COMMENT_SIGN: Final = re.compile(r"[#/*]")
 _LINE_COMMENT: Final = re.compile(r"(?:#|//).*|/\*.*?\*/|^\s*(?:/?\*+/?|\*).*|/\*.*")
 
 
@@ -228,9 +265,11 @@ def _may_be_equal(path: str, block: ChangedBlock) -> bool:
     """Whether a proof is worth trying: apart from brackets, quotes and comments, all is equal."""
     if not (is_python(path) or grammar_of(path)):
         return False
-    return _looks_equal(path, block) or _squashed(_uncommented(block.old)) == _squashed(
-        _uncommented(block.new)
-    )
+    if _looks_equal(path, block):
+        return True
+    if not any(_COMMENT_SIGN.search(line) for line in (*block.old, *block.new)):
+        return False
+    return _squashed(_uncommented(block.old)) == _squashed(_uncommented(block.new))
 
 
 def _in_docstrings(

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.codebase.kinds import ChangedFile
 from midstream.edits.hunks import HunkState, Quarantine
-from midstream.edits.kinds import ChangeKind, HunkFacts
+from midstream.edits.kinds import ChangedFile, ChangeKind, HunkFacts
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.attention import Sighting
 from midstream.pairing.review import walk as walk_of_session

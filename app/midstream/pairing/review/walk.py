@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from midstream.codebase.kinds import ChangedFile, find_facts, plain_facts
+from midstream.codebase.kinds import find_facts
 from midstream.edits.groups import HunkGroup, ReviewWalk, arrange
 from midstream.edits.hunks import HunkState
-from midstream.edits.kinds import ChangedBlock, Evidence, HunkFacts
+from midstream.edits.kinds import ChangedBlock, ChangedFile, Evidence, HunkFacts, plain_facts
 from midstream.pairing.files.attention import Reading
 from midstream.pairing.status import (
     ExternalHunksAdded,
@@ -36,8 +36,6 @@ LARGE: Final = 100
 """Hunks that wait, from which on the walk is offered by itself."""
 PAUSE_S: Final = 0.2
 """Least time between two looks, while hunks keep arriving."""
-SHOW_S: Final = 0.5
-"""Seconds after which the walk is shown as far as it is known, while it is being read."""
 AT_ONCE: Final = 200
 """Hunks that are arranged without a thread, within some 3 ms."""
 _COMPARED: Final = (
@@ -131,14 +129,17 @@ class Walkthrough:
         if not files:
             return
         fresh = {file.path: file for file in files if file.blocks}
-        clock, shown_at = asyncio.get_running_loop().time, 0.0
+        # Shown with the first file, and each time as many hunks again are known: all these looks
+        # together cost no more than two at the whole.
+        done, due = 0, len(self.walk.evidence)
         async with contextlib.aclosing(find_facts([*fresh.values()])) as found:
             async for facts in found:
                 self._facts[facts[0].path] = facts
                 del fresh[facts[0].path]
-                if clock() - shown_at >= SHOW_S:
+                done += len(facts)
+                if fresh and done >= due:
                     await self._arrange()
-                    shown_at = clock()
+                    due = 2 * done
         for path, file in fresh.items():  # not read: its hunks are shown without their kinds
             self._facts[path] = plain_facts(file)
         await self._arrange()
