@@ -113,6 +113,32 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
         await stage.until(lambda: "adds" in shown(stage), "shown again")
 
 
+async def test_a_question_about_a_hunk_takes_its_group_along(root: Path) -> None:
+    hosted = Hosted()
+    uses = {f"use{n}.py": f"import shop\n\nprint({n}, shop.total([{n}]))\n" for n in range(3)}
+    for path, text in uses.items():
+        (root / path).write_text(text)
+    async with hosted_stage(root, hosted) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.press("escape", "V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        for path, text in {"shop.py": SHOP, **uses}.items():
+            (root / path).write_text(text.replace("total", "amount"))
+        walk = stage.session.walk
+        await stage.until(lambda: len(walk.walk.evidence) == 4 and not walk.busy, "the walk")
+        await stage.press("]")
+        await stage.until(lambda: stage.pane.hunk is not None, "a hunk")
+        hunk = stage.pane.hunk
+        await stage.press("i")
+        await ask(stage, hosted, "? what does this change", "A name.")
+        sent = str(hosted.creates[-1])
+        _, _, about = sent.partition("<change-under-the-cursor>")
+        assert about.startswith(f"\\n{hunk.path}:{hunk.start + 1}\\n    - ")
+        assert "It is decided together with 3 other hunks: `total` → `amount`" in about
+        assert all(f"* {path}:3" in about for path in uses if path != hunk.path)
+        assert len(stage.session.hunks.undecided()) == 4
+
+
 @pytest.mark.parametrize(
     "pieces", [("1. one\n2. tw", "o\n3. three\n"), ("1. one", "\n2. two\n", "3. three")]
 )

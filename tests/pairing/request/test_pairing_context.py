@@ -16,15 +16,15 @@ from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.request.context import (
-    MAX_REJECTED_LINES,
+    MAX_HUNK_LINES,
     Context,
     LeftOut,
     Part,
     decisions,
     estimate,
     fit,
+    hunk_lines,
     limit_of,
-    rejected_lines,
 )
 from midstream.pairing.request.mentions import (
     AtPath,
@@ -211,12 +211,12 @@ def _rewritten(old: list[str], new: list[str]) -> Hunk:
 
 def test_a_long_rejected_hunk_is_cut_where_it_is_told() -> None:
     hunk = _rewritten([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
-    told = rejected_lines(hunk)
-    assert len(told) == MAX_REJECTED_LINES + 1
+    told = hunk_lines(hunk)
+    assert len(told) == MAX_HUNK_LINES + 1
     assert told[19:21] == ["    - old 19", "    + new 0"]
     assert told[-1] == "    (6 more lines)"
     hunk = _rewritten(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])
-    told = rejected_lines(hunk)
+    told = hunk_lines(hunk)
     assert told[0] == "    - old"
     assert "Q7XNZ4LPW2VR5TGD" not in "".join(told)
 

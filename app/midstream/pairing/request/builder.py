@@ -544,6 +544,7 @@ class RequestBuilder:
             text=text,
             line=question.cursor or 0,
             selection=question.selection,
+            change=question.change,
             mentioned=mentioned,
             words=words,
             error=self.failure() if AtWord.ERROR in words else "",

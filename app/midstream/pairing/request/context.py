@@ -38,8 +38,8 @@ class Part:
 
     Attributes:
         name: Its name on screen: a path, ``diff``, ``decisions``.
-        kind: ``file``, ``selection``, ``folder``, ``instructions``, ``diff``, ``error``,
-            ``conversation``, ``decisions``, ``definitions`` or ``uses``.
+        kind: ``file``, ``selection``, ``change``, ``folder``, ``instructions``, ``diff``,
+            ``error``, ``conversation``, ``decisions``, ``definitions`` or ``uses``.
         text: What is sent.
         most: Tokens that it may take at most, ``None`` for what is left.
         keep: 0-based line of ``text`` that stays if it has to be cut.
@@ -203,8 +203,8 @@ def _cut(part: Part, allowed: int) -> Part | None:
 
 
 MAX_DECISIONS: Final = 1_200
-MAX_REJECTED_LINES: Final = 24
-"""Lines of a rejected hunk in a prompt."""
+MAX_HUNK_LINES: Final = 24
+"""Lines of a hunk in a prompt."""
 MAX_HUNKS: Final = 8
 """The latest decisions that are sent along."""
 
@@ -222,19 +222,19 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
             continue
         reason = " ".join(hunk.note.split())
         told.append(f"* turned down at {place}" + (f" because: {reason}" if reason else ""))
-        told += rejected_lines(hunk)
+        told += hunk_lines(hunk)
     return Part(
         "decisions", "decisions", "".join(f"{t}\n" for t in told), most=MAX_DECISIONS, unasked=True
     )
 
 
-def rejected_lines(hunk: Hunk) -> list[str]:
-    """The lines of a rejected hunk for a prompt: indented, credentials masked."""
+def hunk_lines(hunk: Hunk) -> list[str]:
+    """The lines of a hunk for a prompt: indented, credentials masked."""
     from midstream.guard.secrets import mask
 
     lines = [
         *(f"    - {line}" for line in hunk.old),
         *(f"    + {mask(line)}" for line in hunk.new),
     ]
-    more = len(lines) - MAX_REJECTED_LINES
+    more = len(lines) - MAX_HUNK_LINES
     return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]

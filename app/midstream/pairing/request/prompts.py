@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream.edits.formats import format_spec
-from midstream.pairing.request.context import Context, Part, rejected_lines
+from midstream.pairing.request.context import Context, Part, hunk_lines
 
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
@@ -124,6 +124,7 @@ def context_text(context: Context, *, numbered: bool = False) -> str:
 _TAGS: Final = {
     "file": "file",
     "selection": "selection",
+    "change": "change-under-the-cursor",
     "instructions": "project-instructions",
     "folder": "folder",
     "diff": "uncommitted-changes",
@@ -183,7 +184,7 @@ def with_rejections(instruction: str, rejected: Sequence[Hunk], model: ModelInfo
     for hunk in rejected[-MAX_REJECTIONS:]:
         reason = " ".join(hunk.note.split())
         parts.append(f"* turned down because: {reason}" if reason else "* turned down:")
-        parts += rejected_lines(hunk)
+        parts += hunk_lines(hunk)
     return "\n".join(parts)
 
 

@@ -15,6 +15,7 @@ class Question:
         cursor: 0-based line of the cursor, in the file as it is on disk (accepted hunks included,
             others not).
         selection: 0-based half-open range of such lines that overrides the search.
+        change: The change under the cursor, and what is decided with it; for questions only.
         consume: Whether the AI comments of the region are removed by the change.
         background: Whether the session asks by itself.
         known: What the model would answer where none is needed; ``None`` to ask the model.
@@ -28,6 +29,7 @@ class Question:
     path: str | None = None
     cursor: int | None = None
     selection: tuple[int, int] | None = None
+    change: str = ""
     consume: bool = False
     background: bool = False
     known: str | None = None

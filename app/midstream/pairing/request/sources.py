@@ -35,6 +35,8 @@ INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md")
 ROOT_INSTRUCTION_FILES: Final = (".cursorrules",)
 MAX_INSTRUCTIONS: Final = 2_000
 """Tokens of one file with project instructions."""
+MAX_CHANGE: Final = 2_000
+"""Tokens of the change that a question is about."""
 MAX_DIFF: Final = 1_500
 """Tokens of the file's uncommitted changes."""
 MAX_CHANGES: Final = 6_000
@@ -62,6 +64,7 @@ class Wanted:
         text: Its text as it is proposed now, ``None`` to leave it out (a region request has it).
         line: 0-based line of ``text`` that matters most.
         selection: 0-based half-open range of lines that the user selected.
+        change: The change that the user looks at.
         mentioned: Files and folders named with ``@``.
         words: What else is named with ``@``.
         error: What failed last, for ``@error``.
@@ -80,6 +83,7 @@ class Wanted:
     text: str | None
     line: int = 0
     selection: tuple[int, int] | None = None
+    change: str = ""
     mentioned: tuple[AtPath, ...] = ()
     words: frozenset[AtWord] = frozenset()
     error: str = ""
@@ -104,6 +108,8 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
             lines = wanted.text.splitlines(keepends=True)[start:stop]
             name = f"{wanted.path} lines {start + 1}-{stop}"
             parts.append(Part(name, "selection", "".join(lines), first=start + 1))
+    if wanted.change:
+        parts.append(Part("change", "change", wanted.change, most=MAX_CHANGE, unasked=True))
     if AtWord.ERROR in wanted.words:
         parts.append(Part("error", "error", _masked(wanted.error), most=MAX_ERROR))
         if not wanted.error:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from midstream.codebase.kinds import find_facts
+from midstream.counting import counted
 from midstream.edits.groups import HunkGroup, ReviewWalk, arrange
 from midstream.edits.hunks import HunkState
 from midstream.edits.kinds import ChangedBlock, ChangedFile, Evidence, HunkFacts, plain_facts
 from midstream.pairing.files.attention import Reading
+from midstream.pairing.request.context import hunk_lines
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
@@ -38,6 +40,8 @@ PAUSE_S: Final = 0.2
 """Least time between two looks, while hunks keep arriving."""
 AT_ONCE: Final = 200
 """Hunks that are arranged without a thread, within some 3 ms."""
+MAX_TOLD: Final = 20
+"""Other hunks of a group whose places are told to a model."""
 _COMPARED: Final = (
     HunkState.SETTLED,
     HunkState.ACCEPTED,
@@ -181,6 +185,18 @@ class Walkthrough:
     def group_of(self, hunk: Hunk) -> HunkGroup | None:
         """The group that a hunk is decided with."""
         return self._group_of.get(hunk.id)
+
+    def told(self, hunk: Hunk) -> str:
+        """A hunk and the group that it is decided with, for a model that is asked about them."""
+        lines = [f"{hunk.path}:{hunk.start + 1}", *hunk_lines(hunk)]
+        if (group := self.group_of(hunk)) is not None:
+            others = [each for each in self.present(group.hunks) if each is not hunk]
+            many = counted(len(others), "other hunk")
+            lines.append(f"It is decided together with {many}: {group.title}")
+            lines += [f"* {each.path}:{each.start + 1}" for each in others[:MAX_TOLD]]
+            if (more := len(others) - MAX_TOLD) > 0:
+                lines.append(f"  ({more} more)")
+        return "".join(f"{line}\n" for line in lines)
 
     def alike(self, hunk: Hunk) -> int:
         """How many other hunks wait that are decided with this one, if it waits itself."""

@@ -247,7 +247,13 @@ class Aim(Controller):
         if self._sets_plan:  # nothing of it is sent
             return None
         lines = self.commented_lines or self.marked_lines
-        return Question(text, self._state.path or None, self.cursor_line, lines)
+        return Question(text, self._state.path or None, self.cursor_line, lines, self.change)
+
+    @property
+    def change(self) -> str:
+        """The hunk under the cursor with its group, for a question about it."""
+        session, hunk = self._state.session, self._pane.hunk
+        return "" if session is None or hunk is None else session.walk.told(hunk)
 
     @property
     def unsent(self) -> Question | None:

@@ -237,7 +237,8 @@ class Steer(Controller):
     def _about(self, text: str, selection: tuple[int, int] | None) -> Question:
         """What a text asks about the lines in scope, or about ``selection``."""
         marked = selection or self._aim.marked_lines
-        return Question(text, self._state.path or None, self._aim.cursor_line, marked)
+        aim = self._aim
+        return Question(text, self._state.path or None, aim.cursor_line, marked, aim.change)
 
     def _explain(
         self, error: UserError, text: str, selection: tuple[int, int] | None = None
