@@ -159,7 +159,7 @@ def test_the_client_denies_what_it_cannot_read(root: Path, listener: Listener) -
     calls_through_the_client(root, 300)
 
 
-@pytest.mark.fuzz
+@pytest.mark.system
 @pytest.mark.timeout(900)
 def test_the_client_denies_ten_thousand_mutated_calls(root: Path, listener: Listener) -> None:
     calls_through_the_client(root, 10_000)
@@ -233,7 +233,7 @@ async def test_the_session_holds_or_denies_mutated_calls(
     await calls_of_the_session(session, root, 150)
 
 
-@pytest.mark.fuzz
+@pytest.mark.system
 @pytest.mark.timeout(1800)
 async def test_the_session_holds_or_denies_ten_thousand_mutated_calls(
     session: PairingSession, root: Path
