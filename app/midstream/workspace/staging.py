@@ -550,7 +550,8 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
             f"Git does not know {shown(path)} yet, so its change cannot be staged by itself",
             "stage the whole file",
         )
-    if entry is not None and not is_there and entry.blob != before:
+    # A file that is new as a whole replaces what was staged of it since, as by `git mv`.
+    if entry is not None and not is_there and entry.blob != before and content is not None:
         if _LINK in (entry.mode, _mode(content), _mode(change.after)):
             raise _conflict(path)
         blob = _merge(place.top, path, entry.blob, before, blob)
@@ -715,6 +716,26 @@ def commit_staged(
         elif "failed to sign" in error.output:  # The signing program may have wanted to ask.
             remedy = "run git commit in a terminal to see why; what is staged stays"
         raise GitError(f"Git did not commit: {why}", remedy, output=error.output) from error
+
+
+def staged_tree(root: Path) -> str:
+    """Id of the tree that the next commit is to have, ``""`` if there can be none."""
+    try:
+        return os.fsdecode(run_git(root, ["write-tree"])).strip()
+    except GitFailedError:
+        return ""
+
+
+def changed_by_hooks(root: Path, tree: str, commit: str) -> list[str]:
+    """Paths, from the top of the repository, that a commit does not have as a tree has them.
+
+    Hooks may stage more while git commits.  Nothing where git fails.
+    """
+    command = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", tree, f"{commit}^{{tree}}"]
+    try:
+        return os.fsdecode(run_git(root, command)).split("\0")[:-1] if tree else []
+    except GitFailedError:
+        return []
 
 
 def _said(output: str) -> list[str]:

@@ -266,6 +266,37 @@ async def test_a_permission_that_others_staged_is_not_committed_once_it_is_put_b
             await session.commit.commit("Run it")
 
 
+async def test_a_file_that_others_moved_with_git_and_then_edited_is_committed_as_kept(
+    root: Path, endpoint: Endpoint
+) -> None:
+    async with await _opened(root, endpoint, review=True) as session:
+        git(root, "mv", "run.py", "go.py")
+        (root / "go.py").write_text(TEXT + "z = 1\n")
+        await session.review.changed({"run.py", "go.py"})
+        for hunk in session.hunks.undecided():
+            await session.decisions.accept(hunk.id)
+        await session.commit.stage(*(await session.commit.look()).stageable)
+        await session.commit.commit("Move")
+        assert git(root, "show", "HEAD:go.py") == TEXT + "z = 1\n"
+        assert git(root, "status", "--porcelain") == ""
+
+
+async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: Endpoint) -> None:
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ngit add run.py\n")
+    hook.chmod(0o755)
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        await session.commit.commit("Kept")
+        assert "hook" not in session.status.notices[-1].text
+        await session.decisions.accept(await _proposed(session, 0, "x = 3\n"))
+        await _proposed(session, 8, "y = 'waits'\n")
+        await session.commit.stage("run.py")
+        await session.commit.commit("And what waits")
+        assert "A hook changed what is committed of 'run.py'" in session.status.notices[-1].text
+
+
 async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint: Endpoint) -> None:
     (root / "run.py").write_text(TEXT.replace("y = 1", "y = 'own'"))
     git(root, "add", "run.py")

@@ -269,6 +269,8 @@ class AcceptedChanges:
         self._closed = False
         self._stop = threading.Event()
         """Ends the commit that was begun last."""
+        self._by_hooks: list[str] = []
+        """Files that hooks changed in the index while that commit was made."""
         self._awaited = False
         """Whether a caller waits for that commit and reports its outcome."""
         self._status = status
@@ -502,7 +504,7 @@ class AcceptedChanges:
                 ``output`` is everything that git wrote.
         """
         from midstream.workspace.errors import GitError
-        from midstream.workspace.staging import commit_staged
+        from midstream.workspace.staging import changed_by_hooks, commit_staged, staged_tree
 
         if self._closed:
             raise GitError("The session has ended: nothing is committed", "what is staged stays")
@@ -521,7 +523,15 @@ class AcceptedChanges:
         words = self.trailer if trailer else ""
         text = message.rstrip()
         whole = f"{text}\n\n{words}\n" if words and text else f"{text}\n"
-        work = asyncio.to_thread(commit_staged, self._root, whole, amend=amend, stop=stop)
+
+        def make() -> str:
+            tree = staged_tree(self._root)
+            made = commit_staged(self._root, whole, amend=amend, stop=stop)
+            self._by_hooks = changed_by_hooks(self._root, tree, made)
+            return made
+
+        self._by_hooks = []
+        work = asyncio.to_thread(make)
         self._git = asyncio.ensure_future(work)
         self._git.add_done_callback(self._git_ended)
         self._status.emit(RepoChanged())
@@ -589,6 +599,11 @@ class AcceptedChanges:
                 self._status.inform(f"Committed {git.result()[:8]}.")
             else:
                 self._status.fail(str(error))
+        if error is None and self._by_hooks:
+            self._status.warn(
+                f"A hook changed what is committed of {', '.join(map(repr, self._by_hooks))}, so "
+                "it is not exactly what you kept: `git show` shows it."
+            )
         self._status.emit(RepoChanged())
 
     def _note_commit(self, commit: str) -> None:
