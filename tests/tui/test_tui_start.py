@@ -155,3 +155,17 @@ async def test_a_session_that_is_being_opened_while_the_user_quits_is_closed(
     assert len(opened) == 1
     assert not opened[0].hangs
     assert asyncio.all_tasks() <= before
+
+
+async def test_a_session_that_could_not_be_opened_does_not_keep_one_from_quitting(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> PairingSession:
+        raise OSError(28, "No space left on device")
+
+    async with on_stage(project) as stage:
+        monkeypatch.setattr(PairingSession, "open", fail)
+        with pytest.raises(OSError, match="No space"):
+            await stage.app.take_up(project / "journal")
+    assert stage.session.closed
+    assert not stage.session.hangs

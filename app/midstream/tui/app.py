@@ -304,10 +304,11 @@ class MidstreamApp(App[None]):
         garbage.end()
         if self.has_process:
             processes.end_soon(processes.CLOSE_S)  # The thread of a commit waits for a hook of git.
-        for opening in self._opened:
-            with contextlib.suppress(UserError):
-                session = await opening
-                await session.close()
+        async with contextlib.AsyncExitStack() as closing:
+            for opening in self._opened:
+                await asyncio.wait({opening})
+                if not opening.cancelled() and opening.exception() is None:
+                    closing.push_async_callback(opening.result().close)
 
     def use_theme(self, name: str) -> None:
         palette = self.palettes.get(name)
