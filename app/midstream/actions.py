@@ -217,6 +217,7 @@ ACTIONS: Final = (
     Action("select", "v", "show.select", "mark lines", "Mark lines to decide, split, copy or change", _V, also="visual range selection"),
     Action("fold", "z", "show.fold", "fold", "Show only changes and nearby lines, or the whole file", _V, also="collapse context unchanged"),
     Action("layout", "t", "show.layout", "layout", "Layout: automatic, unified, or side by side", _V, also="split side-by-side diff columns view"),
+    Action("marks", "Z", "show.marks", "tokens", "Marks in a hunk: tokens that differ, or words line by line", _V, also="structural syntax intraline difftastic word diff whitespace wrapped indentation"),
     Action("search", "slash", "navigate.search", "search", "Search in this file", _V, also="find grep"),
     Action("search.next", "n", "navigate.search_next", "next match", "Next match", _V),
     Action("search.previous", "N", "navigate.search_previous", "previous match", "Previous match", _V),

@@ -20,6 +20,7 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
 
 if TYPE_CHECKING:
+    from midstream.edits.structure import LexedLine
     from midstream.pairing.files.moves import FileMove
 
 
@@ -36,6 +37,25 @@ def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
             ranges[gone[old][0]] = tuple((span.start, span.stop) for span in difference[0])
             ranges[come[new][0]] = tuple((span.start, span.stop) for span in difference[1])
     return ranges
+
+
+def compare_tokens(
+    path: str, rows: Sequence[Row], lines: Sequence[LexedLine]
+) -> dict[int, tuple[Range, ...]] | None:
+    """The changed tokens of a hunk's rows, by their position; ``None`` in doubt."""
+    from midstream.edits.structure import token_difference
+
+    gone = [at for at, row in enumerate(rows) if row.kind is RowKind.DELETED]
+    come = [at for at, row in enumerate(rows) if row.kind is not RowKind.DELETED]
+    marks = token_difference(path, [lines[at] for at in gone], [lines[at] for at in come])
+    if marks is None:
+        return None
+    places, sides = (*gone, *come), (*marks.old, *marks.new)
+    return {
+        at: tuple((span.start, span.stop) for span in spans)
+        for at, spans in zip(places, sides, strict=True)
+        if spans
+    }
 
 
 def compare_halves(
@@ -87,6 +107,8 @@ class RowStrips:
         """Who wrote a hunk that is on disk already."""
         self.move_of: Callable[[Hunk], FileMove | None] = lambda hunk: None
         """The moved file that a hunk is one half of."""
+        self.by_tokens = False
+        """Whether the tokens of a hunk are compared; otherwise the words of its lines."""
         self.unlexed = False
         """Whether a row that was asked for waits for its colours."""
         self._view: FileView | None = None
@@ -190,13 +212,21 @@ class RowStrips:
             return ()
         if row.look not in _CHANGED:
             return ()
-        key = (hunk.id, view.structure, self._halves(hunk))
+        if self.by_tokens and self._syntax is not None and not self._syntax.is_ready(row):
+            return ()  # painted again when it is
+        key = (hunk.id, view.structure, self._halves(hunk), self.by_tokens)
         ranges = self._changed.get(key)
         if ranges is None:
-            ranges = {}
-            if (move := self.move_of(hunk)) is not None:
-                ranges = compare_halves(move.gone.old, move.made.new)[move.made is hunk]
-            elif hunk.deleted + hunk.added <= MAX_COMPARED_LINES:
-                ranges = compare_rows(view.hunk_rows(hunk.id))
-            self._changed[key] = ranges
+            ranges = self._changed[key] = self._compared(hunk, view)
         return ranges.get(row.offset, ())
+
+    def _compared(self, hunk: Hunk, view: FileView) -> dict[int, tuple[Range, ...]]:
+        """What differs in the rows of a hunk, by their position."""
+        if (move := self.move_of(hunk)) is not None:
+            return compare_halves(move.gone.old, move.made.new)[move.made is hunk]
+        if hunk.deleted + hunk.added > MAX_COMPARED_LINES:
+            return {}
+        rows = view.hunk_rows(hunk.id)
+        lexed = self._syntax.of_hunk(hunk.id) if self.by_tokens and self._syntax else None
+        found = None if lexed is None else compare_tokens(view.proposal.path, rows, lexed)
+        return compare_rows(rows) if found is None else found

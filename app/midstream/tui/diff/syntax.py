@@ -6,6 +6,8 @@ from time import perf_counter
 from typing import Final
 
 from midstream.code.lexing import LineLexer, Span
+from midstream.edits.rows import Row, RowKind
+from midstream.edits.structure import LexedLine
 from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
 
 PAINT_BUDGET_S: Final = 0.006
@@ -14,6 +16,8 @@ IDLE_BUDGET_S: Final = 0.002
 """How long one idle step lexes ahead."""
 AHEAD: Final = 5_000
 """Lines below the window that are lexed while nothing else is to do."""
+_NEAR: Final = 400
+"""Lines that are lexed at once to compare the tokens of a hunk."""
 _STEP: Final = 16
 """Lines between two looks at the clock."""
 
@@ -112,6 +116,35 @@ class FileSyntax:
         if line >= lexer.ready:
             advance_for(lexer, line + 1, self._until - perf_counter())
         return lexer.spans(line)
+
+    def of_hunk(self, hunk_id: int) -> list[LexedLine] | None:
+        """The rows of a hunk with their tokens; ``None`` where there are none to be had.
+
+        What is not lexed yet is lexed now, if it is near.
+        """
+        for number, runs in enumerate(self._view.segments):
+            for run in runs.runs:
+                if run.hunk == hunk_id:
+                    begin, rows = runs.segment.start, runs.segment.settled[run.start : run.stop]
+                    lines: list[LexedLine] = []
+                    for row in rows:
+                        if (line := self._lexed(row, number, begin)) is None:
+                            return None
+                        lines.append(line)
+                    return lines
+        return None
+
+    def _lexed(self, row: Row, source: int, begin: int) -> LexedLine | None:
+        gone = row.kind is RowKind.DELETED
+        at = row.old if gone else None if row.new is None else row.new - begin
+        if at is None:
+            return None
+        look = Look.DELETED if gone else Look.ADDED
+        source = -1 if gone else source
+        lexer, line = self._place(ViewRow(look, row.old, row.new, row.text, source=source, line=at))
+        if lexer is None or not lexer.advance(line + 1, limit=_NEAR):
+            return None
+        return LexedLine(row.text, lexer.spans(line))
 
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
         """The lexer that knows a row, and the row's line in it."""

@@ -103,6 +103,20 @@ class Show(Controller):
         self._notices.say("info", f"{words}.")
         self._state.refresh()
 
+    def marks(self) -> None:
+        """Mark changed tokens, wherever their lines break, or the changed words of each line."""
+        from midstream.edits.structure import has_structure
+
+        pane, view = self._pane, self._state.view
+        by_tokens = not pane.strips.by_tokens
+        pane.set_by_tokens(by_tokens)
+        words = "Marks show the words that differ, line by line"
+        if by_tokens:
+            words = "Marks show the tokens that differ, not how lines break"
+            if view is not None and not has_structure(view.proposal.path):
+                words += "; this language is compared line by line"
+        self._notices.say("info", f"{words}.")
+
     def copy(self) -> None:
         """Copy the marked lines, or the hunk, or the line, without the gutter."""
         view, pane = self._state.view, self._pane

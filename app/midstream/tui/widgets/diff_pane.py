@@ -449,6 +449,11 @@ class DiffPane(PaneWindow, can_focus=True):
         self.scroll_to_place(self.walk((self.cursor, 0), -above))
         self.reveal(self.cursor)
 
+    def set_by_tokens(self, by_tokens: bool) -> None:
+        """Mark the tokens of a hunk that differ, or the words of its lines."""
+        self.strips.by_tokens = by_tokens
+        self._forget_paint()
+
     def _follow(self, *, force: bool = False) -> None:
         view = self.view
         if view is None or view.writing is None:

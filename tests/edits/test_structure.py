@@ -1,0 +1,136 @@
+"""The tokens of a hunk that differ: what is not marked is the same on both sides."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.code.lexing import LineLexer
+from midstream.edits.structure import LexedLine, token_difference
+from tests.helpers.property import examples
+
+
+def lexed(path: str, text: str) -> list[LexedLine]:
+    lines = text.split("\n")
+    lexer = LineLexer(path, lines)
+    lexer.advance(len(lines))
+    return [LexedLine(line, lexer.spans(number)) for number, line in enumerate(lines)]
+
+
+def marked(old: str, new: str, path: str = "a.py") -> tuple[str, str] | None:
+    """Both sides with brackets around what is marked."""
+    marks = token_difference(path, lexed(path, old), lexed(path, new))
+    if marks is None:
+        return None
+    sides: list[str] = []
+    for text, spans in ((old, marks.old), (new, marks.new)):
+        lines = text.split("\n")
+        for number, line in enumerate(lines):
+            for start, stop in reversed(spans[number]):
+                line = f"{line[:start]}«{line[start:stop]}»{line[stop:]}"
+            lines[number] = line
+        sides.append("\n".join(lines))
+    return sides[0], sides[1]
+
+
+def test_arguments_on_lines_of_their_own_are_no_change() -> None:
+    old = "total = work(first, second)"
+    new = "total = work(\n    first,\n    third,\n)"
+    assert marked(old, new) == (
+        "total = work(first, «second»)",
+        "total = work(\n    first,\n    «third,»\n)",
+    )
+
+
+def test_indentation_within_brackets_is_no_change() -> None:
+    old = "x = {\n  'a': 1,\n  'b': 2,\n}"
+    new = "x = {\n    'a': 1,\n    'b': 3,\n}"
+    found = marked(old, new)
+    assert found is not None
+    assert found[1] == "x = {\n    'a': 1,\n    'b': «3»,\n}"
+
+
+def test_indentation_that_means_something_is_marked() -> None:
+    old = "    if a:\n        work(1)\n        stop(2)"
+    new = "    if a:\n        work(1)\n    stop(2)"
+    assert marked(old, new) == (
+        "    if a:\n        work(1)\n«        »stop(2)",
+        "    if a:\n        work(1)\n«    »stop(2)",
+    )
+    assert marked("  if (a) {\n  b(c)\n}", "if (a) {\n    b(c)\n}", "a.ts") == (
+        "  if (a) {\n  b(c)\n}",
+        "if (a) {\n    b(c)\n}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("say('a b', here, there)", "say('a  b', here, there)"),
+        ("x = 1  # a b", "x = 1  # a  b"),
+        ("say('''\n  a''', here)", "say('''\n    a''', here)"),
+    ],
+)
+def test_spaces_in_strings_and_comments_count(old: str, new: str) -> None:
+    found = marked(old, new)
+    assert found is not None
+    assert all("«" in side for side in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.js", "return value + 1", "return\nvalue + 1"),
+        ("a.js", "a = <b>{x}</b> y", "a = <b>{x}</b>y"),
+        ("a.js", "on(() => { return a })", "on(() => {\n  return a\n})"),
+        ("a.c", "#define F (x) (y)", "#define F(x) (y)"),
+        ("a.py", 'say(f"{total = }", other)', 'say(f"{total =}", other)'),
+        ("a.py", "a = b + \\\n    c", "a = b + c"),
+        ("a.py", "import os, sys", "class Other(Thing): pass"),
+        ("a.rb", "work [1], 2", "work[1], 2"),
+        ("a.md", "one (two)", "one\n(two)"),
+    ],
+)
+def test_in_doubt_nothing_is_said(path: str, old: str, new: str) -> None:
+    assert marked(old, new, path) is None
+
+
+def test_operators_that_are_written_apart_are_not_the_same() -> None:
+    found = marked("x = a - -b", "x = a --b", "a.js")
+    assert found is None or "«" in found[1]
+
+
+PIECES = st.sampled_from([
+    *("a", "bc", "(", ")", "[", "]", "{", "}", ",", "=", "- ", "-", " ", "   ", "\n", "\n    "),
+    *("if a:", "'s t'", "'s  t'", '"', '"""', "# c", "// c", "/*", "*/", "1.5", "f(a, b)", "é"),
+])  # fmt: skip
+TEXTS = st.lists(PIECES, min_size=1, max_size=14).map("".join)
+
+
+@given(TEXTS, TEXTS, st.sampled_from(["a.py", "a.js", "a.go", "a.rs", "A.java", "a.c"]))
+@examples(1_000)
+def test_what_is_not_marked_is_equal_in_order(old: str, new: str, path: str) -> None:
+    olds, news = lexed(path, old), lexed(path, new)
+    marks = token_difference(path, olds, news)
+    if marks is None:
+        return
+    rests: list[str] = []
+    for lines, spans in ((olds, marks.old), (news, marks.new)):
+        assert len(spans) == len(lines)
+        rest = ""
+        for line, mine in zip(lines, spans, strict=True):
+            at = 0
+            for start, stop in mine:
+                assert at <= start < stop <= len(line.text)
+                rest += line.text[at:start]
+                at = stop
+            rest += line.text[at:]
+        rests.append("".join(rest.split()))
+    assert rests[0] == rests[1]
+
+
+@given(TEXTS)
+def test_equal_sides_have_no_marks(text: str) -> None:
+    marks = token_difference("a.py", lexed("a.py", text), lexed("a.py", text))
+    assert marks is None or not any((*marks.old, *marks.new))
