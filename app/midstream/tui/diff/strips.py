@@ -227,6 +227,6 @@ class RowStrips:
         if hunk.deleted + hunk.added > MAX_COMPARED_LINES:
             return {}
         rows = view.hunk_rows(hunk.id)
-        lexed = self._syntax.of_hunk(hunk.id) if self.by_tokens and self._syntax else None
+        lexed = self._syntax.of_hunk(hunk) if self.by_tokens and self._syntax else None
         found = None if lexed is None else compare_tokens(view.proposal.path, rows, lexed)
         return compare_rows(rows) if found is None else found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Final
 
 from midstream.code.lexing import LineLexer, Span
+from midstream.edits.hunks import Hunk
 from midstream.edits.rows import Row, RowKind
 from midstream.edits.structure import LexedLine
 from midstream.tui.diff.view import FileView, Look, SegmentRuns, ViewRow
@@ -117,34 +119,44 @@ class FileSyntax:
             advance_for(lexer, line + 1, self._until - perf_counter())
         return lexer.spans(line)
 
-    def of_hunk(self, hunk_id: int) -> list[LexedLine] | None:
+    def of_hunk(self, hunk: Hunk) -> list[LexedLine] | None:
         """The rows of a hunk with their tokens; ``None`` where there are none to be had.
 
         What is not lexed yet is lexed now, if it is near.
         """
+        if not self._base.advance(hunk.start, limit=_NEAR):
+            return None
         for number, runs in enumerate(self._view.segments):
             for run in runs.runs:
-                if run.hunk == hunk_id:
-                    begin, rows = runs.segment.start, runs.segment.settled[run.start : run.stop]
-                    lines: list[LexedLine] = []
-                    for row in rows:
-                        if (line := self._lexed(row, number, begin)) is None:
-                            return None
-                        lines.append(line)
-                    return lines
+                if run.hunk == hunk.id:
+                    rows = runs.segment.settled[run.start : run.stop]
+                    return self._lexed(hunk, rows, number)
         return None
 
-    def _lexed(self, row: Row, source: int, begin: int) -> LexedLine | None:
-        gone = row.kind is RowKind.DELETED
-        at = row.old if gone else None if row.new is None else row.new - begin
-        if at is None:
-            return None
-        look = Look.DELETED if gone else Look.ADDED
-        source = -1 if gone else source
-        lexer, line = self._place(ViewRow(look, row.old, row.new, row.text, source=source, line=at))
-        if lexer is None or not lexer.advance(line + 1, limit=_NEAR):
-            return None
-        return LexedLine(row.text, lexer.spans(line))
+    def _lexed(self, hunk: Hunk, rows: Sequence[Row], source: int) -> list[LexedLine] | None:
+        # The base has the old lines, or the new ones if these are on disk.
+        gone = [row.text for row in rows if row.kind is RowKind.DELETED]
+        first, stack = self._base.resume_at(hunk.start)
+        above = self._base_text.lines[first : hunk.start]
+        olds = LineLexer(self._view.proposal.path, (*above, *gone), stack=stack)
+        olds.advance(len(olds))
+        begin, at = self._view.segments[source].segment.start, len(above)
+        lines: list[LexedLine] = []
+        for row in rows:
+            if row.kind is RowKind.DELETED:
+                lines.append(LexedLine(row.text, olds.spans(at)))
+                at += 1
+                continue
+            if row.new is None:
+                return None
+            shown = ViewRow(
+                Look.ADDED, row.old, row.new, row.text, source=source, line=row.new - begin
+            )
+            news, line = self._place(shown)
+            if news is None or not news.advance(line + 1, limit=_NEAR):
+                return None
+            lines.append(LexedLine(row.text, news.spans(line)))
+        return lines
 
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
         """The lexer that knows a row, and the row's line in it."""
