@@ -216,6 +216,8 @@ class PlainCommands:
             raise
         where = f" on {changes.branch}" if changes.branch else ""
         self._say(f"Committed {done[:8]}{where}: {message.splitlines()[0]}")
+        if told := commit.from_hooks:
+            self._say(told.lstrip())
 
     async def take(self, rest: str) -> None:
         """Turn code of the last answer into hunks."""

@@ -289,12 +289,12 @@ async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: En
         await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         await session.commit.stage("run.py")
         await session.commit.commit("Kept")
-        assert "hook" not in session.status.notices[-1].text
+        assert not session.commit.from_hooks
         await session.decisions.accept(await _proposed(session, 0, "x = 3\n"))
         await _proposed(session, 8, "y = 'waits'\n")
         await session.commit.stage("run.py")
         await session.commit.commit("And what waits")
-        assert "A hook changed what is committed of 'run.py'" in session.status.notices[-1].text
+        assert "A hook changed what is committed of 'run.py'" in session.commit.from_hooks
 
 
 async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint: Endpoint) -> None:

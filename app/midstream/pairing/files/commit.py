@@ -565,6 +565,16 @@ class AcceptedChanges:
         )
 
     @property
+    def from_hooks(self) -> str:
+        """A sentence, after a space, about what hooks added to the last commit, or ``""``."""
+        if not self._by_hooks:
+            return ""
+        return (
+            f" A hook changed what is committed of {', '.join(map(repr, self._by_hooks))}, so it "
+            "is not exactly what you kept: `git show` shows it."
+        )
+
+    @property
     def committing(self) -> bool:
         """Whether git and the hooks of the repository are at it."""
         return self._git is not None
@@ -596,14 +606,9 @@ class AcceptedChanges:
             self._note_commit(git.result())
         if not self._awaited and not self._closed:
             if error is None:
-                self._status.inform(f"Committed {git.result()[:8]}.")
+                self._status.inform(f"Committed {git.result()[:8]}.{self.from_hooks}")
             else:
                 self._status.fail(str(error))
-        if error is None and self._by_hooks:
-            self._status.warn(
-                f"A hook changed what is committed of {', '.join(map(repr, self._by_hooks))}, so "
-                "it is not exactly what you kept: `git show` shows it."
-            )
         self._status.emit(RepoChanged())
 
     def _note_commit(self, commit: str) -> None:

@@ -512,6 +512,8 @@ class CommitScreen(PageScreen):
             where = f" on {changes.branch}" if changes.branch else ""
             subject = text.strip().splitlines()[0]
             done = "Committed" if amended is None else f"Amended {amended.id[:8]} to"
+            if told := session.commit.from_hooks:
+                subject = f"{subject}.{told}"
             self.dismiss(f"{done} {commit[:8]}{where}: {subject}")
 
         self.work.run(work)
