@@ -9,6 +9,7 @@ import pytest
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
+from midstream.edits.stand_ins import FileProperties, StandIn
 from midstream.pairing.review.uses import HunkText, find_places
 from midstream.workspace.files import Workspace
 from tests.helpers.pairing import make_repo
@@ -109,6 +110,26 @@ async def test_a_constructor_is_used_by_the_name_of_its_class(workspace: Workspa
     assert definition.name == "Bill.__init__"
     places = await find_places(workspace, text, definition)
     assert [(place.path, place.line) for place in places] == [("report.py", 0), ("report.py", 3)]
+
+
+def test_what_a_deleted_file_defined_is_gone() -> None:
+    store = HunkStore()
+    proposal = FileProposal("shop.py", SourceText.from_bytes(SHOP.encode()), store)
+    (hunk,) = proposal.advance(proposal.base.gone(), review=True)
+    text = HunkText(proposal, hunk)
+    assert ("tax", True) in names(text)
+    assert ("Bill.due", True) in names(text)
+    assert text.lines_on_disk() == []
+
+
+def test_a_file_that_is_decided_as_a_whole_has_no_definitions() -> None:
+    store = HunkStore()
+    proposal = FileProposal("a.py", SourceText.from_bytes(SHOP.encode()), store)
+    line = "binary file, 2 bytes"
+    binary = StandIn.named(line, FileProperties(b"\x00\x01", None, False), [proposal.base])
+    (hunk,) = proposal.advance(binary, review=True)
+    text = HunkText(proposal, hunk)
+    assert (names(text), text.lines_on_disk()) == ([], [])
 
 
 def test_other_text_has_no_definitions() -> None:

@@ -74,11 +74,12 @@ class HunkText:
     """
 
     def __init__(self, proposal: FileProposal, hunk: Hunk) -> None:
-        base = () if is_whole(proposal.base) else proposal.base.lines
+        self._whole = is_whole(proposal.base)
+        base = () if self._whole else proposal.base.lines
         head, tail = base[: hunk.start], base[hunk.stop :]
         self.path = hunk.path
-        self.before = (*head, *hunk.old, *tail) if base else ()
-        self.after = (*head, *hunk.new, *tail) if base else ()
+        self.before = () if self._whole else (*head, *hunk.old, *tail)
+        self.after = () if self._whole else (*head, *hunk.new, *tail)
         self._base = base
         self._old = range(hunk.start, hunk.start + hunk.deleted)
         self._new = range(hunk.start, hunk.start + hunk.added)
@@ -86,7 +87,7 @@ class HunkText:
 
     def definitions(self) -> list[ChangedDefinition]:
         """The innermost definitions that the hunk changes, in order (reads syntax)."""
-        if not has_syntax(self.path) or not self._base:
+        if self._whole or not has_syntax(self.path):
             return []
         there = {each.name: each for each in outline(self.after, self.path).definitions}
         changed = {each.name: each for each in _innermost(self.after, self._new, self.path)}
@@ -103,7 +104,7 @@ class HunkText:
 
     def lines_on_disk(self) -> list[int]:
         """Its lines in the file as it is; those beside it, if none of them is there."""
-        lines = [n for n in self._here if self._base[n].strip()]
+        lines = [n for n in self._here if n < len(self._base) and self._base[n].strip()]
         beside = (self._here.start - 1, self._here.stop)
         return lines or [n for n in beside if 0 <= n < len(self._base)]
 
