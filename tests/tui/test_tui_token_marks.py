@@ -14,6 +14,10 @@ ROWS = 22
 WRAPPED = "    print(\n        total,\n        file=sys.stderr,\n    )\n"
 
 
+BEFORE = "def bill(row):\n    total = work(row, first)\n    return total\n"
+AFTER = BEFORE.replace("(row, first)", "(\n        row,\n        second,\n    )")
+
+
 def painted(stage: Stage) -> tuple[list[str], list[list[tuple[str, str]]]]:
     """The rows' texts, and their parts with their styles."""
     # A notice takes a row below.
@@ -49,5 +53,32 @@ def test_a_key_changes_the_marks_and_nothing_else(project: Path) -> None:
             assert (hunk.old, hunk.new) == lines
             await stage.press("Z")
             assert painted(stage) == (texts, plain)
+
+    asyncio.run(scene())
+
+
+def test_lines_that_are_on_disk_already_are_compared_by_token(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BEFORE)
+
+    async def scene() -> None:
+        async with on_stage(project) as stage:
+            await stage.until(lambda: stage.session.external.watching == "native", "watching")
+            await stage.open("pkg/bill.py")
+            await stage.press("V")
+            await stage.until(lambda: stage.session.review.on, "a review")
+            bill.write_text(AFTER)
+            await stage.until(stage.session.hunks.undecided, "a hunk")
+            await stage.press("g", "Z")
+            assert "tokens" in stage.notice
+            view, pane = stage.view, stage.pane
+            assert view is not None
+            marked: list[str] = []
+            for y in range(view.size):
+                row = view.row(y)
+                assert row is not None
+                spans = pane.strips.changed_words(row)
+                marked += [row.text[start:stop] for start, stop in spans]
+            assert marked == ["first", "second,"]
 
     asyncio.run(scene())

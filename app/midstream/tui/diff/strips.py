@@ -152,7 +152,7 @@ class RowStrips:
         if known is not None and (known[1] or not syntax.is_ready(row)):
             strips, ready = known
         else:
-            changed = self._changed_words(row)
+            changed = self.changed_words(row)
             marks = _UNMARKED
             if marked is not None or changed:
                 # In words beside the cursor, elsewhere as far as there is room.
@@ -202,11 +202,12 @@ class RowStrips:
             return painter.paint(row, spans, marks, left=self.left)
         beside = row.beside
         beside_spans = () if beside is None else syntax.spans(beside)
-        beside_changed = () if beside is None else self._changed_words(beside)
+        beside_changed = () if beside is None else self.changed_words(beside)
         other = replace(marks, changed=beside_changed, found=(), note="")
         return painter.paint_both(row, spans, marks, beside_spans, other, left=self.left)
 
-    def _changed_words(self, row: ViewRow) -> tuple[Range, ...]:
+    def changed_words(self, row: ViewRow) -> tuple[Range, ...]:
+        """What is marked in a row."""
         hunk, view = row.hunk, self._view
         if hunk is None or view is None or not hunk.decidable:
             return ()
