@@ -48,6 +48,7 @@ _COMPARED: Final = (
     HunkState.REJECTED,
     HunkState.QUARANTINED,
 )
+_Texts = dict[int, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 class Walkthrough:
@@ -82,7 +83,7 @@ class Walkthrough:
         self._facts: dict[str, list[HunkFacts]] = {}
         self._visited = dict.fromkeys(resumed.visited)
         self._group_of: dict[int, HunkGroup] = {}
-        self._texts: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._texts: _Texts = {}
         self._offered = False
         self._counted: tuple[object, int] = (None, 0)
         self._ordered: tuple[object, list[int]] = (None, [])
@@ -163,12 +164,10 @@ class Walkthrough:
     async def _arrange(self) -> None:
         facts = [hunk for path in self._files for hunk in self._facts.get(path, ())]
         if len(facts) <= AT_ONCE:
-            walk = arrange(facts)
+            found = _arranged(facts)
         else:
-            walk = await asyncio.to_thread(arrange, facts)
-        self.walk = walk
-        self._texts = {hunk.id: (hunk.old, hunk.new) for hunk in facts}
-        self._group_of = {hunk_id: group for group in walk.groups for hunk_id in group.hunks}
+            found = await asyncio.to_thread(_arranged, facts)
+        self.walk, self._texts, self._group_of = found
         self._status.touch()
 
     # what is known
@@ -294,6 +293,13 @@ class Walkthrough:
             if hunk_id in shown and (hunk is None or hunk_id != hunk.id):
                 return self._hunks.get(hunk_id)
         return None
+
+
+def _arranged(facts: list[HunkFacts]) -> tuple[ReviewWalk, _Texts, dict[int, HunkGroup]]:
+    """The walk through hunks, the lines that each had then, and the group of each."""
+    walk = arrange(facts)
+    texts = {hunk.id: (hunk.old, hunk.new) for hunk in facts}
+    return walk, texts, {hunk_id: group for group in walk.groups for hunk_id in group.hunks}
 
 
 def _file_of(proposal: FileProposal, hunks: Iterable[Hunk]) -> ChangedFile:
