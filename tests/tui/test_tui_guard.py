@@ -106,7 +106,7 @@ async def test_the_rest_is_accepted_when_read_or_at_the_second_press(
         assert second.state is HunkState.SETTLED
         await stage.press("A")
         await stage.until(lambda: second.state is HunkState.ACCEPTED, "second")
-        assert "1 of them unread" in stage.notice
+        assert "1 hunk accepted and written, unread" in stage.notice
         assert "total += 2" in path.read_text()
         assert "1 of 2 hunks (2 lines) accepted without" in stage.session.attention.summary(
             stage.session.hunks

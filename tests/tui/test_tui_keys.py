@@ -11,6 +11,7 @@ from textual.events import Key
 from textual.screen import Screen
 from textual.widget import Widget
 
+from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.settings import SettingsScreen
@@ -183,11 +184,23 @@ async def test_ctrl_q_quits_at_once(stage: Stage) -> None:
 async def test_hunks_that_no_journal_keeps_are_asked_about_once(stage: Stage) -> None:
     await stage.propose_more()
     await stage.press("ctrl+q")
-    await stage.until(lambda: "keeps it. Quit anyway?" in stage.notice, "asked")
+    asked = "1 hunk undecided in pkg/things.py; no journal keeps it. Quit anyway?"
+    await stage.until(lambda: asked in stage.notice, "asked")
     await stage.press("1")
     assert stage.app.is_running
     await stage.press("ctrl+q", "2")
     await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+async def test_what_a_journal_keeps_is_asked_about_as_well(project: Path, state: Path) -> None:
+    async with on_stage(project, settings=Settings(attention=False)) as stage:
+        await stage.open("pkg/things.py")
+        await stage.propose_more()
+        await stage.press("ctrl+q")
+        await stage.until(lambda: "--resume brings it back. Quit anyway?" in stage.notice, "asked")
+        assert stage.app.is_running
+        await stage.press("ctrl+q")
+        await stage.until(lambda: not stage.app.is_running, "the end")
 
 
 async def test_the_list_of_a_page_moves_by_rows_and_by_tens(stage: Stage) -> None:

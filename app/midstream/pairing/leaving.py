@@ -50,16 +50,26 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield f"Committed: {', '.join(commit[:8] for commit in commits)}."
     if session.commit.cut_off:
         yield "The last commit was stopped before it was made; what was staged for it stays."
+    if left := left_behind(session, resuming):
+        yield left
+
+
+def left_behind(session: PairingSession, resuming: str) -> str:
+    """What is undecided and what becomes of it, as a sentence; ``""`` if nothing is.
+
+    Args:
+        session: The session.
+        resuming: The command that goes on with it, ``""`` where no journal keeps it.
+    """
     waiting, left = session.hunks.waiting(), _undecided(session)
     if not left:
-        return
+        return ""
     them = "it" if len(waiting) == 1 else "them"
     if resuming:
-        yield f"{left}; {resuming} brings {them} back."
-    elif all(hunk.external for hunk in waiting):
-        yield f"{left}; what was written there stays."
-    else:
-        yield f"{left}; no journal keeps {them}."
+        return f"{left}; {resuming} brings {them} back."
+    if all(hunk.external for hunk in waiting):
+        return f"{left}; what was written there stays."
+    return f"{left}; no journal keeps {them}."
 
 
 def behind(session: PairingSession | None) -> str:
@@ -70,7 +80,14 @@ def behind(session: PairingSession | None) -> str:
 
 def _undecided(session: PairingSession) -> str:
     waiting = session.hunks.waiting()
-    return f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}" if waiting else ""
+    if not waiting:
+        return ""
+    left = f"{counted(len(waiting), 'hunk')} undecided in {_files(waiting)}"
+    reasons = [reason for hunk in waiting if (reason := session.reason(hunk))]
+    if reasons:
+        many = "" if len(waiting) == 1 else f"{len(reasons)} of them "
+        left += f", {many}flagged ({reasons[0]})"
+    return left
 
 
 def _outcome(hunks: Iterable[Hunk], state: HunkState, words: str, *, external: bool) -> str:

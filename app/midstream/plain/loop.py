@@ -24,7 +24,7 @@ from midstream.commands.common import printable
 from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.activity import Activity, activity_of, told
-from midstream.pairing.leaving import resuming, summary
+from midstream.pairing.leaving import left_behind, resuming, summary
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
     RUNNING,
@@ -81,6 +81,7 @@ class PlainLoop:
         source: Where lines come from.
         put: Prints text.
         terminal: Whether a user types the lines.
+        resuming: The command that goes on with the session, ``""`` where no journal keeps it.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class PlainLoop:
         put: Callable[[str], None],
         *,
         terminal: bool,
+        resuming: str = "",
     ) -> None:
         self.failed = False
         """Whether a line could not be done."""
@@ -99,6 +101,7 @@ class PlainLoop:
         self._source = source
         self._put = put
         self._terminal = terminal
+        self._resuming = resuming
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
         self._news: deque[SessionEvent | Activity] = deque()
         self._doing = Activity.READY
@@ -204,17 +207,27 @@ class PlainLoop:
             self._prompt()
 
     def _may_leave(self) -> bool:
-        """Whether no flagged change of others stays on disk unsaid; the second time, yes."""
+        """Whether nothing is left behind unsaid; the second time, yes.
+
+        Somebody at a terminal is told what is undecided.  A program that writes the commands is
+        held back only by flagged changes of others, which are on disk.
+        """
+        if self._asked_to_leave:
+            return True
         held = self._session.flagged_on_disk()
-        if held and not self._asked_to_leave:
-            self._asked_to_leave = True
+        self._asked_to_leave = bool(held)
+        if held:
             what, be = counted(len(held), "change"), "is" if len(held) == 1 else "are"
             self._say(
                 f"{what} of other programs {be} flagged and undecided, in {held[0].path} "
                 f"({self._session.reason(held[0])}); hunks lists what waits. quit again leaves."
             )
             return False
-        return True
+        left = left_behind(self._session, self._resuming) if self._terminal else ""
+        self._asked_to_leave = bool(left)
+        if left:
+            self._say(f"{left} quit again leaves.")
+        return not left
 
     async def _do(self, said: Said) -> None:
         # Print pending events before what the line does.
@@ -445,7 +458,8 @@ async def _run(
         snapshot=snapshot,
         introduce=terminal,  # Of a script, the output is for a program.
     )
-    loop = PlainLoop(session, sys.stdin, put, terminal=terminal)
+    command = resuming(root, snapshot) if settings.journal else ""
+    loop = PlainLoop(session, sys.stdin, put, terminal=terminal, resuming=command)
     try:
         if file is not None:
             await loop.open(file)
@@ -458,7 +472,6 @@ async def _run(
         await session.close()
         if session.hangs:
             processes.end_soon()
-    command = resuming(root, snapshot) if settings.journal else ""
     for line in summary(session, command, placed=snapshot is None):
         put(f"{line}\n")
     return int(loop.failed and not terminal)

@@ -447,7 +447,11 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self, *, sure: bool = False) -> None:
-        """Quit; asked first is about flagged changes on disk, and hunks that would be lost."""
+        """Quit; asked once is about flagged changes on disk, and about what is undecided.
+
+        Args:
+            sure: Whether the user was told what is undecided, and has said so again.
+        """
         session = self.session
         if session is not None and session.commit.committing:
             if self._quits_later:
@@ -455,17 +459,18 @@ class MidstreamApp(App[None]):
             else:
                 self._quit_after_commit(session, sure=sure)
             return
+        from midstream.pairing.leaving import left_behind, resuming
+
         held = [] if session is None else session.flagged_on_disk()
-        lost = [] if session is None or sure or self._keeps_hunks else session.hunks.undecided()
-        if session is None or self._asked_to_quit or not (held or lost):
+        command = resuming(self.root, self._snapshot) if self.settings.journal else ""
+        what = "" if session is None or sure else left_behind(session, command)
+        if session is None or self._asked_to_quit or not (held or what):
             self.exit()
             return
         self._asked_to_quit = True
-        paths = dict.fromkeys(hunk.path for hunk in held or lost)
-        where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
-        them = "it" if len(lost) == 1 else "them"
-        what = f"{counted(len(lost), 'undecided hunk')} in {where}; no journal keeps {them}."
         if held:
+            paths = dict.fromkeys(hunk.path for hunk in held)
+            where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
             what = f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
             what += "on disk and undecided."
         notices = getattr(self.screen, "notices", self.review.notices)
@@ -496,11 +501,6 @@ class MidstreamApp(App[None]):
                 self.quit(sure=sure)
 
         self.run_worker(quit_then, group="quit")
-
-    @property
-    def _keeps_hunks(self) -> bool:
-        """Whether undecided hunks need not be asked about: a journal has them, or it is a demo."""
-        return self.settings.journal or self.demo is not None
 
     @property
     def given_endpoint(self) -> str:

@@ -176,7 +176,8 @@ class Decide(Controller):
             takes = "keeps" if what == "kept" else "accepts"
             parts = [f"{counted(count, 'hunk')} {what}"] if count else []
             if again and count:
-                parts[0] += f", {len(unread)} of them unread"
+                them = "" if count == len(unread) else f"{len(unread)} of them "
+                parts[0] += f", {them}unread"
             elif unread:
                 one = len(unread) == 1
                 were, them = ("was", "it") if one else ("were", "them")
