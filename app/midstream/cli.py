@@ -37,7 +37,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a full or broken standard output."""
 
 
-BENCHES = ("engine", "tui", "wire", "edits", "guard", "review")
+BENCHES = ("engine", "tui", "wire", "edits", "guard", "review", "commits")
 """Modules of ``midstream.bench`` with ``run(argv) -> int``."""
 
 
