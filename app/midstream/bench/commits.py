@@ -153,7 +153,7 @@ def measure(repository: Path, commit: str, slips: int, seed: int) -> CommitFigur
 
 
 def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
-    """The files that differ and are text, with their hunks."""
+    """The files that differ, with their hunks."""
     listing = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", span.old, span.new]
     paths = [path for path in run_git(repository, listing).decode().split("\0") if path]
     sides = [_stored(repository, tree, paths) for tree in (span.old, span.new)]
@@ -161,14 +161,14 @@ def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
     count = 0
     for path in paths:
         old, new = (_lines(side.get(path, b"")) for side in sides)
-        if old is None or new is None:
-            continue
-        blocks: list[ChangedBlock] = []
-        for edit in line_edits(old, new):
-            blocks.append(ChangedBlock(count, edit.start, old[edit.start : edit.stop], edit.lines))
-            count += 1
-        if blocks:
-            files.append(ChangedFile(path, old, tuple(blocks)))
+        if old is None or new is None or old == new:  # It is decided as a whole.
+            old, new = (), (f"{path} as a whole",)
+        blocks = [
+            ChangedBlock(number, edit.start, old[edit.start : edit.stop], edit.lines)
+            for number, edit in enumerate(line_edits(old, new), count)
+        ]
+        count += len(blocks)
+        files.append(ChangedFile(path, old, tuple(blocks)))
     return files
 
 

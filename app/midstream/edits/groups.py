@@ -23,6 +23,7 @@ from midstream.edits.kinds import (
     TokenChange,
     deletion,
 )
+from midstream.edits.reading_order import reading_order
 
 MIN_MOVED_WORDS: Final = 20
 """Letters and digits of the smallest block that counts as moved, as in git."""
@@ -71,6 +72,7 @@ class ReviewWalk:
         sections: What is decided one by one, what asks most of a reader first.
         groups: What is decided at once.
         evidence: The kinds of each hunk, by id.
+        order: The ids of all hunks, in reading order: tests stand behind the code that they test.
     """
 
     sections: tuple[HunkSection, ...] = ()
@@ -78,12 +80,7 @@ class ReviewWalk:
     evidence: Mapping[int, tuple[Evidence, ...]] = field(
         default_factory=dict[int, tuple[Evidence, ...]]
     )
-
-    @property
-    def order(self) -> list[int]:
-        """The ids of all hunks, in reading order."""
-        parts = (*self.sections, *self.groups)
-        return [hunk_id for part in parts for hunk_id in part.hunks]
+    order: tuple[int, ...] = ()
 
 
 def arrange(facts: Iterable[HunkFacts]) -> ReviewWalk:
@@ -125,11 +122,26 @@ def arrange(facts: Iterable[HunkFacts]) -> ReviewWalk:
     for group in groups:
         for hunk_id in group.hunks:
             evidence[hunk_id].insert(0, Evidence(group.kind, f"{group.title}: {group.why}"))
+    sections = _sections(left, evidence)
+    groups.sort(key=lambda group: (_PLACE[group.kind], -len(group.hunks)))
     return ReviewWalk(
-        _sections(left, evidence),
-        tuple(sorted(groups, key=lambda group: (_PLACE[group.kind], -len(group.hunks)))),
+        sections,
+        tuple(groups),
         {hunk_id: tuple(dict.fromkeys(kinds)) for hunk_id, kinds in evidence.items()},
+        (*_order(sections, left), *(hunk_id for group in groups for hunk_id in group.hunks)),
     )
+
+
+def _order(sections: Sequence[HunkSection], hunks: Iterable[HunkFacts]) -> list[int]:
+    """The hunks that are decided one by one, in reading order."""
+    facts = {hunk.id: hunk for hunk in hunks}
+    code: list[int] = []
+    tests: list[int] = []
+    rest: list[int] = []
+    for section in sections:
+        place = _PLACE[section.kind] - _PLACE[ChangeKind.TESTS]
+        (code if place < 0 else rest if place else tests).extend(section.hunks)
+    return [*reading_order(code, tests, facts), *rest]
 
 
 _PLACE: Final = {kind: place for place, kind in enumerate(ChangeKind)}

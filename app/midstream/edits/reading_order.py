@@ -1,0 +1,79 @@
+"""The order to read the hunks of a change in: tests stand behind the code that they test.
+
+Which file a test is about is told by its name (``test_money.py`` and ``money.py``), or else by an
+import among its changed lines; where several files fit equally well, it stays among the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from midstream.edits.kinds import HunkFacts
+
+_NAMES: Final = (
+    re.compile(r"tests?[_.-](?P<of>.+)", re.IGNORECASE),
+    re.compile(r"(?P<of>.+)[_.-](?:tests?|spec)", re.IGNORECASE),
+    re.compile(r"(?P<of>.+)Tests?"),
+    re.compile(r"Test(?P<of>[A-Z].*)"),
+)
+"""How a test file is called after the file that it tests, without the extension."""
+_IMPORT: Final = re.compile(
+    r"^\s*(?:from\s+\S+\s+import|import|use|#include|.*\brequire\(|.*\bfrom\b)"
+)
+_WORD: Final = re.compile(r"\w+")
+
+
+def reading_order(
+    code: Sequence[int], tests: Sequence[int], facts: Mapping[int, HunkFacts]
+) -> list[int]:
+    """Put the hunks of each test file behind the last hunk of the file that it tests.
+
+    Args:
+        code: The hunks before them, in their order.
+        tests: The hunks of test files, in their order; those that belong to none come last.
+        facts: All hunks by id.
+    """
+    last = {facts[hunk_id].path: hunk_id for hunk_id in code}
+    by_file: dict[str, list[int]] = defaultdict(list)
+    for hunk_id in tests:
+        by_file[facts[hunk_id].path].append(hunk_id)
+    behind: dict[int, list[int]] = defaultdict(list)
+    rest: list[int] = []
+    for path, ids in by_file.items():
+        about = _tested(path, [facts[hunk_id] for hunk_id in ids], last)
+        (rest if about is None else behind[last[about]]).extend(ids)
+    return [*(each for hunk_id in code for each in (hunk_id, *behind[hunk_id])), *rest]
+
+
+def _tested(test: str, hunks: Iterable[HunkFacts], paths: Iterable[str]) -> str | None:
+    """The file that a test file is about, of some paths; ``None`` if that cannot be told."""
+    stems: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        stems[PurePosixPath(path).name.partition(".")[0].lower()].append(path)
+    name = PurePosixPath(test).stem
+    for pattern in _NAMES:
+        match = pattern.fullmatch(name)
+        if match and (found := _nearest(test, stems.get(match["of"].lower(), ()))):
+            return found
+    words = {
+        word.lower()
+        for hunk in hunks
+        for line in (*hunk.new, *hunk.old)
+        if _IMPORT.match(line)
+        for word in _WORD.findall(line)
+    }
+    imported = [path for stem in words & stems.keys() for path in stems[stem]]
+    return _nearest(test, imported)
+
+
+def _nearest(test: str, paths: Sequence[str]) -> str | None:
+    """The path with the most folders in common with a test; ``None`` if there are several."""
+    folders = set(PurePosixPath(test).parent.parts)
+    common = {path: len(folders.intersection(PurePosixPath(path).parent.parts)) for path in paths}
+    best = [path for path, count in common.items() if count == max(common.values())]
+    return best[0] if len(best) == 1 else None

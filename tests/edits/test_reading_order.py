@@ -1,0 +1,65 @@
+"""The order to read in: tests stand behind the code that they test."""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.edits.groups import arrange
+from midstream.edits.kinds import ChangedBlock, HunkFacts, facts_of
+from midstream.edits.reading_order import reading_order
+
+
+def _order(code: list[str], tests: list[tuple[str, str]]) -> list[str]:
+    """The paths of hunks in reading order; each test with the line that it adds."""
+    paths = [(path, "x") for path in code] + tests
+    facts = {n: HunkFacts(n, path, (), (line,)) for n, (path, line) in enumerate(paths)}
+    first = len(code)
+    found = reading_order(range(first), range(first, len(paths)), facts)
+    assert sorted(found) == list(range(len(paths)))
+    return [facts[hunk_id].path for hunk_id in found]
+
+
+@pytest.mark.parametrize(
+    ("code", "test"),
+    [
+        ("src/money.py", "tests/test_money.py"),
+        ("src/money.go", "src/money_test.go"),
+        ("src/money.ts", "src/money.spec.ts"),
+        ("src/Money.java", "test/MoneyTest.java"),
+        ("src/money.c", "tests/TestMoney.c"),
+    ],
+)
+def test_by_name(code: str, test: str) -> None:
+    before, behind = "src/a.py", "src/z.py"
+    assert _order([before, code, behind], [(test, "x = 1")]) == [before, code, test, behind]
+
+
+def test_by_import_and_else_at_the_end() -> None:
+    tests = [("tests/test_all.py", "from pkg.money import total"), ("tests/test_b.py", "money = 1")]
+    assert _order(["pkg/money.py", "pkg/a.py"], tests) == [
+        "pkg/money.py",
+        "tests/test_all.py",
+        "pkg/a.py",
+        "tests/test_b.py",
+    ]
+
+
+def test_the_nearest_of_several_files_or_none() -> None:
+    code = ["web/views.py", "shop/views.py"]
+    assert _order(code, [("shop/tests/test_views.py", "x")]) == [*code, "shop/tests/test_views.py"]
+    assert _order(code, [("web/tests/test_views.py", "x")]) == [
+        "web/views.py",
+        "web/tests/test_views.py",
+        "shop/views.py",
+    ]
+    assert _order(code, [("tests/test_views.py", "x")])[-1] == "tests/test_views.py"
+
+
+def test_a_walk_reads_code_with_its_tests_before_the_next_file() -> None:
+    facts: list[HunkFacts] = []
+    for n, path in enumerate(("a.py", "b.py", "tests/test_a.py", "README.md")):
+        facts += facts_of(path, (), [ChangedBlock(n, 0, (), (f"x{n} = {n}",))])
+    walk = arrange(facts)
+    order = [facts[hunk_id].path for hunk_id in walk.order]
+    assert order.index("tests/test_a.py") == order.index("a.py") + 1
+    assert sorted(walk.order) == [0, 1, 2, 3]
