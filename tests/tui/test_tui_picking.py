@@ -61,6 +61,8 @@ async def test_letters_filter_actions_until_the_list_has_been_entered(stage: Sta
         ("vim", "setting keys"),
         ("guard", "setting guard"),
         ("api key", "models"),
+        ("redirect", "compose"),
+        ("undo", "decision.undo"),
         ("dark", "theme"),
         ("revert", "decision.undo"),
         ("diff", "layout"),

@@ -56,7 +56,10 @@ def _letters(wanted: str, text: str) -> tuple[float, tuple[int, ...]] | None:
     score = 0.0
     if exact >= 0:
         starts_word = exact == 0 or not lowered[exact - 1].isalnum()
-        score = 100 + 20 * starts_word + 30 * (exact >= last_part)
+        end = exact + len(wanted)
+        ends_word = end == len(lowered) or not lowered[end].isalnum()
+        whole = starts_word and ends_word
+        score = 100 + 20 * starts_word + 10 * whole + 30 * (exact >= last_part)
         return score - len(text) * 0.1, tuple(range(exact, exact + len(wanted)))
     at = -1
     places: list[int] = []
