@@ -160,10 +160,47 @@ def test_what_cannot_be_read_counts_as_missing(
     assert read_coverage(tmp_path, "pkg/shop.py") is None
 
 
+@pytest.mark.parametrize("arcs", [False, True])
+def test_lines_without_a_known_context_are_of_no_test(
+    tmp_path: Path, shop: Path, arcs: bool
+) -> None:
+    data = tmp_path / ".coverage"
+    database(data, str(shop), {"test_shop.py::test_tax": [2]}, arcs=arcs)
+    with closing(sqlite3.connect(data)) as made:
+        made.execute("DELETE FROM context")
+        made.commit()
+    found = read_coverage(tmp_path, "pkg/shop.py")
+    assert found is not None
+    assert (found.ran, found.tests) == ({1}, {})
+
+
+def test_a_database_with_too_much_to_say_is_not_read(
+    tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / ".coverage"
+    database(data, str(shop), {"": [8 * coverage.MAX_VALUE_BYTES]})
+    assert read_coverage(tmp_path, "pkg/shop.py") is None
+    monkeypatch.setattr(coverage, "MAX_RUNS", 6)
+    database(data, str(shop), {"one": [1, 2, 3], "two": [1, 2, 3]})
+    assert read_coverage(tmp_path, "pkg/shop.py") is not None
+    database(data, str(shop), {"one": [1, 2, 3], "two": [1, 2, 3, 4]})
+    assert read_coverage(tmp_path, "pkg/shop.py") is None
+
+
+def test_a_database_with_a_write_ahead_log_is_left_alone(tmp_path: Path, shop: Path) -> None:
+    data = tmp_path / ".coverage"
+    database(data, str(shop), {"": [1]})
+    with closing(sqlite3.connect(data)) as made:
+        made.execute("PRAGMA journal_mode = wal")
+    before = sorted(tmp_path.iterdir())
+    assert read_coverage(tmp_path, "pkg/shop.py") is None
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_pipe_and_a_database_without_end_hold_nothing_up(
     tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coverage, "_STEPS", 300_000)
+    monkeypatch.setattr(coverage, "MAX_STEPS", 300_000)
     os.mkfifo(tmp_path / "coverage.json")
     with closing(sqlite3.connect(tmp_path / ".coverage")) as made:
         made.executescript(

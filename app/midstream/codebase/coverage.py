@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -30,8 +31,15 @@ NAMES: Final = (
 """Where coverage tools leave their data, from the root."""
 MAX_REPORT_BYTES: Final = 8_000_000
 """A larger report as text is not read: that would hold up the keys."""
-_STEPS: Final = 20_000_000
+MAX_VALUE_BYTES: Final = 1_000_000
+"""A database with a longer value is not read; for the lines of a file that is eight million."""
+MAX_RUNS: Final = 5_000_000
+"""Lines of one file, counted for each test, that a database may name."""
+MAX_STEPS: Final = 20_000_000
 """Instructions of SQLite for one question; a database with more to say than that is no data."""
+_LOGGED: Final = slice(18, 20), b"\2\2"
+"""Where a database says that it has a write-ahead log, and how
+(https://www.sqlite.org/fileformat.html)."""
 _PHASE: Final = re.compile(r"\|(?:setup|run|teardown)$")
 
 
@@ -104,20 +112,27 @@ def _read(root: Path, name: str, path: str) -> _Lines | None:
 
 
 def _of_database(root: Path, name: str, path: str) -> _Lines | None:
-    open_regular(root / name).close()
+    with open_regular(root / name) as file:
+        place, logged = _LOGGED
+        if file.read(place.stop)[place] == logged:
+            raise ValueError("reading it would make files beside it")
     address = f"file:{quote(str(root / name))}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as database:
-        budget = iter(range(_STEPS // 100_000))
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        budget = iter(range(MAX_STEPS // 100_000))
         database.set_progress_handler(lambda: next(budget, None) is None, 100_000)
         names = (str(root / path), os.path.realpath(root / path), path)
         ids = database.execute("SELECT id FROM file WHERE path IN (?, ?, ?)", names).fetchall()
         if not ids:
             return None
-        contexts = dict(cast("list[tuple[int, str]]", database.execute("SELECT * FROM context")))
+        named = database.execute("SELECT * FROM context")
+        tests = {context: _PHASE.sub("", str(name)) for context, name in named}
         by_test: dict[str, set[int]] = {}
-        for (file,) in ids:
-            for context, number in _numbers(database, file):
-                by_test.setdefault(_PHASE.sub("", str(contexts[context])), set()).add(number - 1)
+        numbers = chain.from_iterable(_numbers(database, file) for (file,) in ids)
+        for count, (context, number) in enumerate(numbers, 1):
+            if count > MAX_RUNS:
+                raise ValueError("these are too many lines")
+            by_test.setdefault(tests.get(context, ""), set()).add(number - 1)
     ran = frozenset[int]().union(*by_test.values())
     return ran, None, {test: frozenset(lines) for test, lines in by_test.items() if test}
 
@@ -129,7 +144,8 @@ def _numbers(database: sqlite3.Connection, file: int) -> Iterator[tuple[int, int
         if not isinstance(numbits, bytes):
             raise ValueError("the lines are no bits")
         for at, byte in enumerate(numbits):
-            yield from ((context, at * 8 + bit) for bit in range(8) if byte >> bit & 1)
+            if byte:
+                yield from ((context, at * 8 + bit) for bit in range(8) if byte >> bit & 1)
     arcs = "SELECT context_id, fromno, tono FROM arc WHERE file_id = ?"
     for context, *ends in database.execute(arcs, (file,)):
         yield from ((context, end) for end in ends if isinstance(end, int) and end > 0)
