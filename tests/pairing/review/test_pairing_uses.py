@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.documents import SourceText
+from midstream.edits.documents import NO_FILE, SourceText
 from midstream.edits.hunks import Hunk, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import FileProperties, StandIn
@@ -110,6 +110,27 @@ async def test_a_constructor_is_used_by_the_name_of_its_class(workspace: Workspa
     assert definition.name == "Bill.__init__"
     places = await find_places(workspace, text, definition)
     assert [(place.path, place.line) for place in places] == [("report.py", 0), ("report.py", 3)]
+
+
+def test_what_a_new_file_defines_is_changed() -> None:
+    proposal = FileProposal("shop.py", NO_FILE, HunkStore())
+    (hunk,) = proposal.propose(SHOP.splitlines(), 1)
+    text = HunkText(proposal, hunk)
+    everything = ("total", "tax", "Bill", "Bill.__init__", "Bill.due")
+    assert names(text) == [(name, False) for name in everything]
+    assert text.lines_on_disk() == []
+
+
+@pytest.mark.system  # a child process reads a package
+async def test_uses_of_what_a_deleted_file_defined_are_found(workspace: Workspace) -> None:
+    proposal = FileProposal("shop.py", SourceText.from_bytes(SHOP.encode()), HunkStore())
+    (workspace.root / "shop.py").unlink()
+    (hunk,) = proposal.advance(NO_FILE, review=True)
+    text = HunkText(proposal, hunk)
+    by_name = {each.name: each for each in text.definitions()}
+    places = await find_places(workspace, text, by_name["tax"])
+    assert ("report.py", 2) in [(place.path, place.line) for place in places]
+    assert await find_places(workspace, text, by_name["total"]) == []  # its use is gone too
 
 
 def test_what_a_deleted_file_defined_is_gone() -> None:

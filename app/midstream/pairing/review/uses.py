@@ -32,7 +32,7 @@ class ChangedDefinition:
 
     Attributes:
         name: Its dotted name.
-        start: Its first line, in the file with the hunk; without it, if the definition is gone.
+        start: Its first line: in the file with the hunk, or without it if the definition is gone.
         stop: Its end, exclusive.
         gone: Whether the hunk takes it away.
     """
@@ -71,6 +71,7 @@ class HunkText:
         path: The file.
         before: The lines without the hunk; none of a file that is decided as a whole.
         after: The lines with it.
+        removed: The lines of ``before`` that it takes away.
     """
 
     def __init__(self, proposal: FileProposal, hunk: Hunk) -> None:
@@ -81,7 +82,7 @@ class HunkText:
         self.before = () if self._whole else (*head, *hunk.old, *tail)
         self.after = () if self._whole else (*head, *hunk.new, *tail)
         self._base = base
-        self._old = range(hunk.start, hunk.start + hunk.deleted)
+        self.removed = range(hunk.start, hunk.start + hunk.deleted)
         self._new = range(hunk.start, hunk.start + hunk.added)
         self._here = range(hunk.start, hunk.stop)
 
@@ -92,7 +93,7 @@ class HunkText:
         there = {each.name: each for each in outline(self.after, self.path).definitions}
         changed = {each.name: each for each in _innermost(self.after, self._new, self.path)}
         gone: list[Definition] = []
-        for each in _innermost(self.before, self._old, self.path):
+        for each in _innermost(self.before, self.removed, self.path):
             if each.name in there:
                 changed.setdefault(each.name, there[each.name])
             else:
@@ -140,7 +141,7 @@ async def find_places(
         Use(text.path, *spot),
         texts={text.path: lines},
     )
-    own = range(definition.start, definition.stop)
+    own = {*range(definition.start, definition.stop), *(text.removed if definition.gone else ())}
     others = [u for u in uses if not u.defines and not (u.path == text.path and u.line in own)]
     return await asyncio.to_thread(_places, workspace.root, {text.path: lines}, others)
 
