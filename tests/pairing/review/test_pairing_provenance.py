@@ -112,6 +112,31 @@ async def test_an_edit_that_is_reported_after_the_write_is_found(
         assert later.seen == known.seen
 
 
+async def test_hunks_that_one_edit_explains_keep_their_times(
+    endpoint: Endpoint, root: Path, tmp_path: Path
+) -> None:
+    bill, other = root / "bill.py", root / "other.py"
+    diffs = [
+        {"type": "diff", "path": str(bill), "oldText": OLD, "newText": NEW},
+        {"type": "diff", "path": str(other), "oldText": "x = 1\n", "newText": "x = 2\n"},
+    ]
+    edit = tool("Edit both", "edit", content=diffs)
+    steps = [{"write": {str(bill): NEW}}, {"until": "session/cancel"}, edit, END]
+    async with await opened(root, endpoint) as session:
+        await session.agent.begin(scripted(tmp_path, steps))
+        session.agent.send("raise the tax")
+        hunks = [await only_hunk(session)]
+        other.write_text("x = 2\n")
+        await until(lambda: len(session.hunks.undecided()) == 2)
+        hunks += session.hunks.undecided("other.py")
+        before = [session.provenance.of(hunk) for hunk in hunks]
+        session.agent.stop()
+        await until(lambda: all(map(session.provenance.author_of, hunks)))
+        after = [session.provenance.of(hunk) for hunk in hunks]
+        assert [each and each.seen for each in after] == [each and each.seen for each in before]
+        assert len({each.seen for each in after if each}) == 2
+
+
 async def test_what_a_command_of_an_agent_writes_is_not_said_to_be_the_agents(
     endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:

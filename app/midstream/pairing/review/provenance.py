@@ -85,9 +85,10 @@ class Provenances:
 
     def proposed(self, hunks: Iterable[Hunk], agent: str, tool: str) -> None:
         """An agent has asked whether it may write these hunks."""
+        now = self._clock()
         self._keep(
-            self._written(hunk)
-            or ProvenanceEntry([hunk.id], self._clock(), author=agent, proven=True, tool=tool)
+            self._written(hunk, now)
+            or ProvenanceEntry([hunk.id], now, author=agent, proven=True, tool=tool)
             for hunk in hunks
         )
 
@@ -99,7 +100,8 @@ class Provenances:
                 self._fresh.append(hunk)
         elif isinstance(event, ExternalHunksAdded):
             fresh, self._fresh = self._fresh, []
-            self._keep(self._written(hunk) or self._seen(hunk) for hunk in fresh)
+            now = self._clock()
+            self._keep(self._written(hunk, now) or self._seen(hunk, now) for hunk in fresh)
         elif isinstance(event, ConversationHeard) and self._unproven:
             self._look_again()
 
@@ -109,26 +111,26 @@ class Provenances:
         edits = 0 if conversation is None else conversation.edits
         if edits != self._edits:
             self._edits = edits
-            found = (self._written(self._hunks.get(hunk_id)) for hunk_id in self._unproven)
+            now = self._clock()
+            found = (self._written(self._hunks.get(i), now) for i in self._unproven)
             self._keep([entry for entry in found if entry is not None])
         if not self._agent.busy:
             self._unproven.clear()
 
-    def _written(self, hunk: Hunk) -> ProvenanceEntry | None:
-        """The entry of a hunk that edits of the agent explain."""
+    def _written(self, hunk: Hunk, now: float) -> ProvenanceEntry | None:
+        """The entry of a hunk that edits of the agent explain; it may have been seen before."""
         conversation = self._agent.conversation
         edit = None if conversation is None else self._authors.edit_of(hunk, conversation)
         if conversation is None or edit is None:
             return None
         known = self._known.get(hunk.id)
-        seen = self._clock() if known is None else known.seen
-        return _entry(hunk, seen, conversation, edit)
+        return _entry(hunk, now if known is None else known.seen, conversation, edit)
 
-    def _seen(self, hunk: Hunk) -> ProvenanceEntry:
+    def _seen(self, hunk: Hunk, now: float) -> ProvenanceEntry:
         """The entry of a hunk that was found on disk."""
         begins = self._review.begins
         author = "" if begins else self._writes.author
-        entry = ProvenanceEntry([hunk.id], self._clock(), earlier=begins, author=author)
+        entry = ProvenanceEntry([hunk.id], now, earlier=begins, author=author)
         conversation = self._agent.conversation
         if author and conversation is not None and author == conversation.title:
             self._unproven[hunk.id] = None
@@ -139,7 +141,8 @@ class Provenances:
         """Keep entries, those of the same write as one."""
         together: dict[tuple[object, ...], ProvenanceEntry] = {}
         for entry in entries:
-            alike = (entry.earlier, entry.author, entry.proven, entry.turn, entry.said, entry.tool)
+            who = entry.author, entry.proven, entry.turn
+            alike = (entry.seen, entry.earlier, *who, entry.said, entry.tool)
             if (first := together.setdefault(alike, entry)) is not entry:
                 first.ids += entry.ids
         for entry in together.values():
