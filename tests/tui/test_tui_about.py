@@ -62,7 +62,7 @@ async def test_who_wrote_a_hunk_and_why(project: Path, tmp_path: Path) -> None:
         await stage.until(lambda: stage.pane.hunk is not None, "the cursor on it")
         await stage.press("exclamation_mark")
         words = told(stage)
-        assert "Written by\nScripted, turn 1, seen today " in words
+        assert "Written by\nScripted, turn 1, noticed today " in words
         assert "asked: double without a product\nsaid:  Doubling is a sum.\nby:    Edit" in words
         await stage.press("exclamation_mark")
         assert stage.app.screen is stage.screen
@@ -77,7 +77,7 @@ async def test_what_others_wrote_has_a_time(project: Path) -> None:
         (project / "pkg/things.py").write_text(AFTER)
         await stage.until(stage.session.hunks.undecided, "a hunk")
         await stage.press("]", "exclamation_mark")
-        words = "Somebody else on disk, seen today "
+        words = "Written on disk by another program or your editor, noticed today "
         assert words in told(stage)
         await stage.press("escape")
         assert stage.app.screen is stage.screen
@@ -132,30 +132,31 @@ async def test_uses_and_tests_of_a_hunk_are_filled_in(project: Path) -> None:
         assert "Used by\nlooking" in told(stage)
         await stage.until(lambda: "looking" not in told(stage), "what uses it")
         assert "`double`: 2 lines in 1 file\n  pkg/twice.py:1  from pkg" in told(stage)
-        assert "no coverage data, so by name:\n" in told(stage)
+        assert "There are no coverage data.\nby name:\n" in told(stage)
         assert "  test_things.py:5  test_double" in told(stage)
         await stage.press("escape")
         (project / "lcov.info").write_text("SF:pkg/things.py\nDA:17,1\nend_of_record\n")
         os.utime(path, (1_000, 1_000))
         await stage.press("exclamation_mark")
         await stage.until(lambda: "looking" not in told(stage), "what covers it")
-        assert "run, the data name no tests (lcov.info of today " in told(stage)
+        assert "run, but the data name no test (lcov.info of today " in told(stage)
         await stage.press("escape")
         os.utime(project / "lcov.info", (500, 500))
         await stage.press("exclamation_mark")
         await stage.until(lambda: "looking" not in told(stage), "what covers it")
-        assert "is older than the file, so it tells nothing; ctrl+r runs tests" in told(stage)
-        assert "test_things.py:5  test_double" in told(stage)
+        assert "is older than the file; run the tests with coverage again\nby " in told(stage)
+        assert "by name:\n  test_things.py:5  test_double" in told(stage)
 
 
 async def test_closing_ends_the_search(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[str] = []
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def never(*_: object) -> list[UsePlace]:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
-            ended.append("cancelled")
+            ended.set()
         return []
 
     monkeypatch.setattr(look_up, "find_places", never)
@@ -167,9 +168,34 @@ async def test_closing_ends_the_search(project: Path, monkeypatch: pytest.Monkey
         (project / "pkg/things.py").write_text(AFTER)
         await stage.until(stage.session.hunks.undecided, "a hunk")
         await stage.press("]", "exclamation_mark")
-        await stage.until(lambda: "no coverage" in told(stage) or "looking" in told(stage))
+        await stage.until(begun.is_set, "the search")
+        assert not ended.is_set()
         await stage.press("escape")
-        await stage.until(lambda: ended == ["cancelled"], "the end of the search")
+        await stage.until(ended.is_set, "the end of the search")
+
+
+async def test_what_others_write_beside_an_answer_is_not_of_its_turn(project: Path) -> None:
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/things.py")
+        await stage.press("V")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        stage.pane.go_to(7)
+        await stage.instruct("count lists only")
+        stage.model.give(stage.model.region.replace("true", "lists"))
+        await stage.until(stage.session.hunks.undecided, "a hunk")
+        turns = stage.session.turns
+        assert turns.last is not None
+        assert turns.last.running
+        (mine,) = stage.session.hunks.undecided()
+        assert turns.of(mine) is turns.last
+        (project / "pkg/things.py").write_text(AFTER)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "their hunk")
+        (theirs,) = (hunk for hunk in stage.session.hunks.undecided() if hunk.external)
+        assert turns.of(theirs) is None
+        stage.model.give(None)
+        await stage.until(lambda: stage.session.status.state == "ready", "the end")
+        assert (turns.of(mine), turns.of(theirs)) == (turns.last, None)
 
 
 async def test_an_answer_of_the_model_has_its_instruction(project: Path) -> None:
@@ -212,7 +238,10 @@ def test_pictures(
         stage.screen.notices.said.clear()
         await stage.press("exclamation_mark")
         await stage.until(lambda: "looking" not in told(stage), "what is known")
-        await pilot.pause(0.3)
+        sheet = stage.app.screen
+        assert isinstance(sheet, HalfReadingScreen)
+        scrolling = "j and k scroll, esc closes"
+        await stage.until(lambda: sheet.scrolls == (sheet.box.border_subtitle == scrolling))
 
     chosen = Settings(journal=False, attention=False, endpoint_url="http://127.0.0.1:1/v1")
     assert snap_compare(MidstreamApp(project, chosen), terminal_size=size, run_before=opened)

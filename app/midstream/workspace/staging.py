@@ -83,7 +83,7 @@ class AcceptedChange:
     what earlier parts of the change left in the index, each with the bytes after it: while the
     index has one of these, only what came since is merged into it.  ``undone`` is what was staged
     of a change that was undone in the work tree since: the index is to have what it had before.
-    ``trouble`` is why the bytes of ``before``, or those of both, are not known; they are None then.
+    ``trouble`` says why the bytes of ``before``, or of both, are unknown and therefore None.
     """
 
     rel: str

@@ -21,7 +21,7 @@ class Question:
         known: What the model would answer where none is needed; ``None`` to ask the model.
         known_format: The format of that: ``region`` for the new lines.
         asked: What the model is asked, where that is not the instruction as it was typed.
-        in_full: What that makes of the file, where ``asked`` is about the text that is proposed.
+        in_full: The request about the whole file, where ``asked`` is about the proposed text.
         doubt: Why the answer is doubtful whatever it is; its hunks are flagged then.
     """
 

@@ -69,18 +69,19 @@ class HunkText:
 
     Attributes:
         path: The file.
+        whole: Whether it is decided as a whole.
         before: The lines without the hunk; none of a file that is decided as a whole.
         after: The lines with it.
         removed: The lines of ``before`` that it takes away.
     """
 
     def __init__(self, proposal: FileProposal, hunk: Hunk) -> None:
-        self._whole = is_whole(proposal.base)
-        base = () if self._whole else proposal.base.lines
+        self.whole = is_whole(proposal.base)
+        base = () if self.whole else proposal.base.lines
         head, tail = base[: hunk.start], base[hunk.stop :]
         self.path = hunk.path
-        self.before = () if self._whole else (*head, *hunk.old, *tail)
-        self.after = () if self._whole else (*head, *hunk.new, *tail)
+        self.before = () if self.whole else (*head, *hunk.old, *tail)
+        self.after = () if self.whole else (*head, *hunk.new, *tail)
         self._base = base
         self.removed = range(hunk.start, hunk.start + hunk.deleted)
         self._new = range(hunk.start, hunk.start + hunk.added)
@@ -88,7 +89,7 @@ class HunkText:
 
     def definitions(self) -> list[ChangedDefinition]:
         """The innermost definitions that the hunk changes, in order (reads syntax)."""
-        if self._whole or not has_syntax(self.path):
+        if self.whole or not has_syntax(self.path):
             return []
         there = {each.name: each for each in outline(self.after, self.path).definitions}
         changed = {each.name: each for each in _innermost(self.after, self._new, self.path)}

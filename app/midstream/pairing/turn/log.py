@@ -20,7 +20,7 @@ from midstream.pairing.status import (
 )
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunks import Hunk, HunkStore
     from midstream.pairing.turn.answer import Answer
     from midstream.responses.events import Delta, Finished, Progress
     from midstream.responses.profiles import Price
@@ -61,6 +61,14 @@ class TurnLog:
         self.status.meter.start_turn()
         self.status.enter(SessionState.WAITING)
         self.status.emit(TurnStarted(answer.turn))
+
+    def turn_of(self, hunk: Hunk) -> Turn | None:
+        """The turn whose answer a hunk is part of, ``None`` if others wrote it."""
+        first = hunk.rank[0]  # of a hunk that was split
+        if (turn := next((turn for turn in self.turns if first in turn.hunks), None)) is not None:
+            return turn
+        answer = self.current
+        return answer.turn if answer is not None and first in answer.hunk_ids else None
 
     def arrived(self, answer: Answer, delta: Delta) -> None:
         """A piece of a response has arrived."""

@@ -371,6 +371,10 @@ class Turns(Sequence[Turn]):
         last = self.last
         return last is not None and last.running and last.background
 
+    def of(self, hunk: Hunk) -> Turn | None:
+        """The turn whose answer a hunk is part of, ``None`` if others wrote it."""
+        return self._log.turn_of(hunk)
+
     @property
     def context(self) -> Context:
         """The context sent with the last instruction."""

@@ -132,8 +132,7 @@ class ShownConversation(Protocol):
 
 
 class ToolLine(Static):
-    """One use of a tool: its state, its title, and its edit while that is asked
-    about.
+    """One use of a tool: its state, its title, and its edit while a question about it is open.
 
     Attributes:
         use: The use.

@@ -181,8 +181,8 @@ class HalfReadingScreen(ReadingScreen):
 
     FREE: ClassVar[int] = 50
     """Per cent of the height that stay free at least."""
-    DEFAULT_CSS = """
-    HalfReadingScreen { align: center bottom; background: transparent; }
-    HalfReadingScreen.-high { align: center top; }
-    HalfReadingScreen > Vertical { width: 100%; max-width: 100%; max-height: 50%; }
+    DEFAULT_CSS = f"""
+    HalfReadingScreen {{ align: center bottom; background: transparent; }}
+    HalfReadingScreen.-high {{ align: center top; }}
+    HalfReadingScreen > Vertical {{ width: 100%; max-width: 100%; max-height: {100 - FREE}%; }}
     """

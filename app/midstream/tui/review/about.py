@@ -25,7 +25,7 @@ def why_marked(hunk: Hunk, session: PairingSession) -> str:
         return f"It will be put back{f': {hunk.postponed}' if hunk.postponed else ''}."
     reason = session.reason(hunk)
     if reason in (UNSURE, CUT):
-        asked = _turn_of(hunk, session)
+        asked = session.turns.of(hunk)
         return (asked.unsure or asked.error if asked else "") or f"Flagged: {reason}."
     return f"Flagged: {reason}." if reason else ""
 
@@ -34,7 +34,7 @@ def who_and_why(hunk: Hunk, session: PairingSession) -> Iterator[str]:
     """Who wrote a hunk, what was asked, and what was said about it."""
     if (known := session.provenance.of(hunk)) is not None:
         yield from _of_another(known)
-    elif (turn := _turn_of(hunk, session)) is not None:
+    elif (turn := session.turns.of(hunk)) is not None:
         yield from _of_the_model(turn, session)
     if hunk.own:
         yield "You have changed its new lines."
@@ -43,7 +43,7 @@ def who_and_why(hunk: Hunk, session: PairingSession) -> Iterator[str]:
 def _of_another(known: ProvenanceEntry) -> Iterator[str]:
     seen, turn = when(known.seen), f"turn {known.turn}" if known.turn else ""
     if known.proven:
-        yield f"{', '.join(filter(None, (known.author, turn)))}, seen {seen}"
+        yield f"{', '.join(filter(None, (known.author, turn)))}, noticed {seen}"
     elif known.earlier:
         yield (
             f"There when the review began, {seen}: it is not staged, or was written while "
@@ -51,11 +51,11 @@ def _of_another(known: ProvenanceEntry) -> Iterator[str]:
         )
     elif known.author:
         yield (
-            f"Somebody else on disk, seen {seen} while {known.author} worked"
+            f"Written on disk, noticed {seen} while {known.author} worked"
             f"{f' ({turn})' if turn else ''}; no edit that it reported has all of these lines."
         )
     else:
-        yield f"Somebody else on disk, seen {seen}: another program, or your editor."
+        yield f"Written on disk by another program or your editor, noticed {seen}."
     if known.asked:
         yield f"asked: {_in_one_line(known.asked)}"
     if known.said:
@@ -65,7 +65,7 @@ def _of_another(known: ProvenanceEntry) -> Iterator[str]:
 
 
 def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:
-    yield f"The model, for {turn.path}" + (", without being asked" if turn.background else "")
+    yield f"The model, for {turn.path}" + (", asked by Midstream itself" if turn.background else "")
     chain = [turn]
     by_id = {each.id: each for each in session.turns}
     while (before := by_id.get(chain[0].redirected_from or 0)) is not None:
@@ -75,16 +75,6 @@ def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:
         yield f"{word} {_in_one_line(each.instruction)}"
     if turn.tried:
         yield f"{turn.tried}."
-
-
-def _turn_of(hunk: Hunk, session: PairingSession) -> Turn | None:
-    """The turn whose answer a hunk is part of."""
-    first = hunk.rank[0]  # of a hunk that was split
-    for turn in session.turns:
-        if first in turn.hunks or (turn.running and hunk.state is HunkState.STREAMING):
-            return turn
-    last = session.turns.last
-    return last if last is not None and last.running and last.path == hunk.path else None
 
 
 def _in_one_line(text: str) -> str:

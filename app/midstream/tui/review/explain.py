@@ -101,8 +101,7 @@ class Explain(Controller):
         async def look() -> None:
             from midstream.tui.review.look_up import look_up
 
-            key = services.key_for("checks")
-            async for found in look_up(hunk, session, key):
+            async for found in look_up(hunk, session):
                 sheet.show([*about, *found, *failures])
 
         services.open_screen(sheet, lambda _: search.cancel())

@@ -28,15 +28,12 @@ MAX_LISTED: Final = 5
 """Places or tests that are listed of one definition."""
 
 
-async def look_up(
-    hunk: Hunk, session: PairingSession, key_for_tests: str
-) -> AsyncIterator[list[Paragraph]]:
+async def look_up(hunk: Hunk, session: PairingSession) -> AsyncIterator[list[Paragraph]]:
     """What uses a hunk's definitions and which tests cover its lines, as it is found.
 
     Args:
         hunk: The hunk.
         session: Its session.
-        key_for_tests: The key that runs the project's tests.
     """
     text = HunkText(session.files[hunk.path], hunk)
     looking = ("looking …", "muted")
@@ -46,7 +43,7 @@ async def look_up(
     uses: list[tuple[str, str]] = []
     named: list[UsePlace] = []
     for definition in definitions[:MAX_DEFINITIONS]:
-        ran = _run_by(coverage, text, key_for_tests)
+        ran = _run_by(coverage, text)
         yield [Paragraph("Used by", (*uses, looking)), Paragraph("Tests", (*ran, looking))]
         try:
             places = await find_places(session.workspace, text, definition)
@@ -60,7 +57,7 @@ async def look_up(
         uses.append((f"not looked for: {names}", "muted"))
     if not uses:
         uses.append(("It lies in no definition whose uses can be found.", "muted"))
-    ran = _run_by(coverage, text, key_for_tests)
+    ran = _run_by(coverage, text)
     tests = (*ran, *_named_in(named, coverage, bool(definitions)))
     yield [Paragraph("Used by", tuple(uses)), Paragraph("Tests", tests)]
 
@@ -81,13 +78,13 @@ def _used_in(
         yield from _listed(perhaps, lambda place: place.text)
 
 
-def _run_by(coverage: FileCoverage | None, text: HunkText, key: str) -> list[tuple[str, str]]:
+def _run_by(coverage: FileCoverage | None, text: HunkText) -> list[tuple[str, str]]:
     """Which tests ran the lines of a hunk."""
-    if coverage is None:
+    if coverage is None or text.whole:
         return []
     made = f"{coverage.source} of {when(coverage.made)}"
     if coverage.older:
-        return [(f"{made} is older than the file, so it tells nothing; {key} runs tests", "muted")]
+        return [(f"{made} is older than the file; run the tests with coverage again", "muted")]
     lines = text.lines_on_disk()
     ran = [line for line in lines if line in coverage.ran]
     not_run = lines if coverage.missed is None else [n for n in lines if n in coverage.missed]
@@ -100,7 +97,7 @@ def _run_by(coverage: FileCoverage | None, text: HunkText, key: str) -> list[tup
         said += ((f"  {test}", "foreground") for test in tests[:MAX_LISTED])
         said += _more(len(tests))
     else:
-        imported = "when it was imported" if coverage.tests else "the data name no tests"
+        imported = "when it was imported" if coverage.tests else "but the data name no test"
         said.append((f"run, {imported} ({made})", "foreground"))
     if ran and missed:
         numbers = ", ".join(str(line + 1) for line in missed[:MAX_LISTED])
@@ -117,8 +114,9 @@ def _named_in(
     if coverage is not None and not coverage.older and coverage.tests:
         return
     if coverage is None:
-        yield "no coverage data, so by name:", "muted"
+        yield "There are no coverage data.", "muted"
     if places:
+        yield "by name:", "muted"
         yield from _listed(places, lambda place: place.inside or place.text)
     elif defined:
         yield "no test names it", "foreground"
