@@ -34,7 +34,7 @@ class Read:
         why: The reason or the message.
         calls: Calls of tools: name and input.
         reasoned: Characters of thoughts.
-        reasons: Whether it was told that the model reasons.
+        reasons: Whether an event said that the model reasons.
     """
 
     text: str
