@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from midstream.edits.request import parse_follow_up
 from midstream.engine.types import GenerateRequest
@@ -30,16 +33,41 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def make_repo(root: Path, files: dict[str, str]) -> Path:
-    """A git repository with one commit that holds ``files``."""
+    """A git repository with one commit that holds ``files``, in a folder that is new or empty."""
     root.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        path = root / name
+    assert not any(root.iterdir())
+    for file in _repository(tuple(files.items())):
+        path = root / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "start")
+        path.write_bytes(file.data)
+        path.chmod(file.mode)
+    (root / ".git" / "hooks").mkdir()
+    git(root, "update-index", "-q", "--refresh")  # The index tells files by their inodes.
     return root
+
+
+class _File(NamedTuple):
+    path: Path
+    mode: int
+    data: bytes
+
+
+@functools.cache
+def _repository(files: tuple[tuple[str, str], ...]) -> list[_File]:
+    """All files of a repository but the sample hooks, made by git once in a process."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        for path, text in files:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(text.encode())
+        git(root, "init", "-q", "-b", "main")
+        git(root, "add", ".")
+        git(root, "commit", "-qm", "start")
+        return [
+            _File(path.relative_to(root), path.stat().st_mode, path.read_bytes())
+            for path in root.rglob("*")
+            if path.is_file() and path.suffix != ".sample"
+        ]
 
 
 def follow_ups(request: GenerateRequest) -> list[str]:

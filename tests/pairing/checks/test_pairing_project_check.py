@@ -353,6 +353,7 @@ async def test_it_runs_with_the_hunks_that_wait(
     tmp_path: Path, endpoint: Endpoint, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # Most of its time is its plugins.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     async with proposing(tmp_path, endpoint, model, PYTEST) as session:
         check, root = session.check, session.workspace.root

@@ -347,12 +347,16 @@ def plain(data: bytes) -> bytes:
 
 
 def made(root: Path, rng: random.Random) -> Path:
-    """The repository."""
+    """Fill the repository."""
     other = make_repo(root.parent / "other", {"s.txt": "s\n"})
     text = "".join(f"line {n}\n" for n in range(5))
     files = {name: text for name in NAMES if name not in ("f", "link") and rng.random() < 0.7}
     ignored = "*.log\n/nested/\n/inner/\n"
-    make_repo(root, {"base.txt": "b\n", ".gitignore": ignored, ".gitattributes": ATTRIBUTES})
+    first = {"base.txt": "b\n", ".gitignore": ignored, ".gitattributes": ATTRIBUTES}
+    for name, content in first.items():
+        (root / name).write_bytes(content.encode())
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "start")
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         end = "\r\n" if name.endswith(".crlf") else "\n"
