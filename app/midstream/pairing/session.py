@@ -173,12 +173,13 @@ class PairingSession:
         )
         self.feedback = Feedback(self.hunks, self.status, settings.feedback)
         self.agent = AgentPartner(
-            self.root, self.review, writes, self.feedback, self.status, journal, spawn
+            workspace, self.review, writes, self.feedback, self.status, journal, spawn
         )
         self.provenance = Provenances(
             self.root, self.hunks, resumed.provenance, self.review, self.agent, writes, journal
         )
-        self.status.subscribe(self.provenance.hear)
+        if not workspace.read_only:  # Nobody writes in a range of commits.
+            self.status.subscribe(self.provenance.hear)
         self.gate = EditGate(
             files,
             self.decisions,
@@ -328,7 +329,7 @@ class PairingSession:
 
         None in a range of commits, which stays as it is whatever is decided.
         """
-        if self.workspace.snapshot_of:
+        if self.workspace.read_only:
             return []
         held = self.guard.on_disk()
         return held + [h for h in self.hunks.waiting() if h not in held and self.flags.reason(h)]

@@ -292,9 +292,14 @@ class Workspace:
     # -- writing ---------------------------------------------------------------------------------
 
     @property
+    def read_only(self) -> bool:
+        """Whether the files are those of a range of commits."""
+        return bool(self.snapshot_of)
+
+    @property
     def refusal(self) -> str:
         """Why nothing may change here, files or repository; ``""`` for files of the user."""
-        if not self.snapshot_of:
+        if not self.read_only:
             return ""
         return (
             f"A review of {shown(self.snapshot_of)} is read-only: keep what you have read; nothing "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.agents.catalogue import KnownAgent
 from midstream.edits.hunks import HunkState
 from midstream.edits.kinds import ChangeKind
 from midstream.pairing.files.attention import Reading, Sighting
@@ -15,6 +16,7 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.tui.review.about import who_and_why
 from midstream.workspace.errors import SnapshotError
 from midstream.workspace.paths import state_dir
 from midstream.workspace.snapshot import STAGED, Snapshot, find_range
@@ -110,6 +112,9 @@ async def test_nothing_is_put_back_written_or_committed(repo: Path, endpoint: En
             session.commit.look(),
             session.commit.stage("a.py"),
             session.turns.instruct(Question("rename it", "a.py", 0)),
+            session.turns.run_in_background(Question("rename it", "a.py", 0)),
+            session.background.elsewhere(hunk.id),
+            session.agent.begin(KnownAgent("", "Agent", ("no-such-program",))),
             session.review.start(since_commit=False),
         ):
             with pytest.raises(SnapshotError, match=refused):
@@ -117,8 +122,22 @@ async def test_nothing_is_put_back_written_or_committed(repo: Path, endpoint: En
         with pytest.raises(SnapshotError):
             session.workspace.write("a.py", b"", expected=session.workspace.digest("a.py"))
         assert session.flagged_on_disk() == []
+        assert not session.agent.on
         assert _disk(session.root) == files
     assert _disk(repo) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "label"), [("main..topic", "main..topic"), (STAGED, "staged changes")]
+)
+async def test_a_hunk_is_from_the_range(
+    repo: Path, endpoint: Endpoint, text: str, label: str
+) -> None:
+    (repo / "use0.py").write_text(NEW["use0.py"])
+    git(repo, "add", "use0.py")
+    async with reviewing(repo, text, endpoint) as witness:
+        (hunk,) = witness.session.hunks.undecided("use0.py")
+        assert list(who_and_why(hunk, witness.session)) == [f"From {label}."]
 
 
 async def test_what_is_staged(repo: Path, endpoint: Endpoint) -> None:

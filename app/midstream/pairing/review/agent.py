@@ -7,7 +7,6 @@ The agent writes files itself.  What it writes is reviewed like what any other p
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from midstream.pairing.review.external import ExternalReview
     from midstream.pairing.review.feedback import Feedback
     from midstream.pairing.status import SessionStatus, Spawn
+    from midstream.workspace.files import Workspace
 
 
 class AgentPartner:
@@ -37,7 +37,7 @@ class AgentPartner:
 
     def __init__(
         self,
-        root: Path,
+        workspace: Workspace,
         review: ExternalReview,
         writes: RecentWrites,
         feedback: Feedback,
@@ -48,7 +48,7 @@ class AgentPartner:
         self.conversation: AgentConversation | None = None
         self.starting = ""
         self.queued: list[str] = []
-        self._root = root
+        self._workspace = workspace
         self._review = review
         self._writes = writes
         self._feedback = feedback
@@ -96,9 +96,11 @@ class AgentPartner:
         Raises:
             AgentError: It is not installed, fails, wants a login, or refuses the mode in which it
                 asks before it edits; there is no agent then.
+            SnapshotError: The files are those of a range of commits.
         """
         from midstream.pairing.review.agent_conversation import AgentConversation
 
+        self._workspace.require_writable()
         again = earlier is not None and earlier.agent == agent.key
         session_id, said = (earlier.session_id, earlier.said) if earlier and again else ("", [])
         waiting = self.queued[:] if again else []
@@ -111,7 +113,7 @@ class AgentPartner:
             if not self._review.on:
                 await self._review.start(since_commit=False)
             conversation = await AgentConversation.begin(
-                agent, self._root, self._herald.heard, session_id, unpacked(said)
+                agent, self._workspace.root, self._herald.heard, session_id, unpacked(said)
             )
             try:
                 asks = await self._have_it_ask(conversation)

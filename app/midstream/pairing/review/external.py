@@ -293,7 +293,7 @@ class ExternalReview:
                 self._not_reviewed(str(error))
         if not added:
             return 0
-        if self._files.workspace.snapshot_of:
+        if self._files.workspace.read_only:
             return len(added)
         places = dict.fromkeys(hunk.path for hunk in added)
         where = next(iter(places)) if len(places) == 1 else counted(len(places), "file")

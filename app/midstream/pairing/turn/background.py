@@ -159,7 +159,11 @@ class BackgroundTasks:
 
         Returns:
             The number of files it is asked for in; 0 after a notice that says why.
+
+        Raises:
+            SnapshotError: The files are those of a range of commits.
         """
+        self._files.workspace.require_writable()
         hunks = [self._files.hunks.get(hunk_id) for hunk_id in hunk_ids]
         path = hunks[0].path
         proposal = self._files[path]

@@ -200,6 +200,7 @@ class Turns(Sequence[Turn]):
 
     async def run_in_background(self, question: Question) -> Turn:
         """Run a turn that the user has not asked for to its end; raises as ``instruct``."""
+        self._files.workspace.require_writable()
         turn = await self._runner.instruct(question)
         await self._runner.finished()
         return turn

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from midstream.edits.hunks import HunkState
 from midstream.pairing.status import CUT, UNSURE, Turn
 from midstream.tui.clock import when
+from midstream.tui.visible import visible
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -32,7 +33,9 @@ def why_marked(hunk: Hunk, session: PairingSession) -> str:
 
 def who_and_why(hunk: Hunk, session: PairingSession) -> Iterator[str]:
     """Who wrote a hunk, what was asked, and what was said about it."""
-    if (known := session.provenance.of(hunk)) is not None:
+    if hunk.external and (revisions := session.workspace.snapshot_of):
+        yield f"From {visible(revisions)}."
+    elif (known := session.provenance.of(hunk)) is not None:
         yield from _of_another(known)
     elif (turn := session.turns.of(hunk)) is not None:
         yield from _of_the_model(turn, session)

@@ -92,7 +92,14 @@ class Moment:
     touring: bool = False
 
 
-_WRITING: Final = {"hunk.reject", "hunk.reject_why", "hunk.edit", "hunk.comment", "commit"}
+_WRITING: Final = {
+    "hunk.reject",
+    "hunk.reject_why",
+    "hunk.edit",
+    "hunk.comment",
+    "hunk.elsewhere",
+    "commit",
+}
 """Actions that change files or ask for changes."""
 
 
@@ -414,7 +421,7 @@ class Status(Controller):
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
             external=hunk is not None and hunk.external,
-            read_only=session is not None and bool(session.workspace.snapshot_of),
+            read_only=session is not None and session.workspace.read_only,
             flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
             undecided=len(state.undecided),
             together=session is not None
@@ -462,7 +469,7 @@ class Status(Controller):
                     "The model writes slowly, so that you can decide and redirect while it "
                     f"writes; {key_for('pace')} switches to full speed."
                 )
-        if session is not None and session.workspace.snapshot_of:
+        if session is not None and session.workspace.read_only:
             yield "The range is read-only: keep what you have read; nothing on disk changes."
         elif session is not None and session.review.on:
             yield "What other programs write here becomes hunks, to keep or to put back."
