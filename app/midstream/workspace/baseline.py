@@ -50,6 +50,8 @@ MAX_BYTES: Final = 64_000_000
 """How many bytes are kept; what did not fit counts from its first change on."""
 MAX_RECORDED: Final = 8_000_000
 """How many bytes a journal keeps of it."""
+MAX_AHEAD: Final = 64 << 20
+"""How many bytes are read before they are asked for."""
 MAX_FILE_BYTES: Final = 16 << 20
 """What a larger file holds is not kept, bytes."""
 MOMENT_S: Final = 2.0
@@ -202,10 +204,13 @@ class Baseline:
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
     def read_ahead(self, paths: Collection[str]) -> None:
-        """Read what files of the commit held with one process; only where no filter is on."""
+        """Read what files of the commit held with one process; only where no filter is on.
+
+        What does not fit into ``MAX_AHEAD`` is read when it is asked for.
+        """
         with contextlib.suppress(GitFailedError):
             files = [path for path in paths if path in self._recorded().modes]
-            self._ahead = stored_files(self._root, self.head, files)
+            self._ahead = stored_files(self._root, self.head, files, limit=MAX_AHEAD)
 
     def read(self, rel: str) -> Entry | None:
         """What a name stood for, ``None`` if there was nothing.

@@ -531,7 +531,7 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
     )
 
 
-def stored_files(root: Path, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+def stored_files(root: Path, tree: str, paths: Iterable[str], *, limit: int) -> dict[str, bytes]:
     """What git has stored of files of a commit, before filters; one process for all of them.
 
     Args:
@@ -539,13 +539,14 @@ def stored_files(root: Path, tree: str, paths: Iterable[str]) -> dict[str, bytes
         tree: The commit.
         paths: Files below the folder; those that the commit does not have are left out, and so are
             names with line breaks.
+        limit: Bytes to read at most; files that do not fit are left out, too.
 
     Raises:
         GitFailedError: Git cannot tell.
     """
     asked = [path for path in paths if "\n" not in path]
     lines = b"".join(os.fsencode(f"{tree}:./{path}\n") for path in asked)
-    answer = run_git(root, ["cat-file", "--batch"], stdin=lines)
+    answer = run_git(root, ["cat-file", "--batch"], stdin=lines, limit=limit)
     found: dict[str, bytes] = {}
     at = 0
     for path in asked:

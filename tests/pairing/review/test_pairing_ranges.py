@@ -171,6 +171,14 @@ async def test_a_range_without_changes_says_so(repo: Path, endpoint: Endpoint) -
         assert witness.notice == "main..main: no file differs that can be reviewed here."
 
 
+async def test_a_range_that_is_read_says_so(repo: Path, endpoint: Endpoint) -> None:
+    async with reviewing(repo, "main..topic", endpoint) as witness:
+        hunks = [hunk.id for hunk in witness.session.hunks.waiting()]
+        assert await witness.session.decisions.accept_all(hunks) == len(hunks)
+    async with reviewing(repo, "main..topic", endpoint, resume=True) as witness:
+        assert witness.notice == "main..topic: everything is read."
+
+
 async def test_more_files_than_are_opened_by_themselves(repo: Path, endpoint: Endpoint) -> None:
     _commit(repo, {f"many{n}.txt": f"{n}\n" for n in range(210)})
     async with reviewing(repo, "HEAD^!", endpoint) as witness:

@@ -133,17 +133,21 @@ class ExternalReview:
             baseline = await self._begin(True, record or snapshot.record)
             for path, commits in snapshot.submodules.items():
                 self._not_reviewed(f"submodule {shown(path)} ({commits}); review it in its folder.")
-            await asyncio.to_thread(baseline.read_ahead, baseline.changed)
-            await self._review(sorted(baseline.changed - snapshot.submodules.keys()))
+            files = baseline.changed - snapshot.submodules.keys()
+            await asyncio.to_thread(baseline.read_ahead, files)
+            await self._review(sorted(files))
         finally:
             self._begun.set()
         what = shown(snapshot.label)
-        left = counted(len(self._files.hunks.waiting()), "hunk")
-        self._status.inform(
-            f"{what}: {left} to read. Nothing on disk changes: keep what you have read."
-            if len(self._files.hunks)
-            else f"{what}: no file differs that can be reviewed here."
-        )
+        if left := len(self._files.hunks.waiting()):
+            self._status.inform(
+                f"{what}: {counted(left, 'hunk')} to read. Nothing on disk changes: keep what you "
+                "have read."
+            )
+        elif len(self._files.hunks):
+            self._status.inform(f"{what}: everything is read.")
+        else:
+            self._status.inform(f"{what}: no file differs that can be reviewed here.")
 
     async def _begin(self, since_commit: bool, record: BaselineRecord | None) -> Baseline:
         from midstream.workspace.baseline import Baseline
