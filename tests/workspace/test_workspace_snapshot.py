@@ -11,6 +11,7 @@ import pytest
 
 from midstream.errors import UsageError, UserError
 from midstream.workspace.files import Workspace
+from midstream.workspace.repo import GitFailedError
 from midstream.workspace.snapshot import STAGED, Snapshot, find_range
 from tests.helpers.repositories import git
 
@@ -238,6 +239,46 @@ def test_one_at_a_time_and_nothing_is_left(repo: Path) -> None:
     with Snapshot(repo, span) as again:
         assert again.root == killed.root
         assert _files(again.root) == _stored(repo, "topic")
+
+
+def test_nothing_of_a_snapshot_is_left(repo: Path, tmp_path: Path) -> None:
+    span = find_range(repo, "main..topic")
+    killed = Snapshot(repo, span, state=tmp_path)
+    killed.close()
+    shutil.copytree(repo, killed.root, symlinks=True)
+    (killed.root.parents[1] / "0.lock").touch()  # a process was killed before it made its folder
+    other = find_range(repo, "topic..main")
+    Snapshot(repo, other, state=tmp_path).close()
+    assert not list((tmp_path / "snapshots").iterdir())
+
+
+def test_a_state_folder_that_cannot_be_used_is_one_sentence(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "snapshots").touch()
+    span = find_range(repo, "main..topic")
+    with pytest.raises(UserError, match=r"cannot be checked out in .*; make room there"):
+        Snapshot(repo, span, state=tmp_path)
+
+
+def test_git_that_fails_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(root, "init", "-q")
+
+    def fail(*_: object, **__: object) -> bytes:
+        raise GitFailedError("git took longer than 30 s")
+
+    monkeypatch.setattr("midstream.workspace.snapshot.run_git", fail)
+    with pytest.raises(UsageError, match="cannot read this repository \\(git took longer"):
+        find_range(root, STAGED)
+
+
+def test_many_files_are_announced(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    span = find_range(repo, "main..topic")
+    told: list[int] = []
+    Snapshot(repo, span, when_many=told.append).close()
+    assert not told
+    files = len(_stored(repo, "topic"))
+    monkeypatch.setattr("midstream.workspace.snapshot.MANY_FILES", files)
+    Snapshot(repo, span, when_many=told.append).close()
+    assert told == [files]
 
 
 def test_objects_are_found_whatever_the_name_of_the_folder(root: Path) -> None:

@@ -7,6 +7,7 @@ Layout below :func:`state_dir`::
         journals/     sessions/journal files
         checkpoints/  copies of files (only where there is no git repository)
         pending/      intent records of writes in progress
+    snapshots/<hash of a range>/    the files of a range while it is reviewed; a lock file beside it
 
 Create these folders with :func:`make_private`, since journals and copies hold code.
 """

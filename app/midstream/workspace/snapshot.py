@@ -17,6 +17,8 @@ import hashlib
 import os
 import shlex
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -25,6 +27,7 @@ from midstream.errors import UsageError, UserError
 from midstream.workspace.baseline import BaselineRecord
 from midstream.workspace.paths import make_private, root_key, shown, state_dir
 from midstream.workspace.repo import (
+    GIT_TIMEOUT_S,
     GitFailedError,
     RepositoryPlace,
     find_repository,
@@ -40,8 +43,14 @@ _NOBODY: Final = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "midstream"), ("EMAIL", ""), ("DATE", "@0 +0000"))
 }
-"""Whose the commit of an index is; always the same, so that the same files are the same commit."""
+"""Author and committer of the commit that holds an index; the same files are the same commit."""
 _SUBMODULE: Final = "160000"
+_CHECK_OUT_S: Final = 900.0
+"""How long writing all files of a large repository may take."""
+MANY_FILES: Final = 5_000
+"""So many files take long enough for the user to wonder."""
+_LOCK_WAIT_S: Final = 1.0
+"""How long to wait for a process that only looks for abandoned snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ def find_range(folder: Path, text: str) -> RevisionRange:
         text: The range; ``STAGED`` compares the index with the last commit.
 
     Raises:
-        UsageError: There is no repository, or a revision is unknown.
+        UsageError: There is no repository, a revision is unknown, or git fails.
     """
     _repository(folder)
     if text == STAGED:
@@ -106,13 +115,21 @@ class Snapshot:
         submodules: Submodules that are at another commit, and from where to where.
     """
 
-    def __init__(self, folder: Path, span: RevisionRange, *, state: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        span: RevisionRange,
+        *,
+        state: Path | None = None,
+        when_many: Callable[[int], None] | None = None,
+    ) -> None:
         """Check it out.
 
         Args:
             folder: The folder of the user's work tree to review.
             span: What is compared.
             state: Midstream's state folder, by default ``state_dir()``.
+            when_many: Is told the number of files if writing them may take long.
 
         Raises:
             UsageError: There is no repository.
@@ -122,7 +139,7 @@ class Snapshot:
         above = os.path.relpath(os.path.realpath(folder), os.path.realpath(place.top))
         key = "\0".join((os.fspath(place.top), above, span.old, span.label))
         name = hashlib.blake2b(os.fsencode(key), digest_size=8).hexdigest()
-        snapshots = make_private((state or state_dir()) / "snapshots")
+        snapshots = (state or state_dir()) / "snapshots"
         self.label = span.label
         here = Path(os.path.realpath(folder)) == Path.cwd()
         words = ["midstream", "review", span.argument, *(() if here else [os.fspath(folder)])]
@@ -130,22 +147,32 @@ class Snapshot:
         self.record = BaselineRecord(span.old, 0, {})
         self.submodules: dict[str, str] = {}
         self._around = snapshots / name
-        self._lock = _locked(self._around)
-        if self._lock is None:
-            raise UserError(
-                f"Another Midstream reviews {shown(span.label)} here", "end that one first"
-            )
-        _remove_abandoned(snapshots)
         # Named as the project: its name is on screen.
         self._top = self._around / root_key(place.top).rpartition("-")[0]
         self.root = self._top / above
+        self._when_many = when_many
+        self._lock: int | None = None
         try:
+            make_private(snapshots)
+            self._lock = _locked(self._around, _LOCK_WAIT_S)
+            if self._lock is None:
+                raise UserError(
+                    f"Another Midstream reviews {shown(span.label)} here", "end that one first"
+                )
+            _remove_abandoned(snapshots)
             self._check_out(place, span)
         except GitFailedError as error:
             self.close()
             raise UserError(
                 f"The files of {shown(span.label)} cannot be read ({shown(str(error))})",
                 "look at it with git first",
+            ) from error
+        except OSError as error:
+            self.close()
+            raise UserError(
+                f"The files of {shown(span.label)} cannot be checked out in {shown(snapshots)} "
+                f"({error.strerror or error})",
+                "make room there, or set MIDSTREAM_STATE_DIR to another folder",
             ) from error
         except BaseException:
             self.close()
@@ -162,8 +189,7 @@ class Snapshot:
     def close(self) -> None:
         """Remove the folder."""
         if self._lock is not None:
-            shutil.rmtree(self._around, ignore_errors=True)
-            os.close(self._lock)
+            _remove(self._around, self._lock)
             self._lock = None
 
     def _check_out(self, place: RepositoryPlace, span: RevisionRange) -> None:
@@ -183,8 +209,11 @@ class Snapshot:
         with contextlib.suppress(FileNotFoundError):  # The history of a shallow clone has an end.
             shutil.copyfile(place.common_dir / "shallow", git / "shallow")
         new = span.new or self._commit_of_index(place, span)
-        self._run("read-tree", new)
-        self._run("checkout-index", "--all", "--quiet", "--index")
+        self._run("read-tree", new, timeout=_CHECK_OUT_S)
+        count = self._run("ls-files", "-z").count("\0")
+        if self._when_many is not None and count >= MANY_FILES:
+            self._when_many(count)
+        self._run("checkout-index", "--all", "--quiet", "--index", timeout=_CHECK_OUT_S)
         self.root.mkdir(parents=True, exist_ok=True)
         commit = _object(self._top, f"{new}^{{commit}}") or self._commit(new)
         self._run("-c", "core.logAllRefUpdates=false", "update-ref", "--no-deref", "HEAD", commit)
@@ -223,8 +252,8 @@ class Snapshot:
                 )
                 self.submodules[path] = f"{was} → {now}"
 
-    def _run(self, *words: str) -> str:
-        return os.fsdecode(run_git(self._top, words)).strip()
+    def _run(self, *words: str, timeout: float = GIT_TIMEOUT_S) -> str:
+        return os.fsdecode(run_git(self._top, words, timeout=timeout)).strip()
 
 
 def _repository(folder: Path) -> RepositoryPlace:
@@ -264,8 +293,17 @@ def _revision(folder: Path, name: str) -> str:
 
 
 def _empty_tree(folder: Path) -> str:
-    """Id of a tree without files; every repository knows it."""
-    return run_git(folder, ["hash-object", "-t", "tree", "--stdin"]).decode().strip()
+    """Id of a tree without files; every repository knows it.
+
+    Raises:
+        UsageError: Git fails.
+    """
+    try:
+        return run_git(folder, ["hash-object", "-t", "tree", "--stdin"]).decode().strip()
+    except GitFailedError as error:
+        raise UsageError(
+            f"Git cannot read this repository ({shown(str(error))})", "look at it with git first"
+        ) from error
 
 
 def _quoted(path: bytes) -> bytes:
@@ -277,23 +315,51 @@ def _quoted(path: bytes) -> bytes:
     return b'"%b"' % path
 
 
-def _locked(folder: Path) -> int | None:
-    """Lock the name of a snapshot; ``None`` if another process has it.
+def _locked(folder: Path, wait_s: float = 0.0) -> int | None:
+    """Lock the name of a snapshot.
 
-    The file stays: removing it could take the name from a process that has just opened it.
+    Args:
+        folder: The snapshot.
+        wait_s: How long to try.
+
+    Returns:
+        A descriptor; ``None`` if another process has the lock.
+
+    Raises:
+        OSError: The file system refuses the lock file.
     """
-    descriptor = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    path = f"{folder}.lock"
+    end = time.monotonic() + wait_s
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that had the lock may have removed the file since it was opened here.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116
+                    return descriptor
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                os.close(descriptor)
+                return None
+            time.sleep(0.02)
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
-        return None
-    return descriptor
+
+
+def _remove(folder: Path, lock: int) -> None:
+    """Remove a snapshot and its lock file, and give the lock up."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        Path(f"{folder}.lock").unlink()
+    os.close(lock)
 
 
 def _remove_abandoned(snapshots: Path) -> None:
-    """Remove the folders of processes that were killed."""
-    for folder in snapshots.iterdir():
-        if folder.is_dir() and (lock := _locked(folder)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
+    """Remove what processes that were killed have left."""
+    for name in {path.name.removesuffix(".lock") for path in snapshots.iterdir()}:
+        with contextlib.suppress(OSError):  # What cannot be removed is in nobody's way.
+            if (lock := _locked(snapshots / name)) is not None:
+                _remove(snapshots / name, lock)
