@@ -265,11 +265,20 @@ def _run_review(options: argparse.Namespace) -> int:
     settings, flags = _read_settings(folder, options)
     if not options.plain:
         _check_terminal()
-    with Snapshot(folder, find_range(folder, span)) as snapshot:
-        journal = _last_journal_of(snapshot) if options.resume else None
+    with Snapshot(folder, find_range(folder, span), when_many=_announce) as snapshot:
+        journal = None
+        if options.resume:
+            journal = _last_journal(snapshot.root, f"review of {snapshot.label}", snapshot.command)
         return _open(
             snapshot.root, settings, flags, options, resume=journal, review=True, snapshot=snapshot
         )
+
+
+def _announce(files: int) -> None:
+    print(
+        f"midstream: writing a copy of {files:,} files to review; it is removed at the end.",
+        file=sys.stderr,
+    )
 
 
 def _agent_arguments(parser: argparse.ArgumentParser) -> None:
@@ -319,8 +328,15 @@ def _open_path(
     from midstream.project import opened_by
 
     path = Path(options.path)
-    settings, flags = _read_settings(opened_by(path)[0], options)
-    journal = _last_journal(path, agent) if options.resume else None
+    root, _ = opened_by(path)
+    settings, flags = _read_settings(root, options)
+    journal = None
+    if options.resume:
+        what, command = f"session of {root.resolve()}", f"midstream {path}"
+        if agent is not None:
+            what = f"session of {agent.title} in {root.resolve()}"
+            command = shlex.join(("midstream", "agent", agent.key))
+        journal = _last_journal(root, what, command, agent)
     return _open(path, settings, flags, options, resume=journal, review=review, agent=agent)
 
 
@@ -463,39 +479,29 @@ def _check_terminal() -> None:
         )
 
 
-def _last_journal_of(snapshot: Snapshot) -> Path:
-    from midstream.workspace.journal import Journal
-    from midstream.workspace.paths import state_dir
+def _last_journal(root: Path, what: str, command: str, agent: KnownAgent | None = None) -> Path:
+    """The journal of the last session of a folder, or of an agent in it.
 
-    if (journal := Journal.latest(state_dir(), snapshot.root)) is None:
-        raise UsageError(
-            f"There is no review of {snapshot.label} to resume; start one with "
-            f"`{snapshot.command}`."
-        )
-    return journal
+    Args:
+        root: The folder.
+        what: What is looked for, in words.
+        command: What begins one.
+        agent: The agent.
 
+    Raises:
+        UsageError: There is none.
+    """
+    if agent is None:
+        from midstream.workspace.journal import Journal
+        from midstream.workspace.paths import state_dir
 
-def _last_journal(path: Path, agent: KnownAgent | None) -> Path:
-    from midstream.project import opened_by
-    from midstream.workspace.journal import Journal
-    from midstream.workspace.paths import state_dir
-
-    root, _ = opened_by(path)
-    if agent is not None:
+        journal = Journal.latest(state_dir(), root)
+    else:
         from midstream.pairing.journal.journal import latest_with_agent
 
-        if (journal := latest_with_agent(root, agent.key)) is None:
-            begin = shlex.join(("midstream", "agent", agent.key))
-            raise UsageError(
-                f"There is no session of {agent.title} in {root.resolve()} to resume; "
-                f"start one with `{begin}`."
-            )
-        return journal
-    journal = Journal.latest(state_dir(), root)
+        journal = latest_with_agent(root, agent.key)
     if journal is None:
-        raise UsageError(
-            f"There is no session of {root.resolve()} to resume; start one with `midstream {path}`."
-        )
+        raise UsageError(f"There is no {what} to resume; start one with `{command}`.")
     return journal
 
 
