@@ -554,7 +554,7 @@ class BackgroundTasks:
                 task.path,
                 None,
                 lines,
-                task.consume,
+                consume=task.consume,
                 background=True,
                 known=known,
                 doubt=task.doubt,
