@@ -21,12 +21,11 @@ from statistics import median
 from typing import Final
 
 from midstream.arguments import CommandParser
-from midstream.codebase.kinds import ChangedFile, facts_in
 from midstream.edits.groups import arrange
-from midstream.edits.kinds import ChangedBlock, HunkFacts
+from midstream.edits.kinds import ChangedBlock, ChangedFile, HunkFacts, facts_in
 from midstream.edits.lcs import line_edits
 from midstream.pairing.contents import usual_text
-from midstream.workspace.repo import run_git, stored_files
+from midstream.workspace.repo import MAX_OUTPUT, run_git, stored_files
 from midstream.workspace.snapshot import RevisionRange, find_range
 
 _TRIES: Final = 200
@@ -156,7 +155,9 @@ def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
     """The files that differ, with their hunks."""
     listing = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", span.old, span.new]
     paths = [path for path in run_git(repository, listing).decode().split("\0") if path]
-    sides = [_stored(repository, tree, paths) for tree in (span.old, span.new)]
+    sides = [
+        stored_files(repository, tree, paths, limit=MAX_OUTPUT) for tree in (span.old, span.new)
+    ]
     files: list[ChangedFile] = []
     count = 0
     for path in paths:
@@ -170,12 +171,6 @@ def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
         count += len(blocks)
         files.append(ChangedFile(path, old, tuple(blocks)))
     return files
-
-
-def _stored(repository: Path, tree: str, paths: Sequence[str]) -> Mapping[str, bytes]:
-    listing = run_git(repository, ["ls-tree", "-r", "-z", "--name-only", tree]).decode()
-    there = set(listing.split("\0"))
-    return stored_files(repository, tree, [path for path in paths if path in there])
 
 
 def _lines(data: bytes) -> tuple[str, ...] | None:
