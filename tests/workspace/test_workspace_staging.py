@@ -99,6 +99,33 @@ async def test_a_conflict_stages_nothing(long_file: Path) -> None:
     assert (long_file / ".git/index").read_bytes() == index
 
 
+@pytest.mark.parametrize("own", [b"one\nmine\n", b"two\none\n", b""])
+async def test_a_new_file_does_not_replace_what_the_user_staged(
+    repository: Path, own: bytes
+) -> None:
+    """Neither lines of their own, nor another order, nor a link."""
+    path = repository / "new.py"
+    path.write_bytes(own) if own else path.symlink_to("a.py")
+    git(repository, "add", "new.py")
+    index = (repository / ".git/index").read_bytes()
+    with pytest.raises(GitError, match="git add -p"):
+        stage_changes(repository, [AcceptedChange("new.py", None, b"one\ntwo\n")])
+    assert (repository / ".git/index").read_bytes() == index
+
+
+async def test_a_new_file_replaces_an_earlier_form_of_it(repository: Path) -> None:
+    (repository / "new.py").write_bytes(b"one\n")
+    git(repository, "add", "new.py")
+    stage_changes(repository, [AcceptedChange("new.py", None, b"zero\none\ntwo\n")])
+    assert staged(repository, "new.py") == b"zero\none\ntwo\n"
+
+
+async def test_a_moved_file_whose_lines_were_changed_since_is_staged(repository: Path) -> None:
+    git(repository, "mv", "a.py", "moved.py")
+    stage_changes(repository, [AcceptedChange("moved.py", None, b"a = 2\n")])
+    assert staged(repository, "moved.py") == b"a = 2\n"
+
+
 async def test_new_deleted_and_executable_files(repository: Path) -> None:
     (repository / "tool").write_bytes(b"#!\n")
     (repository / "tool").chmod(0o755)

@@ -550,16 +550,28 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
             f"Git does not know {shown(path)} yet, so its change cannot be staged by itself",
             "stage the whole file",
         )
-    # A file that is new as a whole replaces what was staged of it since, as by `git mv`.
-    if entry is not None and not is_there and entry.blob != before and content is not None:
+    if entry is not None and not is_there and entry.blob != before:
         if _LINK in (entry.mode, _mode(content), _mode(change.after)):
             raise _conflict(path)
-        blob = _merge(place.top, path, entry.blob, before, blob)
+        if content is not None or not _loses_nothing(place.top, entry.blob, blob):
+            blob = _merge(place.top, path, entry.blob, before, blob)
     mode = _mode(change.after, program=change.programs[1])
     if not mode and entry is not None and entry.mode != _LINK:
         mode = entry.mode
     mode = mode or _work_tree_mode(Path(os.path.realpath(root)) / change.rel)
     return Staged(change.rel, entry, IndexEntry(mode, blob))
+
+
+def _loses_nothing(top: Path, staged: str, new: str) -> bool:
+    """Whether a new file may replace what was staged of it, by the ids of the two blobs.
+
+    It may if it has each staged line, in that order, or if the last commit has the same blob, as
+    after ``git mv``.  Otherwise lines that the user staged would leave the index.
+    """
+    lines = iter(_content(top, new).splitlines())
+    if all(line in lines for line in _content(top, staged).splitlines()):
+        return True
+    return f" blob {staged}\t".encode() in _asked(top, ["ls-tree", "-r", "-z", _parent(top)])
 
 
 def _without(top: Path, path: str, entry: IndexEntry | None, undone: Staged) -> IndexEntry | None:
