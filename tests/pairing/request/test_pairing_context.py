@@ -209,16 +209,31 @@ def _rewritten(old: list[str], new: list[str]) -> Hunk:
     return hunk
 
 
-def test_a_long_rejected_hunk_is_cut_where_it_is_told() -> None:
-    hunk = _rewritten([f"old {n}" for n in range(20)], [f"new {n}" for n in range(10)])
-    told = hunk_lines(hunk)
-    assert len(told) == MAX_HUNK_LINES + 1
-    assert told[19:21] == ["    - old 19", "    + new 0"]
-    assert told[-1] == "    (6 more lines)"
-    hunk = _rewritten(["old"], ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"])
-    told = hunk_lines(hunk)
-    assert told[0] == "    - old"
-    assert "Q7XNZ4LPW2VR5TGD" not in "".join(told)
+@pytest.mark.parametrize(
+    ("old", "new", "shown_old", "shown_new"),
+    [(20, 10, 14, 10), (100, 100, 12, 12), (3, 100, 3, 21), (100, 0, 24, 0), (12, 12, 12, 12)],
+)
+def test_both_sides_of_a_long_hunk_are_told(
+    old: int, new: int, shown_old: int, shown_new: int
+) -> None:
+    told = hunk_lines(
+        _rewritten([f"old {n}" for n in range(old)], [f"new {n}" for n in range(new)])
+    )
+    assert shown_old + shown_new <= MAX_HUNK_LINES
+    expected = [f"    - old {n}" for n in range(shown_old)]
+    expected += [f"    - ({old - shown_old} more lines)"] * (old > shown_old)
+    expected += [f"    + new {n}" for n in range(shown_new)]
+    expected += [f"    + ({new - shown_new} more lines)"] * (new > shown_new)
+    assert told == expected
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_no_side_of_a_hunk_tells_credentials(removed: bool) -> None:
+    sides = ["key = 'AKIAQ7XNZ4LPW2VR5TGD'"], ["key = load()"]
+    told = "\n".join(hunk_lines(_rewritten(*(sides if removed else sides[::-1]))))
+    assert "key = load()" in told
+    assert "AKIA…" in told
+    assert "Q7XNZ4LPW2VR5TGD" not in told
 
 
 def test_a_budget_cuts_around_the_place_and_says_so() -> None:

@@ -57,6 +57,23 @@ async def walker(
         yield Walker(session)
 
 
+async def test_only_hunks_that_wait_are_told_as_decided_together(walker: Walker) -> None:
+    await walker.write(RENAMED)
+    session, walk = walker.session, walker.session.walk
+    (group,) = walk.walk.groups
+    first, *others = [session.hunks.get(hunk_id) for hunk_id in group.hunks]
+    count = len(others)
+    assert f"decided together with {count} other hunks" in walk.told(first)
+    gone = others.pop()
+    assert await session.decisions.accept(gone.id)
+    assert f"decided together with {count - 1} other hunks" in walk.told(first)
+    assert gone.path not in walk.told(first)
+    assert "together" not in walk.told(gone)
+    for hunk in others:
+        assert await session.decisions.accept(hunk.id)
+    assert "together" not in walk.told(first)
+
+
 async def test_a_rename_is_one_decision_after_its_example(walker: Walker) -> None:
     await walker.write(RENAMED)
     session, walk = walker.session, walker.session.walk

@@ -5,10 +5,11 @@ Tokens are estimated; the server's own count comes with its answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from midstream.counting import counted
 from midstream.pairing.status import shown_tokens
 
 if TYPE_CHECKING:
@@ -229,12 +230,18 @@ def decisions(hunks: Sequence[Hunk]) -> Part:
 
 
 def hunk_lines(hunk: Hunk) -> list[str]:
-    """The lines of a hunk for a prompt: indented, credentials masked."""
+    """The lines of a hunk for a prompt: indented, credentials masked, both sides cut alike."""
+    half = MAX_HUNK_LINES // 2
+    # What one side leaves of its half is the other's.
+    most_old = max(half, MAX_HUNK_LINES - len(hunk.new))
+    most_new = max(half, MAX_HUNK_LINES - len(hunk.old))
+    return [*_side("-", hunk.old, most_old), *_side("+", hunk.new, most_new)]
+
+
+def _side(sign: str, lines: Sequence[str], most: int) -> Iterator[str]:
     from midstream.guard.secrets import mask
 
-    lines = [
-        *(f"    - {line}" for line in hunk.old),
-        *(f"    + {mask(line)}" for line in hunk.new),
-    ]
-    more = len(lines) - MAX_HUNK_LINES
-    return lines if more <= 0 else [*lines[:-more], f"    ({more} more lines)"]
+    # Masking takes long: only what is shown is masked.
+    yield from (f"    {sign} {mask(line)}" for line in lines[:most])
+    if (more := len(lines) - most) > 0:
+        yield f"    {sign} ({counted(more, 'more line')})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Question:
             others not).
         selection: 0-based half-open range of such lines that overrides the search.
         change: The change under the cursor, and what is decided with it; for questions only.
+            Questions are equal whatever it is: it changes with what is decided meanwhile.
         consume: Whether the AI comments of the region are removed by the change.
         background: Whether the session asks by itself.
         known: What the model would answer where none is needed; ``None`` to ask the model.
@@ -29,7 +30,7 @@ class Question:
     path: str | None = None
     cursor: int | None = None
     selection: tuple[int, int] | None = None
-    change: str = ""
+    change: str = field(default="", compare=False)
     consume: bool = False
     background: bool = False
     known: str | None = None

@@ -188,8 +188,9 @@ class Walkthrough:
     def told(self, hunk: Hunk) -> str:
         """A hunk and the group that it is decided with, for a model that is asked about them."""
         lines = [f"{hunk.path}:{hunk.start + 1}", *hunk_lines(hunk)]
-        if (group := self.group_of(hunk)) is not None:
-            others = [each for each in self.present(group.hunks) if each is not hunk]
+        group = self.group_of(hunk) if hunk.waits else None
+        others = [] if group is None else [h for h in self.left(group.hunks) if h is not hunk]
+        if group is not None and others:
             many = counted(len(others), "other hunk")
             lines.append(f"It is decided together with {many}: {group.title}")
             lines += [f"* {each.path}:{each.start + 1}" for each in others[:MAX_TOLD]]

@@ -247,7 +247,7 @@ class Aim(Controller):
         if self._sets_plan:  # nothing of it is sent
             return None
         lines = self.commented_lines or self.marked_lines
-        return Question(text, self._state.path or None, self.cursor_line, lines, self.change)
+        return Question(text, self._state.path or None, self.cursor_line, lines)
 
     @property
     def change(self) -> str:
@@ -288,6 +288,8 @@ class Aim(Controller):
         session, draft = self._state.session, self._draft
         if session is None or draft is None:
             return
+        # Built only here: every key compares drafts, and the change is not part of that.
+        draft = replace(draft, change=self.change)
         self._previewed = draft
         if self.previews:
             await self._show_context(session, draft)
