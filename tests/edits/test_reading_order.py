@@ -44,6 +44,39 @@ def test_by_import_and_else_at_the_end() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import {total} from './money'",
+        "import money",
+        "from pkg import money",
+        "use crate::money;",
+        "#include <money.h>",
+        "# include <money.h>",
+        "const m = require('./money')",
+        'export * from "./money"',
+    ],
+)
+def test_a_line_that_imports(line: str) -> None:
+    tests = [("tests/test_all.py", line)]
+    assert _order(["money.py", "a.py"], tests) == ["money.py", "tests/test_all.py", "a.py"]
+
+
+@pytest.mark.parametrize(
+    "line", ["users = money", "important = money", "# taken from money", "#included = money"]
+)
+def test_a_line_that_only_resembles_an_import(line: str) -> None:
+    tests = [("tests/test_all.py", line)]
+    assert _order(["money.py", "a.py"], tests) == ["money.py", "a.py", "tests/test_all.py"]
+
+
+def test_each_of_many_tests_stands_behind_its_file() -> None:
+    names = [f"f{n}" for n in range(1_000)]
+    tests = [(f"tests/test_{name}.py", "x") for name in names]
+    expected = [path for name in names for path in (f"{name}.py", f"tests/test_{name}.py")]
+    assert _order([f"{name}.py" for name in names], tests) == expected
+
+
 def test_the_nearest_of_several_files_or_none() -> None:
     code = ["web/views.py", "shop/views.py"]
     assert _order(code, [("shop/tests/test_views.py", "x")]) == [*code, "shop/tests/test_views.py"]

@@ -23,7 +23,7 @@ _NAMES: Final = (
 )
 """How a test file is called after the file that it tests, without the extension."""
 _IMPORT: Final = re.compile(
-    r"^\s*(?:from\s+\S+\s+import|import|use|#include|.*\brequire\(|.*\bfrom\b)"
+    r"^\s*(?:from\s+\S+\s+import\b|(?:import|use)\b|#\s*include\b|.*\brequire\(|.*\bfrom\s+[\"'])"
 )
 _WORD: Final = re.compile(r"\w+")
 
@@ -42,19 +42,27 @@ def reading_order(
     by_file: dict[str, list[int]] = defaultdict(list)
     for hunk_id in tests:
         by_file[facts[hunk_id].path].append(hunk_id)
+    stems: dict[str, list[str]] = defaultdict(list)
+    for path in last:
+        stems[PurePosixPath(path).name.partition(".")[0].lower()].append(path)
     behind: dict[int, list[int]] = defaultdict(list)
     rest: list[int] = []
     for path, ids in by_file.items():
-        about = _tested(path, [facts[hunk_id] for hunk_id in ids], last)
+        about = _tested(path, [facts[hunk_id] for hunk_id in ids], stems)
         (rest if about is None else behind[last[about]]).extend(ids)
     return [*(each for hunk_id in code for each in (hunk_id, *behind[hunk_id])), *rest]
 
 
-def _tested(test: str, hunks: Iterable[HunkFacts], paths: Iterable[str]) -> str | None:
-    """The file that a test file is about, of some paths; ``None`` if that cannot be told."""
-    stems: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        stems[PurePosixPath(path).name.partition(".")[0].lower()].append(path)
+def _tested(
+    test: str, hunks: Iterable[HunkFacts], stems: Mapping[str, Sequence[str]]
+) -> str | None:
+    """The file that a test file is about; ``None`` if that cannot be told.
+
+    Args:
+        test: The test file.
+        hunks: Its hunks.
+        stems: The files to choose from, by their names in lower case up to the first dot.
+    """
     name = PurePosixPath(test).stem
     for pattern in _NAMES:
         match = pattern.fullmatch(name)
@@ -75,5 +83,6 @@ def _nearest(test: str, paths: Sequence[str]) -> str | None:
     """The path with the most folders in common with a test; ``None`` if there are several."""
     folders = set(PurePosixPath(test).parent.parts)
     common = {path: len(folders.intersection(PurePosixPath(path).parent.parts)) for path in paths}
-    best = [path for path, count in common.items() if count == max(common.values())]
+    most = max(common.values(), default=0)
+    best = [path for path, count in common.items() if count == most]
     return best[0] if len(best) == 1 else None
