@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import random
 import re
 import warnings
@@ -135,10 +136,10 @@ def measure(repository: Path, commit: str, slips: int, seed: int) -> CommitFigur
     grouped = [hunk_id for group in walk.groups for hunk_id in group.hunks]
     places = _slip(files, facts, grouped, slips, random.Random(seed))
     apart = [place for place in places if place is not None]
-    subject = run_git(repository, ["log", "-1", "--format=%s", span.new]).decode().strip()
+    subject = run_git(repository, ["log", "-1", "--format=%s", span.new])
     return CommitFigures(
         commit,
-        subject,
+        subject.decode(errors="replace").strip(),
         len(files),
         sum(len(hunk.old) + len(hunk.new) for hunk in hunks),
         len(hunks),
@@ -154,7 +155,7 @@ def measure(repository: Path, commit: str, slips: int, seed: int) -> CommitFigur
 def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
     """The files that differ, with their hunks."""
     listing = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", span.old, span.new]
-    paths = [path for path in run_git(repository, listing).decode().split("\0") if path]
+    paths = [path for path in os.fsdecode(run_git(repository, listing)).split("\0") if path]
     sides = [
         stored_files(repository, tree, paths, limit=MAX_OUTPUT) for tree in (span.old, span.new)
     ]
@@ -242,6 +243,6 @@ def _tree(file: ChangedFile) -> str:
 def _unmoved(repository: Path, span: RevisionRange) -> int:
     """Changed lines that git does not mark as moved."""
     settings = [word for colour in _COLOURS for word in ("-c", f"color.diff.{colour}")]
-    command = ["diff", "--color=always", "--color-moved=blocks", span.old, span.new]
+    command = ["diff", "--color=always", "--color-moved=blocks", "--no-renames", span.old, span.new]
     answer = run_git(repository, [*settings, *command])
     return sum(_PLAIN.match(line) is not None for line in answer.splitlines())

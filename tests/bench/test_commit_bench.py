@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,21 @@ def test_the_table_and_json(repository: Path, capsys: pytest.CaptureFixture[str]
     assert "| HEAD Call it amount | 32 | 65 | 33 | 2 + 1 | 94 % |" in rows[2]
     assert commits.run([str(repository), "HEAD", "--slips", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["hunks"] == 33
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
+def test_names_and_a_subject_that_are_not_utf_8(repository: Path) -> None:
+    Path(os.fsdecode(bytes(repository) + b"/caf\xe9.py")).write_text("x = 1\n")
+    git(repository, "add", "--", "*.py")
+    git(repository, "commit", "-q", "-m", "Add a caf\xe9")
+    git(repository, "config", "i18n.logOutputEncoding", "ISO-8859-1")
+    figures = commits.measure(repository, "HEAD", slips=1, seed=1)
+    assert (figures.subject, figures.files, figures.lines) == ("Add a caf\ufffd", 1, 1)
+
+
+def test_a_renamed_file_is_counted_like_its_hunks(repository: Path) -> None:
+    git(repository, "mv", "a.py", "b.py")
+    git(repository, "commit", "-q", "-m", "Move a.py")
+    figures = commits.measure(repository, "HEAD", slips=0, seed=1)
+    assert (figures.files, figures.lines) == (2, 4)
+    assert figures.unmoved == 4  # too short to be a block
