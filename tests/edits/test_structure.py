@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.code.lexing import LineLexer
-from midstream.edits.structure import LexedLine, token_difference
+from midstream.code.lexing import LineLexer, Span
+from midstream.edits.structure import MAX_TOKENS, LexedLine, token_difference
 from tests.helpers.property import examples
 
 
@@ -70,6 +72,9 @@ def test_indentation_that_means_something_is_marked() -> None:
         ("say('a b', here, there)", "say('a  b', here, there)"),
         ("x = 1  # a b", "x = 1  # a  b"),
         ("say('''\n  a''', here)", "say('''\n    a''', here)"),
+        ("say('%d items', here, there)", "say('% d items', here, there)"),
+        ("say('{:d}', here, there)", "say('{: d}', here, there)"),
+        ("say('{}{:d}', here, there)", "say('{}{: d}', here, there)"),
     ],
 )
 def test_spaces_in_strings_and_comments_count(old: str, new: str) -> None:
@@ -97,8 +102,40 @@ def test_in_doubt_nothing_is_said(path: str, old: str, new: str) -> None:
 
 
 def test_operators_that_are_written_apart_are_not_the_same() -> None:
-    found = marked("x = a - -b", "x = a --b", "a.js")
-    assert found is None or "«" in found[1]
+    assert marked("x = a - -b", "x = a --b", "a.js") == ("x = a «- -»b", "x = a «--»b")
+
+
+def test_a_bracket_in_a_text_of_several_lines_opens_nothing() -> None:
+    before = "say(1)\n'''\n(\n'''\n    if a:\n        work(1)\n"
+    old, new = f"{before}        stop(2)", f"{before}    stop(2)"
+    found = marked(old, new)
+    assert found is not None
+    assert found[0].endswith("«        »stop(2)")
+
+
+def test_a_line_is_read_once_however_many_strings_it_has() -> None:
+    class Spans(tuple[Span, ...]):
+        reads = 0
+
+        def __iter__(self) -> Iterator[Span]:
+            Spans.reads += 1
+            return super().__iter__()
+
+    strings = ", ".join(["'a'"] * 60)
+    (line,) = lexed("a.py", f"x = [1, {strings}]")
+    old = [LexedLine(line.text, Spans(line.spans))]
+    assert token_difference("a.py", old, [line]) is not None
+    assert Spans.reads == 1
+
+
+def test_a_hunk_with_too_many_tokens_is_not_read_to_its_end() -> None:
+    class Unread(tuple[Span, ...]):
+        def __iter__(self) -> Iterator[Span]:
+            raise AssertionError("read beyond the bound")
+
+    lines = lexed("a.py", "\n".join(["x = 1"] * MAX_TOKENS))
+    lines.append(LexedLine("y = 'a'", Unread([(4, 7, "string")])))
+    assert token_difference("a.py", lines, lines) is None
 
 
 PIECES = st.sampled_from([
@@ -134,3 +171,8 @@ def test_what_is_not_marked_is_equal_in_order(old: str, new: str, path: str) -> 
 def test_equal_sides_have_no_marks(text: str) -> None:
     marks = token_difference("a.py", lexed("a.py", text), lexed("a.py", text))
     assert marks is None or not any((*marks.old, *marks.new))
+
+
+def test_equal_calls_are_compared_and_have_no_marks() -> None:
+    text = "total = work(first, 'second')  # third"
+    assert marked(text, text) == (text, text)

@@ -82,7 +82,7 @@ def token_difference(
     if not old or not new or not has_structure(path):
         return None
     olds, news = _tokens(path, old), _tokens(path, new)
-    if olds is None or news is None or max(len(olds), len(news)) > MAX_TOKENS:
+    if olds is None or news is None:
         return None
     blocks = equal_blocks([token.text for token in olds], [token.text for token in news])
     visible = min(sum(not t.begins_line for t in side) for side in (olds, news))
@@ -97,7 +97,11 @@ def token_difference(
 
 
 def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
-    """The tokens of lines; ``None`` where they are not lexed, or spaces may mean something."""
+    """The tokens of lines.
+
+    Returns:
+        ``None`` where they are not lexed or too many, or where spaces may mean something.
+    """
     python, depth = is_python(path), 0
     # Between curly brackets of other languages are statements, which a line break may end.
     opening, closing = ("([{", ")]}") if python else ("([", ")]")
@@ -113,47 +117,49 @@ def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
         if depth == 0:
             indent = line.text[: len(line.text) - len(line.text.lstrip())] if python else ""
             found.append(_Token(f"\n{indent}", number, 0, len(indent)))
-        for token in _tokens_of(line, number):
+        for token, is_atom in _tokens_of(line, number):
+            found.append(token)
             text = token.text
+            if is_atom:
+                continue
             if text[0] in _QUOTES or text.startswith(comment):
-                if not _is_atom(line, token):
-                    return None
-            elif text in opening:
+                return None
+            if text in opening:
                 depth += 1
             elif text in closing:
                 depth = max(0, depth - 1)
             elif text == "{" and depth:
                 return None
-            found.append(token)
+        if len(found) > MAX_TOKENS:
+            return None
     return found
 
 
-def _tokens_of(line: LexedLine, number: int) -> Iterator[_Token]:
+def _tokens_of(line: LexedLine, number: int) -> Iterator[tuple[_Token, bool]]:
+    """The tokens of one line, and whether each is an atom."""
     at = 0
     for start, stop in _atoms(line):
         for match in _TOKEN.finditer(line.text, at, start):
-            yield _Token(match.group(), number, match.start(), match.end())
-        yield _Token(line.text[start:stop], number, start, stop)
+            yield _Token(match.group(), number, match.start(), match.end()), False
+        yield _Token(line.text[start:stop], number, start, stop), True
         at = stop
     for match in _TOKEN.finditer(line.text, at):
-        yield _Token(match.group(), number, match.start(), match.end())
+        yield _Token(match.group(), number, match.start(), match.end()), False
 
 
 def _atoms(line: LexedLine) -> list[tuple[int, int]]:
     """Strings and comments, their parts put together."""
     found: list[tuple[int, int]] = []
     for start, stop, kind in line.spans:
-        if kind not in _ATOMS:
+        # The lexer calls a format field in a string punctuation; its spaces mean something.
+        is_field = kind == "punctuation" and " " in line.text[start:stop]
+        if kind not in _ATOMS and not is_field:
             continue
         if found and found[-1][1] == start:
             found[-1] = found[-1][0], stop
         else:
             found.append((start, stop))
     return found
-
-
-def _is_atom(line: LexedLine, token: _Token) -> bool:
-    return any(start <= token.start and token.stop <= stop for start, stop in _atoms(line))
 
 
 def _left(tokens: Sequence[_Token], blocks: Sequence[tuple[int, int]]) -> list[_Token] | None:
