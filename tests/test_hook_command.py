@@ -99,7 +99,7 @@ def test_without_a_session_it_is_silent(home: Path, left: str, kind: str) -> Non
     assert not (home / "a.py").exists()
 
 
-def test_without_a_review_it_imports_next_to_nothing() -> None:
+def test_without_a_review_it_imports_next_to_nothing(tmp_path: Path) -> None:
     """It runs before every edit of an agent."""
     program = (
         "import sys; sys.argv = ['midstream', 'hook']\n"
@@ -108,7 +108,9 @@ def test_without_a_review_it_imports_next_to_nothing() -> None:
         "main()\n"
         "print(*sorted(set(sys.modules) - before))"
     )
-    environ = {name: value for name, value in os.environ.items() if name != "MIDSTREAM_STATE_DIR"}
+    state = {"MIDSTREAM_STATE_DIR", "XDG_STATE_HOME"}
+    environ = {name: value for name, value in os.environ.items() if name not in state}
+    environ["HOME"] = str(tmp_path)  # The user may be in a review while the tests run.
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=environ,
