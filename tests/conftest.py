@@ -16,7 +16,7 @@ register_profiles()
 
 
 # Workers and hundreds of processes import the same code: it is compiled once, whatever the shell
-# of the run asks for. Without it a first-tier run takes a third more processor time.
+# of the run asks for. To collect the tests again takes a third of the processor time then.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
