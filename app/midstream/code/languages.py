@@ -1,4 +1,4 @@
-"""The supported languages: their grammars, and the queries for definitions.
+"""The supported languages: their grammars, queries for definitions, and names of test files.
 
 Python is read by its own parser (``code.syntax``); the others by tree-sitter grammars.  A language
 is one row of ``LANGUAGES`` and one query.  The captures of a query:
@@ -12,6 +12,7 @@ is one row of ``LANGUAGES`` and one query.  The captures of a query:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -283,6 +284,10 @@ LANGUAGES: Final = (
 
 _BY_SUFFIX: Final = {suffix: each for each in LANGUAGES for suffix in each.suffixes}
 _BY_NAME: Final = {name: each for each in LANGUAGES for name in each.files}
+_TEST_PATH: Final = re.compile(
+    r"(?:^|/)(?:tests?|testing|spec|specs|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
+    r"|(?:_test|_spec|\.test|\.spec)\.\w+$|Tests?\.(?:java|cs|kt)$"
+)
 
 
 def spelled(languages: Sequence[str]) -> str:
@@ -296,3 +301,8 @@ def grammar_of(path: str) -> Language | None:
     """The language of a file by its name; ``None`` for Python and what has no grammar here."""
     file = PurePosixPath(path)
     return _BY_SUFFIX.get(file.suffix.lower()) or _BY_NAME.get(file.name.lower())
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, by its name."""
+    return _TEST_PATH.search(path) is not None

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
 
-from midstream.code.languages import grammar_of
+from midstream.code.languages import grammar_of, is_test
 from midstream.code.outline import Definition, Outline, may_define, outline
 from midstream.code.syntax import NOT_PYTHON, parse_python
 from midstream.codebase.references import first_use
@@ -52,7 +52,6 @@ _INTRODUCES: Final = re.compile(
 )
 """Begins a line that defines, imports or lists a name."""
 _SEVERAL_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|[^_]_[^_]")
-_TEST: Final = re.compile(r"(?:^|[/_.])(?:tests?|spec)[/_.]")
 
 
 class RelatedQuery:
@@ -171,7 +170,7 @@ class RelatedQuery:
         else:
             uses = search_trees(start, name, having)
             certain = [(path, line) for path, line, _, sure, defines in uses if sure > defines]
-            found = iter(sorted(certain, key=lambda use: (_is_test(use[0]), use)))
+            found = iter(sorted(certain, key=lambda use: (is_test(use[0]), use)))
         told = set[tuple[str, int]]()
         count: dict[str, int] = {}
         for path, line in found:
@@ -217,11 +216,7 @@ class RelatedQuery:
         module = PurePosixPath(self.path).stem
         knows = [*([owner] if owner else []), *([module] if module != "__init__" else [])]
         strange = sum(re.search(rf"\b{re.escape(each)}\b", text) is None for each in knows)
-        return strange, _is_test(path), path
-
-
-def _is_test(path: str) -> bool:
-    return _TEST.search(path) is not None
+        return strange, is_test(path), path
 
 
 def told(definition: Definition, lines: Sequence[str], path: str) -> str:

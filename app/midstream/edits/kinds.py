@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.code.equality import Comment, Proof, Replacement, applied, prove
-from midstream.code.languages import grammar_of
+from midstream.code.languages import grammar_of, is_test
 from midstream.code.syntax import is_python
 from midstream.edits.lcs import equal_blocks
 
@@ -522,10 +522,6 @@ _QUOTE: Final = re.compile(r"[\"'`]")
 
 # Files
 
-_TEST_PATH: Final = re.compile(
-    r"(?:^|/)(?:tests?|testing|spec|specs|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
-    r"|(?:_test|_spec|\.test|\.spec)\.\w+$|Tests?\.(?:java|cs|kt)$"
-)
 _GENERATED_NAME: Final = re.compile(
     r"(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|go\.sum"
     r"|[\w.-]+\.lock|uv\.lock|flake\.lock)$|\.min\.(?:js|css)$|_pb2(?:_grpc)?\.pyi?$|\.pb\.\w+$"
@@ -534,11 +530,6 @@ _GENERATED_NAME: Final = re.compile(
 _GENERATED_TEXT: Final = re.compile(
     r"@generated|\bDO NOT EDIT\b|(?:automatically|auto-?) ?generated", re.IGNORECASE
 )
-
-
-def is_test(path: str) -> bool:
-    """Whether a file holds tests, by its name."""
-    return _TEST_PATH.search(path) is not None
 
 
 def _of_file(path: str, lines: Sequence[str]) -> list[Evidence]:

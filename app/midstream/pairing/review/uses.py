@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from midstream.code.languages import is_test
 from midstream.code.outline import Definition, outline
 from midstream.code.syntax import has_syntax
 from midstream.codebase.coverage import FileCoverage, read_coverage
 from midstream.codebase.references import Use, find_uses, first_use
-from midstream.edits.kinds import is_test
 from midstream.edits.stand_ins import is_whole
 from midstream.resources import read_text
 
