@@ -5,8 +5,20 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from textual.geometry import Region
 
+from midstream.edits.documents import SourceText
+from midstream.edits.hunks import HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.resources import themes_dir
+from midstream.tui.diff import syntax as diff_syntax
+from midstream.tui.diff.painter import RowPainter
+from midstream.tui.diff.strips import RowStrips
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView
+from midstream.tui.glyphs import UNICODE
+from midstream.tui.themes import load_themes
 from tests.helpers.stage import Stage, on_stage
 
 ROWS = 22
@@ -82,3 +94,44 @@ def test_lines_that_are_on_disk_already_are_compared_by_token(project: Path) -> 
             assert marked == ["first", "second,"]
 
     asyncio.run(scene())
+
+
+def test_a_hunk_far_down_is_compared_by_token_once_the_lines_above_are_lexed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(diff_syntax, "PAINT_BUDGET_S", 0.0)
+    above = "".join(f"line_{n} = {n}\n" for n in range(1_000))
+    hunks = HunkStore()
+    proposal = FileProposal("bill.py", SourceText.from_text(above + BEFORE), hunks)
+    proposal.begin(1_000, 1_003)
+    proposal.feed(AFTER)
+    proposal.finish()
+    view = FileView(proposal, hunks)
+    view.refresh()
+    syntax, strips = FileSyntax(view), RowStrips()
+    syntax.sync()
+    strips.show(view, syntax)
+    strips.by_tokens = True
+    palette = load_themes(themes_dir(), Path("none"))[0]["midnight"]
+    strips.painter = RowPainter(palette, UNICODE, 100, 4, focused=True)
+
+    def marked() -> list[str]:
+        syntax.begin_frame()
+        found: list[str] = []
+        strips.unlexed = False
+        for y in range(1_000, view.size):
+            strips.of(y, cursor=False, selected=False)
+            row = view.row(y)
+            assert row is not None
+            found += [row.text[start:stop] for start, stop in strips.changed_words(row)]
+        return found
+
+    assert marked() == []
+    assert strips.unlexed
+    early = [strips.of(y, cursor=False, selected=False) for y in range(1_000, view.size)]
+    while syntax.advance(len(proposal.base.lines)):
+        pass
+    assert marked() == ["first", "second,"]
+    assert not strips.unlexed
+    late = [strips.of(y, cursor=False, selected=False) for y in range(1_000, view.size)]
+    assert [a != b for a, b in zip(early, late, strict=True)].count(True) >= 2

@@ -20,6 +20,7 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, Range, ViewRow
 
 if TYPE_CHECKING:
+    from midstream.code.lexing import Span
     from midstream.edits.structure import LexedLine
     from midstream.pairing.files.moves import FileMove
 
@@ -149,17 +150,19 @@ class RowStrips:
         new = None if row.look is Look.UNREAD else row.new
         key = (row.look, row.old, new, row.text, standing, marked)
         known = self._kept.get(key)
-        if known is not None and (known[1] or not syntax.is_ready(row)):
+        if known is not None and (known[1] or not self._is_ready(row, syntax)):
             strips, ready = known
         else:
+            spans = syntax.spans(row)
+            # Asked before the marks are: what is lexed after them is for the next time.
+            ready = self._is_ready(row, syntax)
             changed = self.changed_words(row)
             marks = _UNMARKED
             if marked is not None or changed:
                 # In words beside the cursor, elsewhere as far as there is room.
                 brief = note in (CUT, UNSURE) and not cursor
                 marks = Marks(cursor, selected, scoped, changed, found, note, fact, brief)
-            strips = self._paint(painter, row, syntax, marks)
-            ready = syntax.is_ready(row)
+            strips = self._paint(painter, row, spans, syntax, marks)
             if len(self._kept) > KEPT_ROWS:
                 self._kept.clear()
             self._kept[key] = strips, ready
@@ -194,10 +197,22 @@ class RowStrips:
             words.append(move.said_of(hunk))
         return " · ".join(words), True
 
+    def _is_ready(self, row: ViewRow, syntax: FileSyntax) -> bool:
+        """Whether all that a row's colours and marks are made from is lexed."""
+        if not syntax.is_ready(row):
+            return False
+        if not self.by_tokens or row.hunk is None or row.look not in _CHANGED:
+            return True
+        return syntax.is_near(row.hunk)
+
     def _paint(
-        self, painter: RowPainter, row: ViewRow, syntax: FileSyntax, marks: Marks
+        self,
+        painter: RowPainter,
+        row: ViewRow,
+        spans: Sequence[Span],
+        syntax: FileSyntax,
+        marks: Marks,
     ) -> list[Strip]:
-        spans = syntax.spans(row)
         if not isinstance(painter, SplitPainter):
             return painter.paint(row, spans, marks, left=self.left)
         beside = row.beside
@@ -213,7 +228,7 @@ class RowStrips:
             return ()
         if row.look not in _CHANGED:
             return ()
-        if self.by_tokens and self._syntax is not None and not self._syntax.is_ready(row):
+        if self.by_tokens and self._syntax is not None and not self._is_ready(row, self._syntax):
             return ()  # painted again when it is
         key = (hunk.id, view.structure, self._halves(hunk), self.by_tokens)
         ranges = self._changed.get(key)

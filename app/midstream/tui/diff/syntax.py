@@ -119,6 +119,10 @@ class FileSyntax:
             advance_for(lexer, line + 1, self._until - perf_counter())
         return lexer.spans(line)
 
+    def is_near(self, hunk: Hunk) -> bool:
+        """Whether the lines above a hunk are lexed, or so few are missing that they can be."""
+        return min(hunk.start, len(self._base)) <= self._base.ready + _NEAR
+
     def of_hunk(self, hunk: Hunk) -> list[LexedLine] | None:
         """The rows of a hunk with their tokens; ``None`` where there are none to be had.
 
