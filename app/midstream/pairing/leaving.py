@@ -66,10 +66,15 @@ def left_behind(session: PairingSession, resuming: str) -> str:
         return ""
     them = "it" if len(waiting) == 1 else "them"
     if resuming:
-        return f"{left}; {resuming} brings {them} back."
-    if all(hunk.external for hunk in waiting):
-        return f"{left}; what was written there stays."
-    return f"{left}; no journal keeps {them}."
+        fate = f"{resuming} brings {them} back"
+    elif all(hunk.external for hunk in waiting):
+        fate = "what was written there stays"
+    else:
+        fate = f"no journal keeps {them}"
+    flagged = len(session.flagged_on_disk())
+    be = "is" if flagged == 1 else "are"
+    on_disk = f" {counted(flagged, 'flagged hunk')} {be} on disk already." if flagged else ""
+    return f"{left}; {fate}.{on_disk}"
 
 
 def behind(session: PairingSession | None) -> str:

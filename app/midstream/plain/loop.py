@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from midstream import processes
 from midstream.commands.common import printable
-from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.pairing.activity import Activity, activity_of, told
 from midstream.pairing.leaving import left_behind, resuming, summary
@@ -207,23 +206,16 @@ class PlainLoop:
             self._prompt()
 
     def _may_leave(self) -> bool:
-        """Whether nothing is left behind unsaid; the second time, yes.
+        """Whether nothing is left behind unsaid; the second time in a row, yes.
 
         Somebody at a terminal is told what is undecided.  A program that writes the commands is
         held back only by flagged changes of others, which are on disk.
         """
         if self._asked_to_leave:
             return True
-        held = self._session.flagged_on_disk()
-        self._asked_to_leave = bool(held)
-        if held:
-            what, be = counted(len(held), "change"), "is" if len(held) == 1 else "are"
-            self._say(
-                f"{what} of other programs {be} flagged and undecided, in {held[0].path} "
-                f"({self._session.reason(held[0])}); hunks lists what waits. quit again leaves."
-            )
-            return False
-        left = left_behind(self._session, self._resuming) if self._terminal else ""
+        left = ""
+        if self._terminal or self._session.flagged_on_disk():
+            left = left_behind(self._session, self._resuming)
         self._asked_to_leave = bool(left)
         if left:
             self._say(f"{left} quit again leaves.")
@@ -236,6 +228,7 @@ class PlainLoop:
             if said.word.name == "quit":
                 self._left = self._may_leave()
             else:
+                self._asked_to_leave = False
                 await self._commands.carry_out(said)
                 if said.word.name == INSTRUCT:
                     await self._session.introduction.done()

@@ -23,7 +23,6 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultCallbackType
 
 from midstream import processes
-from midstream.counting import counted
 from midstream.defects import DefectError, brief, keep_report, sentence
 from midstream.errors import UsageError, UserError
 from midstream.project import opened_by
@@ -461,18 +460,14 @@ class MidstreamApp(App[None]):
             return
         from midstream.pairing.leaving import left_behind, resuming
 
-        held = [] if session is None else session.flagged_on_disk()
-        command = resuming(self.root, self._snapshot) if self.settings.journal else ""
-        what = "" if session is None or sure else left_behind(session, command)
-        if session is None or self._asked_to_quit or not (held or what):
+        what = ""
+        if session is not None and (not sure or session.flagged_on_disk()):
+            command = resuming(self.root, self._snapshot) if self.settings.journal else ""
+            what = left_behind(session, command)
+        if self._asked_to_quit or not what:
             self.exit()
             return
         self._asked_to_quit = True
-        if held:
-            paths = dict.fromkeys(hunk.path for hunk in held)
-            where = next(iter(paths)) if len(paths) == 1 else counted(len(paths), "file")
-            what = f"{counted(len(held), 'change')} in {where}: {session.reason(held[0])}. That is "
-            what += "on disk and undecided."
         notices = getattr(self.screen, "notices", self.review.notices)
 
         def stay() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from midstream.agents.hooks import BEFORE_TOOL, HookAnswer, HookEvent
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files import put_backs
 from midstream.pairing.session import PairingSession
+from midstream.plain.loop import PlainLoop
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, make_repo
@@ -167,6 +169,23 @@ async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Chec
     await checked.until(lambda: session.flagged_on_disk() == [second])
     assert await session.decisions.reject(second.id)
     assert not session.flagged_on_disk()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+async def test_quitting_tells_all_that_is_left_each_time(checked: Checked, terminal: bool) -> None:
+    """Not the flagged hunks only; and a word in between takes the consent away."""
+    session = checked.session
+    flagged = await checked.write("bill.py", RENAMED)
+    await checked.until(lambda: session.flagged_on_disk() == flagged)
+    await checked.write("fresh.py", "rate = 1\n")
+    said: list[str] = []
+    lines = io.StringIO("quit\nhelp\nquit\nquit\nhunks\n")
+    await PlainLoop(session, lines, said.append, terminal=terminal).run()
+    asked = [line for line in said if "quit again leaves." in line]
+    assert len(asked) == 2
+    for line in asked:
+        assert "2 hunks undecided in bill.py, fresh.py, 1 of them flagged (`tax` is" in line
+        assert "1 flagged hunk is on disk already." in line
 
 
 async def test_uses_of_a_deleted_file_are_flagged(checked: Checked) -> None:
