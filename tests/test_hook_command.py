@@ -99,7 +99,7 @@ def test_without_a_session_it_is_silent(home: Path, left: str, kind: str) -> Non
     assert not (home / "a.py").exists()
 
 
-def test_without_a_review_it_imports_next_to_nothing(tmp_path: Path) -> None:
+def test_without_a_review_it_imports_next_to_nothing() -> None:
     """It runs before every edit of an agent."""
     program = (
         "import sys; sys.argv = ['midstream', 'hook']\n"
@@ -110,7 +110,7 @@ def test_without_a_review_it_imports_next_to_nothing(tmp_path: Path) -> None:
     )
     state = {"MIDSTREAM_STATE_DIR", "XDG_STATE_HOME"}
     environ = {name: value for name, value in os.environ.items() if name not in state}
-    environ["HOME"] = str(tmp_path)  # The user may be in a review while the tests run.
+    environ["HOME"] = "/nonexistent"  # The user may be in a review while the tests run.
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=environ,
