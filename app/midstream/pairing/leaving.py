@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from midstream.counting import counted
 from midstream.edits.hunks import Hunk, HunkState
-from midstream.workspace.paths import shown
+from midstream.workspace.paths import few_shown
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
     from midstream.workspace.snapshot import Snapshot
-
-MAX_NAMED: Final = 3
-"""Files that a line names."""
 
 
 def resuming(root: Path, snapshot: Snapshot | None = None) -> str:
@@ -101,6 +98,4 @@ def _outcome(hunks: Iterable[Hunk], state: HunkState, words: str, *, external: b
 
 
 def _files(hunks: Iterable[Hunk]) -> str:
-    paths = list(dict.fromkeys(hunk.path for hunk in hunks))
-    more = len(paths) - MAX_NAMED
-    return ", ".join(map(shown, paths[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return few_shown(list(dict.fromkeys(hunk.path for hunk in hunks)))

@@ -217,7 +217,7 @@ class PlainCommands:
         where = f" on {changes.branch}" if changes.branch else ""
         self._say(f"Committed {done[:8]}{where}: {message.splitlines()[0]}")
         if told := commit.from_hooks:
-            self._say(told.lstrip())
+            self._say(told)
 
     async def take(self, rest: str) -> None:
         """Turn code of the last answer into hunks."""

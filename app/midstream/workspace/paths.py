@@ -17,7 +17,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+MAX_NAMED: Final = 3
+"""Paths that a sentence names."""
 
 STATE_VARIABLE = "MIDSTREAM_STATE_DIR"
 
@@ -59,6 +64,13 @@ def shown(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return safe if len(safe) <= 200 else f"{safe[:98]}…{safe[-98:]}"
+
+
+def few_shown(paths: Sequence[str]) -> str:
+    """The first of ``paths`` for use in a message, and how many more there are."""
+    more = len(paths) - MAX_NAMED
+    named = ", ".join(map(shown, paths[:MAX_NAMED]))
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def folders_of(rel: str) -> list[str]:

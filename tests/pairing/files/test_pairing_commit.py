@@ -294,7 +294,18 @@ async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: En
         await _proposed(session, 8, "y = 'waits'\n")
         await session.commit.stage("run.py")
         await session.commit.commit("And what waits")
-        assert "A hook changed what is committed of 'run.py'" in session.commit.from_hooks
+        assert "A hook changed what is committed of run.py, so" in session.commit.from_hooks
+
+
+async def test_few_of_the_files_that_a_hook_added_are_named(root: Path, endpoint: Endpoint) -> None:
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ntouch new1 new2 new3 new4 new5\ngit add -A\n")
+    hook.chmod(0o755)
+    async with await _opened(root, endpoint, review=True) as session:
+        await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.commit.stage("run.py")
+        await session.commit.commit("Kept")
+        assert "of new1, new2, new3 and 2 more, so" in session.commit.from_hooks
 
 
 async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint: Endpoint) -> None:

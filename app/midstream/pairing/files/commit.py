@@ -29,6 +29,7 @@ from midstream.pairing.files.staged import StagedFile, Standing, held_content, s
 from midstream.pairing.files.unified import CONTEXT
 from midstream.pairing.status import RepoChanged
 from midstream.resources import MAX_TEXT_BYTES, read_small
+from midstream.workspace.paths import few_shown
 
 if TYPE_CHECKING:
     from midstream.edits.origin import Origin
@@ -566,12 +567,12 @@ class AcceptedChanges:
 
     @property
     def from_hooks(self) -> str:
-        """A sentence, after a space, about what hooks added to the last commit, or ``""``."""
+        """A sentence about what hooks added to the last commit, or ``""``."""
         if not self._by_hooks:
             return ""
         return (
-            f" A hook changed what is committed of {', '.join(map(repr, self._by_hooks))}, so it "
-            "is not exactly what you kept: `git show` shows it."
+            f"A hook changed what is committed of {few_shown(self._by_hooks)}, so it is not "
+            "exactly what you kept: `git show` shows it."
         )
 
     @property
@@ -606,7 +607,7 @@ class AcceptedChanges:
             self._note_commit(git.result())
         if not self._awaited and not self._closed:
             if error is None:
-                self._status.inform(f"Committed {git.result()[:8]}.{self.from_hooks}")
+                self._status.inform(f"Committed {git.result()[:8]}. {self.from_hooks}".rstrip())
             else:
                 self._status.fail(str(error))
         self._status.emit(RepoChanged())

@@ -513,7 +513,7 @@ class CommitScreen(PageScreen):
             subject = text.strip().splitlines()[0]
             done = "Committed" if amended is None else f"Amended {amended.id[:8]} to"
             if told := session.commit.from_hooks:
-                subject = f"{subject}.{told}"
+                subject = f"{subject}. {told}"
             self.dismiss(f"{done} {commit[:8]}{where}: {subject}")
 
         self.work.run(work)
