@@ -9,6 +9,7 @@ from midstream.edits.hunks import Hunk, HunkState, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.files.attention import (
+    MAX_LINE_S,
     Attention,
     Numbers,
     Reading,
@@ -33,6 +34,18 @@ def made(*changes: tuple[str, str]) -> tuple[HunkStore, list[Hunk]]:
 
 def watch(on: bool = True, flagged: str = "") -> Attention:
     return Attention(on, lambda hunk: flagged, ReadSoFar())
+
+
+def test_a_hunk_that_stays_on_screen_is_no_news() -> None:
+    _, [hunk] = made(("a\nb\n", "c\nd\n"))
+    attention = watch()
+    for _ in range(2):
+        attention.look([Sighting(hunk, last=0.5)], MAX_LINE_S / 2)
+    assert attention.news()[0] == [(hunk.id, [(MAX_LINE_S, 2), (0.0, 2)])]
+    attention.look([Sighting(hunk, last=0.5)], 1.0)
+    assert attention.news()[0] == []
+    attention.look([Sighting(hunk)], 1.0)
+    assert attention.news()[0] == [(hunk.id, [(MAX_LINE_S, 2), (1.0, 2)])]
 
 
 def test_unseen_glimpsed_read() -> None:

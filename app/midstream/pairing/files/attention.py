@@ -145,8 +145,10 @@ class Attention:
         step = min(max(seconds, 0.0), MAX_STEP_S)
         for hunk, first, last in shown:
             credit = self._sight(hunk).seconds
-            self._news[0].add(hunk.id)
             begin, end = math.ceil(first * len(credit)), math.floor(last * len(credit))
+            # Seconds beyond the limit say nothing new: a hunk left on screen is not written again.
+            if any(value < MAX_LINE_S for value in credit[begin:end]):
+                self._news[0].add(hunk.id)
             for line in range(begin, end):
                 credit[line] += step
 
