@@ -15,7 +15,7 @@ from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.picker import PickerScreen
-from midstream.tui.pages.sheet import ReadingScreen
+from midstream.tui.pages.sheet import KeySheet, ReadingScreen
 from midstream.tui.review import navigate
 from midstream.tui.telemetry.figures import FactLines
 from midstream.tui.telemetry.page import TelemetryScreen
@@ -356,6 +356,11 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words
         assert words.endswith("The model was asked again; see above.")
+        await stage.pilot.resize_terminal(60, 12)
+        await stage.pilot.pause(0.2)
+        sheet = stage.app.screen.query_one(KeySheet)
+        await stage.press("G")
+        await stage.until(lambda: sheet.scroll_y == sheet.max_scroll_y > 0, "scrolled")
         await stage.press("escape")
         assert stage.app.screen is stage.screen
 
