@@ -356,6 +356,8 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words
         assert words.endswith("The model was asked again; see above.")
+        # What is found about the hunk makes the text longer; the end is the end after that.
+        await stage.until(lambda: "looking" not in read(stage), "uses and tests")
         await stage.pilot.resize_terminal(60, 12)
         await stage.pilot.pause(0.2)
         sheet = stage.app.screen.query_one(KeySheet)
