@@ -44,6 +44,16 @@ def told(stage: Stage) -> str:
     )
 
 
+async def review_of_others(stage: Stage, project: Path) -> None:
+    """Begin a review with one hunk, which another program wrote."""
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
+    await stage.open("pkg/things.py")
+    await stage.press("V")
+    await stage.until(lambda: stage.session.review.on, "a review")
+    (project / "pkg/things.py").write_text(AFTER)
+    await stage.until(stage.session.hunks.undecided, "a hunk")
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
@@ -70,12 +80,7 @@ async def test_who_wrote_a_hunk_and_why(project: Path, tmp_path: Path) -> None:
 
 async def test_what_others_wrote_has_a_time(project: Path) -> None:
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/things.py")
-        await stage.press("V")
-        await stage.until(lambda: stage.session.review.on, "a review")
-        (project / "pkg/things.py").write_text(AFTER)
-        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await review_of_others(stage, project)
         await stage.press("]", "exclamation_mark")
         words = "Written on disk by another program or your editor, noticed today "
         assert words in told(stage)
@@ -162,12 +167,7 @@ async def test_closing_ends_the_search(project: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(look_up, "find_places", never)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/things.py")
-        await stage.press("V")
-        await stage.until(lambda: stage.session.review.on, "a review")
-        (project / "pkg/things.py").write_text(AFTER)
-        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await review_of_others(stage, project)
         await stage.press("]", "exclamation_mark")
         await stage.until(begun.is_set, "the search")
         assert not ended.is_set()
@@ -226,12 +226,7 @@ def test_pictures(
     async def opened(pilot: Pilot[None]) -> None:
         stage = Stage(cast("MidstreamApp", pilot.app), pilot, SteppedModel({}))
         await stage.until(lambda: stage.app.session is not None, "a session")
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/things.py")
-        await stage.press("V")
-        await stage.until(lambda: stage.session.review.on, "a review")
-        (project / "pkg/things.py").write_text(AFTER)
-        await stage.until(stage.session.hunks.undecided, "a hunk")
+        await review_of_others(stage, project)
         (project / "lcov.info").write_text(report)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "the report")
         await stage.press("]", "g", "]")

@@ -1,6 +1,6 @@
 """The order to read the hunks of a change in: tests stand behind the code that they test.
 
-Which file a test is about is told by its name (``test_money.py`` and ``money.py``), or else by an
+A test file is matched to its code by name (``test_money.py`` and ``money.py``), or else by an
 import among its changed lines; where several files fit equally well, it stays among the tests.
 """
 

@@ -208,8 +208,8 @@ class PlainLoop:
     def _may_leave(self) -> bool:
         """Whether nothing is left behind unsaid; the second time in a row, yes.
 
-        Somebody at a terminal is told what is undecided.  A program that writes the commands is
-        held back only by flagged changes of others, which are on disk.
+        At a terminal, undecided hunks are listed first.  Piped commands are held back only by
+        flagged changes of other programs, which are on disk.
         """
         if self._asked_to_leave:
             return True

@@ -360,6 +360,6 @@ def _remove(folder: Path, lock: int) -> None:
 def _remove_abandoned(snapshots: Path) -> None:
     """Remove what processes that were killed have left."""
     for name in {path.name.removesuffix(".lock") for path in snapshots.iterdir()}:
-        with contextlib.suppress(OSError):  # What cannot be removed is in nobody's way.
+        with contextlib.suppress(OSError):  # A folder that is left behind does no harm.
             if (lock := _locked(snapshots / name)) is not None:
                 _remove(snapshots / name, lock)

@@ -281,10 +281,14 @@ async def test_a_file_that_others_moved_with_git_and_then_edited_is_committed_as
         assert git(root, "status", "--porcelain") == ""
 
 
-async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: Endpoint) -> None:
+def pre_commit(root: Path, commands: str) -> None:
     hook = root / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\ngit add run.py\n")
+    hook.write_text(f"#!/bin/sh\n{commands}\n")
     hook.chmod(0o755)
+
+
+async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: Endpoint) -> None:
+    pre_commit(root, "git add run.py")
     async with await _opened(root, endpoint, review=True) as session:
         await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         await session.commit.stage("run.py")
@@ -298,9 +302,7 @@ async def test_it_is_said_what_a_hook_added_to_a_commit(root: Path, endpoint: En
 
 
 async def test_few_of_the_files_that_a_hook_added_are_named(root: Path, endpoint: Endpoint) -> None:
-    hook = root / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\ntouch new1 new2 new3 new4 new5\ngit add -A\n")
-    hook.chmod(0o755)
+    pre_commit(root, "touch new1 new2 new3 new4 new5\ngit add -A")
     async with await _opened(root, endpoint, review=True) as session:
         await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
         await session.commit.stage("run.py")

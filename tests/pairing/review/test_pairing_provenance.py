@@ -66,15 +66,20 @@ async def only_hunk(session: PairingSession) -> Hunk:
     return hunk
 
 
+async def asked_for(session: PairingSession, tmp_path: Path, steps: list[dict[str, Any]]) -> Hunk:
+    """The one hunk that an agent writes when it is asked to raise the tax."""
+    await session.agent.begin(scripted(tmp_path, steps))
+    session.agent.send("raise the tax")
+    return await only_hunk(session)
+
+
 async def test_an_edit_of_an_agent_has_its_instruction_and_its_words_also_when_resumed(
     endpoint: Endpoint, root: Path, tmp_path: Path
 ) -> None:
     bill = root / "bill.py"
     steps = [SAID, edit_of(bill), {"write": {str(bill): NEW}}, {"until": "session/cancel"}, END]
     async with await opened(root, endpoint) as session:
-        await session.agent.begin(scripted(tmp_path, steps))
-        session.agent.send("raise the tax")
-        hunk = await only_hunk(session)
+        hunk = await asked_for(session, tmp_path, steps)
         known = session.provenance.of(hunk)
         assert known is not None
         assert known.proven
@@ -98,9 +103,7 @@ async def test_an_edit_that_is_reported_after_the_write_is_found(
     other = {"until": "session/cancel"}
     steps = [{"write": {str(bill): NEW}}, other, edit_of(bill), END]
     async with await opened(root, endpoint) as session:
-        await session.agent.begin(scripted(tmp_path, steps))
-        session.agent.send("raise the tax")
-        hunk = await only_hunk(session)
+        hunk = await asked_for(session, tmp_path, steps)
         known = session.provenance.of(hunk)
         assert known is not None
         assert not known.proven
@@ -123,9 +126,7 @@ async def test_hunks_that_one_edit_explains_keep_their_times(
     edit = tool("Edit both", "edit", content=diffs)
     steps = [{"write": {str(bill): NEW}}, {"until": "session/cancel"}, edit, END]
     async with await opened(root, endpoint) as session:
-        await session.agent.begin(scripted(tmp_path, steps))
-        session.agent.send("raise the tax")
-        hunks = [await only_hunk(session)]
+        hunks = [await asked_for(session, tmp_path, steps)]
         other.write_text("x = 2\n")
         await until(lambda: len(session.hunks.undecided()) == 2)
         hunks += session.hunks.undecided("other.py")
@@ -143,9 +144,7 @@ async def test_what_a_command_of_an_agent_writes_is_not_said_to_be_the_agents(
     ran = tool("sed -i s/0.2/0.25/ bill.py", "execute")
     steps = [ran, {"write": {str(root / "bill.py"): NEW}}, {"until": "session/cancel"}, END]
     async with await opened(root, endpoint) as session:
-        await session.agent.begin(scripted(tmp_path, steps))
-        session.agent.send("raise the tax")
-        hunk = await only_hunk(session)
+        hunk = await asked_for(session, tmp_path, steps)
         known = session.provenance.of(hunk)
         assert known is not None
         assert not known.proven

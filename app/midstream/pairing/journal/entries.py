@@ -564,7 +564,7 @@ class ProvenanceEntry(SessionEntry):
         ids: The hunks.
         seen: When they were noticed, in seconds since the epoch.
         earlier: Whether they were there when the review began.
-        author: The agent, ``""`` where nobody says who writes.
+        author: The agent; ``""`` if it is unknown.
         proven: Whether edits that it reported have every line of the hunks; otherwise it was at
             work when they were noticed.
         turn: The turn of the conversation with it, from 1; 0 for none.

@@ -1,8 +1,8 @@
 """Who wrote the hunks of other programs and why, as far as lines and the time say it.
 
 An agent is the author of a hunk if the edits that it reported have every line of it.  Otherwise
-the hunk is somebody's on disk, with the time at which it was noticed and the agent that was at work
-then: a command that an agent runs reports no lines.  What is known goes to the journal.
+the author is unknown; the entry has the time of the notice and the agent that was at work then: a
+command that an agent runs reports no lines.  What is known goes to the journal.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Provenances:
             self._look_again()
 
     def _look_again(self) -> None:
-        """Look for the authors of hunks whose lines nobody had reported."""
+        """Look again for the authors of hunks whose lines no agent had reported."""
         conversation = self._agent.conversation
         edits = 0 if conversation is None else conversation.edits
         if edits != self._edits:

@@ -41,7 +41,7 @@ PAUSE_S: Final = 0.2
 AT_ONCE: Final = 200
 """Hunks that are arranged without a thread, within some 3 ms."""
 MAX_TOLD: Final = 20
-"""Other hunks of a group whose places are told to a model."""
+"""Most hunks of a group whose places a question includes."""
 _COMPARED: Final = (
     HunkState.SETTLED,
     HunkState.ACCEPTED,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 FIRST_ROWS: Final = 4
-"""Rows of a hunk that stay in view above what is told about it."""
+"""Rows of a hunk that stay in view above the sheet."""
 
 
 class Explain(Controller):
