@@ -201,12 +201,12 @@ class ModelGeneration:
         try:
             yield from self._prefill()
             read = time.perf_counter()
+            if self._stop.is_set():
+                return  # perhaps between two chunks of the prompt
             self.usage.prefill_s = read - started
-            if self._speed is not None and not self._stop.is_set():
+            if self._speed is not None:
                 fresh = len(self._plan.prompt_ids) - self.usage.cached_tokens
                 self._speed.note(fresh, self.usage.prefill_s)
-            if self._stop.is_set():
-                return
             pieces = self._decode()
             while piece := next(pieces, None):
                 # Time that the reader takes between pieces does not count.
