@@ -15,7 +15,7 @@ from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.settings import SettingsScreen
-from midstream.tui.pages.sheet import KeySheet
+from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.widgets.fields import LineField
 from tests.helpers.pages import answered, make_repo, page
 from tests.helpers.stage import Stage, on_stage
@@ -190,6 +190,17 @@ async def test_hunks_that_no_journal_keeps_are_asked_about_once(stage: Stage) ->
     assert stage.app.is_running
     await stage.press("ctrl+q", "2")
     await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+async def test_the_question_before_quitting_is_not_under_a_sheet(stage: Stage) -> None:
+    await stage.propose_more()
+    await stage.press("exclamation_mark")
+    assert isinstance(stage.app.screen, SheetScreen)
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked")
+    assert stage.app.screen is stage.screen
+    await stage.press("1")
+    assert stage.app.is_running
 
 
 async def test_what_a_journal_keeps_is_asked_about_as_well(project: Path, state: Path) -> None:

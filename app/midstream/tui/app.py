@@ -39,6 +39,8 @@ from midstream.tui.keymap import (
     own_keys,
     teach_sequences,
 )
+from midstream.tui.notices import Notices
+from midstream.tui.pages.sheet import SheetScreen
 from midstream.tui.review.screen import ReviewScreen
 from midstream.tui.services import Result, Themed
 from midstream.tui.themes import (
@@ -468,7 +470,7 @@ class MidstreamApp(App[None]):
             self.exit()
             return
         self._asked_to_quit = True
-        notices = getattr(self.screen, "notices", self.review.notices)
+        notices = self._uncovered_notices()
 
         def stay() -> None:
             self._asked_to_quit = False
@@ -480,10 +482,16 @@ class MidstreamApp(App[None]):
             ("quit", self.exit),
         )
 
+    def _uncovered_notices(self) -> Notices:
+        """Close sheets, which cover the line of notices, and return those of the screen below."""
+        while isinstance(self.screen, SheetScreen):
+            self.screen.dismiss(None)
+        return getattr(self.screen, "notices", self.review.notices)
+
     def _quit_after_commit(self, session: PairingSession, *, sure: bool) -> None:
         """Quit once git has made the commit, or was stopped; stay where its hooks refuse."""
         self._quits_later = True
-        notices = getattr(self.screen, "notices", self.review.notices)
+        notices = self._uncovered_notices()
         key = self.key_for("quit")
         words = f"Quitting once git and its hooks are done; {key} again stops them."
         notices.say("info", words, lasting=True)
