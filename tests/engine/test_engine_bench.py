@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -117,7 +120,7 @@ def test_progress_and_a_stop_on_a_terminal(tmp_path: Path) -> None:
         program.wait_for("edits, its own way: 5 of 36, ", PATIENCE_S)
         assert b"edits, given texts: 18 of 18, " in program.output, "every edit is told"
         program.write("\x03")
-        assert program.exit_code(PATIENCE_S) == 130
+        assert program.exit_code(PATIENCE_S) == 130, program.output[-2000:]
         shown = program.output.decode().rpartition("\x1b[K")[2]
     assert "edits, whole lines" in shown
     assert "edits, own way  " in shown, "of the edits before the stop"
@@ -126,6 +129,42 @@ def test_progress_and_a_stop_on_a_terminal(tmp_path: Path) -> None:
     assert "Python's share" not in shown, "what was not measured is left out"
     stopped = "Stopped at tiny: edits, its own way: what comes after that was not"
     assert stopped in shown
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_drops_ends_the_part() -> None:
+    """What a callback of a weak reference raises is dropped."""
+    progress = BenchProgress()
+    steps: list[int] = []
+    with progress.ended_by_ctrl_c():
+        progress.part("first")
+        with progress.stoppable():
+            for step in progress.over(range(5)):
+                steps.append(step)
+                if step == 2:
+                    watched = threading.Event()
+                    reference = weakref.ref(watched, lambda _: signal.raise_signal(signal.SIGINT))
+                    del watched
+                    assert reference() is None
+        with pytest.raises(KeyboardInterrupt):
+            progress.part("second")
+    assert steps == [0, 1, 2]
+    assert progress.stopped == "first"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_within_a_lock_is_no_error() -> None:
+    progress = BenchProgress()
+    with progress.ended_by_ctrl_c():
+        progress.part("first")
+        with progress.stoppable():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                threading.Lock().release()
+    assert progress.stopped == "first"
+    with pytest.raises(RuntimeError, match="release unlocked lock"), progress.stoppable():
+        threading.Lock().release()
 
 
 def test_a_missing_model_is_one_sentence(

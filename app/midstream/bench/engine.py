@@ -126,16 +126,17 @@ def run(argv: Sequence[str]) -> int:
     earlier = None if options.compare is None else read_output(options.compare)
     path = default_model() if options.model is None else find_model(options.model)
     provider, threads, progress = options.provider, options.threads, BenchProgress()
-    report = measure(
-        path,
-        progress,
-        provider=provider,
-        threads=threads,
-        gguf=options.gguf,
-        only=options.only or PARTS,
-        contexts=options.contexts,
-        texts=options.texts,
-    )
+    with progress.ended_by_ctrl_c():
+        report = measure(
+            path,
+            progress,
+            provider=provider,
+            threads=threads,
+            gguf=options.gguf,
+            only=options.only or PARTS,
+            contexts=options.contexts,
+            texts=options.texts,
+        )
     progress.end()
     # Keys of JSON objects are text.
     found = json.loads(json.dumps(asdict(report)))
@@ -187,7 +188,7 @@ def measure(
     huge_pages.collapse()
     report = EngineReport(folder.name, provider, model.decoder.threads, size, load_ms=loaded)
     found = _peers(report, path, gguf, model)
-    try:
+    with progress.stoppable():
         if "edits" in only:
             _measure_edits(report, model, repeat, found, progress)
         if "formats" in only:
@@ -221,8 +222,6 @@ def measure(
             "live cache": model.decoder.cache_bytes / 2**20,
             "saved prefixes": model.cache.saved_bytes / 2**20,
         }
-    except KeyboardInterrupt:
-        progress.stop()
     report.stopped = progress.stopped
     model.close()
     return report

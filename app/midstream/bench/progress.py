@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from types import FrameType
+from typing import NoReturn, TypeVar
 
 from midstream.commands.common import printable
 
@@ -27,6 +29,21 @@ class BenchProgress:
         self._part = ""
         self._began = time.monotonic()
         self._live = sys.stderr.isatty()
+        self._pressed = False
+
+    @contextmanager
+    def ended_by_ctrl_c(self) -> Generator[None]:
+        """End the part that runs on Ctrl+C, wherever the interrupt strikes.
+
+        Python drops an exception that is raised in a callback of a weak reference, and in the
+        middle of a lock it can turn into another: it is noted here, and raised again at the next
+        step.
+        """
+        before = signal.signal(signal.SIGINT, self._press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def part(self, name: str) -> None:
         """Begin a part.
@@ -34,7 +51,7 @@ class BenchProgress:
         Raises:
             KeyboardInterrupt: Ctrl+C was pressed in the one before.
         """
-        if self.stopped:
+        if self.stopped or self._pressed:
             raise KeyboardInterrupt
         self._part = name
         self._began = time.monotonic()
@@ -50,6 +67,8 @@ class BenchProgress:
             clock = f"{spent // 60}:{spent % 60:02}"
             self._show(f"{self._part}: {number} of {len(items)}, {clock}  (Ctrl+C ends it)")
             yield item
+            if self._pressed:
+                raise KeyboardInterrupt
 
     @contextmanager
     def stoppable(self) -> Generator[None]:
@@ -58,14 +77,23 @@ class BenchProgress:
             yield
         except KeyboardInterrupt:
             self.stop()
+        except Exception:
+            if not self._pressed:
+                raise
+            self.stop()
 
     def stop(self) -> None:
         """Note that Ctrl+C was pressed."""
         self.stopped = self._part
+        self._pressed = False
 
     def end(self) -> None:
         """Leave the line free for what comes."""
         self._show("")
+
+    def _press(self, number: int, frame: FrameType | None) -> NoReturn:
+        self._pressed = True
+        raise KeyboardInterrupt
 
     def _show(self, words: str) -> None:
         if self._live:
