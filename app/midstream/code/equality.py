@@ -83,57 +83,57 @@ class Comment(NamedTuple):
         return cleandoc(self.text)
 
 
-class Proof(NamedTuple):
-    """What is known about changes that leave the tree as it is.
+class CommentChange(NamedTuple):
+    """The comments in the lines of a change, before and after it."""
 
-    Attributes:
-        equal: The changes, by index.
-        old: The comments of the text before.
-        new: The comments of the text with these changes, and no other.
-        places: Where each change begins in that text.
-    """
-
-    equal: frozenset[int]
     old: tuple[Comment, ...]
     new: tuple[Comment, ...]
-    places: dict[int, int]
 
 
-_NOTHING: Final = Proof(frozenset(), (), (), {})
-
-
-def prove(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> Proof:
+def prove(
+    path: str, lines: Sequence[str], changes: Sequence[Replacement]
+) -> dict[int, CommentChange]:
     """Find changes with which the text has the same syntax tree, comments and docstrings apart.
 
     Args:
         path: The file; its name tells the language.
         lines: The text before, without terminators.
         changes: What may be equal, by position; they do not overlap.
+
+    Returns:
+        The comments of each change that leaves the tree as it is, by its index.
     """
     read = _reader(path)
     if _ends_statements(path, lines, changes):
-        return _NOTHING
+        return {}
     if read is None or not changes or sum(map(len, lines)) > MAX_CHARACTERS:
-        return _NOTHING
-    before = read("\n".join(lines))
+        return {}
+    whole = read("\n".join(lines))
+    if whole is None:
+        return {}
+    short = _shortened(whole, lines, changes)
+    lines, changes = short.lines, short.changes
+    before = read("\n".join(lines)) if short.parts else whole
     if before is None:
-        return _NOTHING
+        return {}
     allowed = MAX_PARSED
 
-    def proven(part: Sequence[int]) -> _Text | None:
+    def proven(some: Sequence[int]) -> _Text | None:
         """The text with some of the changes, if its tree is as before."""
         nonlocal allowed
         allowed -= len(lines)
-        chosen = [changes[i] for i in part]
-        after = read("\n".join(applied(lines, chosen)))
-        equal = after is not None and before.equals(after, _Changed(chosen))
-        return after if equal else None
+        chosen = [changes[i] for i in some]
+        changed = applied(lines, chosen)
+        after = read("\n".join(changed))
+        if after is None or not before.equals(after, _Changed(chosen)):
+            return None
+        return after if _stay(short, chosen, changed, after) else None
 
-    def search(part: Sequence[int]) -> list[int]:
-        if len(part) < 2 or allowed < 0:
+    def search(some: Sequence[int]) -> list[int]:
+        if len(some) < 2 or allowed < 0:
             return []
-        middle = len(part) // 2
-        halves = part[:middle], part[middle:]
+        middle = len(some) // 2
+        halves = some[:middle], some[middle:]
         return [i for half in halves for i in (half if proven(half) else search(half))]
 
     equal = list(range(len(changes)))
@@ -142,12 +142,84 @@ def prove(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> Pr
         equal = search(equal)
         after = proven(equal) if equal else None  # each by itself, and together
     if after is None:
-        return _NOTHING
-    chosen = [changes[i] for i in equal]
-    changed = _Changed(chosen)
-    places = {i: start for i, (start, _) in zip(equal, changed.news, strict=True)}
-    olds, news = before.comments(changed.olds), after.comments(changed.news)
-    return Proof(frozenset(equal), tuple(olds), tuple(news), places)
+        return {}
+    changed = _Changed([changes[i] for i in equal])
+    olds, news = [*before.comments(changed.olds)], [*after.comments(changed.news)]
+    return {
+        i: CommentChange(_within(olds, *old), _within(news, *new))
+        for i, old, new in zip(equal, changed.olds, changed.news, strict=True)
+    }
+
+
+def _within(comments: Iterable[Comment], start: int, stop: int) -> tuple[Comment, ...]:
+    return tuple(each for each in comments if each.start < stop and each.stop > start)
+
+
+class _Part(NamedTuple):
+    """Lines ``[start, stop)`` of a text that parse behind ``head`` as they do in their place."""
+
+    start: int
+    stop: int
+    head: str
+
+
+class _Shortened(NamedTuple):
+    """What of a text has to be parsed for its changes.
+
+    Attributes:
+        lines: Parts of the text, each behind a line of its own; all of it, if it has no parts.
+        changes: The changes, in these lines.
+        parts: Where each part is among these lines, with the line before it.
+    """
+
+    lines: Sequence[str]
+    changes: Sequence[Replacement]
+    parts: Sequence[Range] = ()
+
+
+def _shortened(whole: _Text, lines: Sequence[str], changes: Sequence[Replacement]) -> _Shortened:
+    parts: list[tuple[_Part, int]] = []
+    for index, change in enumerate(changes):
+        part = whole.part(lines, change)
+        if part is None:
+            return _Shortened(lines, changes)
+        # Those that overlap lie in one another, or are of one block.
+        while parts and part.start < parts[-1][0].stop:
+            other, index = parts.pop()
+            outer = other if other.start <= part.start else part
+            part = outer._replace(stop=max(part.stop, other.stop))
+        parts.append((part, index))
+    short: list[str] = []
+    moved: list[Replacement] = []
+    places: list[Range] = []
+    ends = [*(index for _, index in parts[1:]), len(changes)]
+    for (part, first), end in zip(parts, ends, strict=True):
+        at = len(short)
+        short += (part.head, *lines[part.start : part.stop])
+        places.append((at, len(short)))
+        shift = at + 1 - part.start
+        moved += (Replacement(a + shift, b + shift, new) for a, b, new in changes[first:end])
+    return _Shortened(short, moved, places)
+
+
+def _stay(
+    short: _Shortened, changes: Sequence[Replacement], changed: Sequence[str], after: _Text
+) -> bool:
+    """Whether each part of a text remains what it is in its place, with some of the changes.
+
+    It has to begin with the same indentation and to end with its last line, and nothing in it may
+    reach into the next part.
+    """
+    heads: list[int] = []
+    at = shift = 0
+    for start, stop in short.parts:
+        heads.append(start + shift)
+        while at < len(changes) and changes[at].start <= stop:
+            shift += len(changes[at].lines) - (changes[at].stop - changes[at].start)
+            at += 1
+        if not _fits(short.lines[start + 1 : stop], changed[heads[-1] + 1 : stop + shift]):
+            return False
+    return after.begins_at(heads)
 
 
 def _ends_statements(path: str, lines: Sequence[str], changes: Sequence[Replacement]) -> bool:
@@ -215,6 +287,14 @@ def _overlaps(ranges: Sequence[Range], start: int, stop: int) -> bool:
 class _Text(Protocol):
     """A text that was parsed."""
 
+    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
+        """What of these lines has to be parsed for a change, if it is not all of them."""
+        ...
+
+    def begins_at(self, rows: Iterable[int]) -> bool:
+        """Whether a statement of the outermost block begins in each of these lines."""
+        ...
+
     def equals(self, other: Self, changed: _Changed) -> bool:
         """Whether the trees are equal; what no change touches is not looked at."""
         ...
@@ -241,10 +321,29 @@ class _PythonText:
 
     @classmethod
     def read(cls, text: str) -> _PythonText | None:
+        if "\r" in text:  # its lines are not those of the parser
+            return None
         try:
             return cls(text, parse_python(text))
         except NOT_PYTHON:
             return None
+
+    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
+        part: _Part | None = None
+        owner: ast.AST = self._tree
+        block: list[ast.stmt] | None = self._tree.body
+        while block:
+            first, last = _touched(block, change)
+            part = _statements(owner, block[first:last], first, lines, change) or part
+            if last - first != 1:
+                break
+            owner = block[first]
+            block = next((each for each in _blocks(owner) if _holds(each, change)), None)
+        return part
+
+    def begins_at(self, rows: Iterable[int]) -> bool:
+        begun = {node.lineno - 1 for node in self._tree.body}
+        return begun.issuperset(rows)
 
     def equals(self, other: _PythonText, changed: _Changed) -> bool:
         todo: list[tuple[ast.AST, ast.AST]] = [(self._tree, other._tree)]
@@ -304,6 +403,85 @@ class _PythonText:
             todo += (each for each in ast.iter_child_nodes(node) if isinstance(each, _BLOCKS))
 
 
+def _touched(block: Sequence[ast.stmt], change: Replacement) -> tuple[int, int]:
+    """Which statements of a block a change touches, with those that share a line with them."""
+    first = bisect_right(block, change.start, key=lambda node: _lines_of(node)[1])
+    last = bisect_left(block, change.stop, lo=first, key=lambda node: _lines_of(node)[0])
+    if first < last:
+        start, stop = _lines_of(block[first])[0], _lines_of(block[last - 1])[1]
+        while first and _lines_of(block[first - 1])[1] > start:
+            first -= 1
+        while last < len(block) and _lines_of(block[last])[0] < stop:
+            last += 1
+    return first, last
+
+
+def _holds(block: Sequence[ast.stmt], change: Replacement) -> bool:
+    start, stop = _lines_of(block[0])[0], _lines_of(block[-1])[1]
+    return start <= change.start and change.stop <= stop
+
+
+def _statements(
+    owner: ast.AST, run: Sequence[ast.stmt], at: int, lines: Sequence[str], change: Replacement
+) -> _Part | None:
+    """The lines of statements and a change, if they can be parsed by themselves.
+
+    Whole lines of statements have the tree that they have in their place, too, behind a line that
+    opens a block, or that is a statement at the margin.
+
+    Args:
+        owner: What the statements are a block of.
+        run: Neighbours in that block; none for a change between two of them.
+        at: The place of the first one in the block.
+        lines: The text.
+        change: The change, which touches these statements.
+    """
+    start, stop, head = change.start, change.stop, "0"
+    if run:
+        top = _lines_of(run[0])[0]
+        start, stop = min(start, top), max(stop, _lines_of(run[-1])[1])
+        indent = _indent(lines[top : top + 1]) or ""
+        if run[0].col_offset != len(indent) or lines[top].startswith("elif", len(indent)):
+            return None  # the line begins with something else
+        if at == 0 and _doc_of(owner) is not None:
+            if not indent:
+                return None
+            head = "def _():"
+        elif indent:
+            head = "if 1:"
+    if start and lines[start - 1].endswith("\\"):
+        return None
+    if not (start < change.start and change.stop < stop):
+        changed = [*lines[start : change.start], *change.lines, *lines[change.stop : stop]]
+        if not _fits(lines[start:stop], changed):
+            return None
+    return _Part(start, stop, head)
+
+
+def _fits(lines: Sequence[str], changed: Sequence[str]) -> bool:
+    """Whether lines can take the place of others: they begin as these, and end with their last."""
+    if changed and changed[-1].endswith("\\"):
+        return False
+    return _indent(lines) == _indent(changed)
+
+
+def _indent(lines: Iterable[str]) -> str | None:
+    """The indentation of the first line of code; ``None`` if there is none."""
+    for line in lines:
+        code = line.lstrip()
+        if code and not code.startswith("#"):
+            return line[: len(line) - len(code)]
+    return None
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a statement, none of them empty."""
+    for inner in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        for name in ("body", "orelse", "finalbody"):
+            if block := getattr(inner, name, None):
+                yield block
+
+
 def _fields(one: ast.AST, two: ast.AST) -> Iterable[tuple[object, object]]:
     """What two nodes of a kind are made of, without docstrings where both have one."""
     names = one._fields
@@ -359,6 +537,12 @@ class _GrammarText:
             return None
         root = parse(language, text).root_node
         return None if root.has_error else cls(root)
+
+    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
+        return None
+
+    def begins_at(self, rows: Iterable[int]) -> bool:
+        return not [*rows]
 
     def equals(self, other: _GrammarText, changed: _Changed) -> bool:
         todo = [(self._root, other._root)]

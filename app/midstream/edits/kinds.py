@@ -9,7 +9,6 @@ the other kinds are read off the words of the lines and the name of the file.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from midstream.code.equality import Comment, Proof, Replacement, applied, prove
+from midstream.code.equality import Replacement, applied, prove
 from midstream.code.languages import grammar_of, is_test
 from midstream.code.syntax import is_python
 from midstream.edits.lcs import equal_blocks
@@ -228,11 +227,9 @@ def _proven(
     likely = [i for i, block in enumerate(blocks) if i in documented or _may_be_equal(path, block)]
     if not likely:
         return {}
-    proof = prove(path, lines, [changes[i] for i in likely])
     found: dict[int, Evidence] = {}
-    for place in proof.equal:
+    for place, (olds, news) in prove(path, lines, [changes[i] for i in likely]).items():
         index = likely[place]
-        olds, news = _comments_in(proof, place, changes[index])
         if [c.text for c in olds] == [c.text for c in news]:
             found[index] = Evidence(ChangeKind.FORMATTING, EQUAL)
         elif [c.words for c in olds] == [c.words for c in news]:
@@ -244,16 +241,6 @@ def _proven(
             why = "without comments and docstrings, the syntax tree is equal"
             found[index] = Evidence(ChangeKind.COMMENTS, why)
     return found
-
-
-def _comments_in(
-    proof: Proof, place: int, change: Replacement
-) -> tuple[list[Comment], list[Comment]]:
-    start = proof.places[place]
-    return (
-        [c for c in proof.old if c.start < change.stop and c.stop > change.start],
-        [c for c in proof.new if c.start < start + len(change.lines) and c.stop > start],
-    )
 
 
 _LOOSE: Final = re.compile(r"[\s,;()\[\]{}'\"`\\]+")
@@ -724,6 +711,8 @@ def _partial(block: ChangedBlock, changes: Sequence[TokenChange]) -> bool:
     names = [change for change in changes if change.names]
     if not names:
         return False
-    olds = Counter(token for line in block.old for token in _TOKEN.findall(line))
-    news = Counter(token for line in block.new for token in _TOKEN.findall(line))
-    return any(news[c.removed] or olds[c.added] for c in names)
+    return any(_has_name(block.new, c.removed) or _has_name(block.old, c.added) for c in names)
+
+
+def _has_name(lines: Sequence[str], name: str) -> bool:
+    return any(name in line and name in _TOKEN.findall(line) for line in lines)
