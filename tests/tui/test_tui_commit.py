@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from rich.style import Style
 from rich.text import Text
+from textual.events import Paste
 from textual.widgets import Static, TextArea
 
+from midstream.edits.documents import SourceText
+from midstream.pairing.files import commit as commit_module
+from midstream.pairing.files.commit import FileDiff
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
@@ -28,6 +33,7 @@ from tests.helpers.pages import (
     shown,
 )
 from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stepped import TIMEOUT_S
 
 
 @pytest.fixture
@@ -698,3 +704,73 @@ async def test_quitting_twice_stops_git_and_still_asks(stage: Stage, repo: Path)
     await stage.until(lambda: "Quit anyway?" in screen.notice.text, "asked")
     assert stage.app.is_running
     assert not stage.session.commit.made
+
+
+async def test_text_typed_right_after_the_key_of_the_page_is_the_message(
+    stage: Stage, repo: Path
+) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    states = [hunk.state for hunk in stage.session.hunks]
+    stage.app.commit_message = "Note: "
+    stage.screen.set_focus(stage.pane)
+    await stage.type("CFix a rare order; 1 Cause")
+    await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
+    screen = stage.app.screen
+    assert isinstance(screen, CommitScreen)
+    await stage.until(lambda: screen.message.text == "Note: Fix a rare order; 1 Cause", "text")
+    assert [hunk.state for hunk in stage.session.hunks] == states
+    await stage.until(lambda: screen.changes is not None, "index")
+    assert not screen.amend
+    assert git(repo, "diff", "--cached") == ""
+    assert git(repo, "log", "--format=%s") == "First\n"
+
+
+async def test_pasted_text_is_the_message(stage: Stage) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    stage.app.commit_message = "Note: "
+    screen = await opened(stage)
+    stage.app.post_message(Paste("a C o"))
+    await stage.until(lambda: screen.message.text == "Note: a C o", "text")
+
+
+async def test_an_offered_message_does_not_replace_typed_text(stage: Stage) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    stage.screen.set_focus(stage.pane)
+    await stage.type("CiF")
+    await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
+    screen = stage.app.screen
+    assert isinstance(screen, CommitScreen)
+    await stage.until(lambda: screen.recent, "everything was read")
+    assert screen.message.text in ("F", "Rename total to foundF")
+
+
+async def test_a_long_comparison_holds_nothing_up(
+    stage: Stage, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    between = FileDiff.between
+
+    def slowly(before: SourceText, after: SourceText) -> FileDiff:
+        goes_on.wait(TIMEOUT_S)
+        return between(before, after)
+
+    monkeypatch.setattr(commit_module, "MAX_QUICK", 0)
+    monkeypatch.setattr(FileDiff, "between", slowly)
+    await answered(stage)
+    await accepted(stage, 2)
+    try:
+        screen = await opened(stage)
+        assert "comparing" in rows(screen)[0]
+        assert "comparing its lines" in shown(screen, "change")
+        await stage.press("a")
+        await state_is(stage, screen, "staged")
+    finally:
+        goes_on.set()
+    await stage.until(lambda: "+4 -4" in rows(screen)[0], "counts")
+    assert "+     found = 0" in shown(screen, "change")
+    await stage.press("C")
+    await stage.until(lambda: stage.app.screen is stage.screen, "committed")
+    assert "+    found = 0" in git(repo, "show")

@@ -88,8 +88,9 @@ def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]
         return
     i = j = 0
     for anchor_i, anchor_j in [*anchors, (len(old), len(new))]:
-        between = matching_pairs(old[i:anchor_i], new[j:anchor_j])
-        yield from ((i + di, j + dj) for di, dj in between)
+        if anchor_i > i and anchor_j > j:
+            between = matching_pairs(old[i:anchor_i], new[j:anchor_j])
+            yield from ((i + di, j + dj) for di, dj in between)
         if anchor_i < len(old):
             yield anchor_i, anchor_j
         i, j = anchor_i + 1, anchor_j + 1

@@ -29,7 +29,7 @@ from midstream.project import opened_by
 from midstream.resources import themes_dir, tilde
 from midstream.theme_files import DEFAULT_THEME, find_theme, theme_folders, theme_trouble
 from midstream.tui import garbage
-from midstream.tui.eager import EAGER
+from midstream.tui.eager import EAGER, EagerScreen
 from midstream.tui.glyphs import ASCII, UNICODE
 from midstream.tui.keymap import (
     all_keys,
@@ -200,10 +200,13 @@ class MidstreamApp(App[None]):
         """Hold early keys until the review screen is mounted."""
         if isinstance(event, events.InputEvent):
             self._input_at = time.monotonic()
-        if isinstance(event, (events.Key, events.Paste)) and not self.review.is_ready:
-            self._early.append(event)
-        else:
-            await super().on_event(event)
+        if isinstance(event, (events.Key, events.Paste)):
+            if not self.review.is_ready:
+                self._early.append(event)
+                return
+            if not event.is_forwarded and isinstance(self.screen, EagerScreen):
+                self.screen.before_input(event)
+        await super().on_event(event)
 
     def screen_ready(self) -> None:
         early, self._early = self._early, []

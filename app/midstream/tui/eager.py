@@ -58,6 +58,9 @@ class EagerScreen(Screen[Any]):
         if EAGER:
             self._compositor = SparingCompositor()
 
+    def before_input(self, event: events.Key | events.Paste) -> None:
+        """Called before a key or pasted text goes to a binding or the widget with the focus."""
+
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
         """The bindings that hold now, kept by focus: applying the keymap costs more than a key."""

@@ -155,7 +155,7 @@ async def test_what_is_kept_can_be_committed(session: PairingSession, root: Path
     hunk = await _written(session, NEW)
     await session.decisions.accept(hunk.id)
     (change,) = (await session.commit.look()).files
-    assert change.diff.binary
+    assert change.compared.diff().binary
     await session.commit.stage(PICTURE)
     assert git(root, "status", "--porcelain") == f"M  {PICTURE}\n"
 
@@ -176,7 +176,7 @@ async def test_a_file_whose_bytes_are_not_kept_is_committed_or_said(
             await commit.commit("Old form")
         await commit.forget_staged(PICTURE)
     (change,) = (await commit.look()).files
-    assert change.diff.binary
+    assert change.compared.diff().binary
     assert not change.trouble
     await commit.stage(PICTURE)
     await commit.commit("New logo")

@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 
 MAX_READ_BYTES: Final = 24_000_000
 """Bytes of journals that are read, the newest first."""
+MAX_QUICK: Final = 20_000
+"""Lines of both sides that are compared in a few hundredths of a second."""
+MAX_QUICK_BYTES: Final = 1_000_000
+"""Bytes of both sides that may have so few lines, without a look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +123,43 @@ def _rows(
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the diff of a file with an accepted change is made of.
+
+    Attributes:
+        commit: What the next commit changes in the file, ``None`` for nothing.
+        accepted: The file without and with what was accepted.
+    """
+
+    commit: BlobChange | None
+    accepted: tuple[SourceText, SourceText]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the diff takes long enough to be noticed."""
+        lines = sum(len(text.lines) for text in self.accepted)
+        blobs = 0 if self.commit is None else len(self.commit.before) + len(self.commit.after)
+        return lines > MAX_QUICK or blobs > MAX_QUICK_BYTES
+
+    def diff(self) -> FileDiff:
+        """What the commit changes; if no line of that differs, what was accepted (blocking)."""
+        if self.commit is not None:
+            diff = FileDiff.of_blobs(self.commit)
+            if diff.groups or diff.binary:
+                return diff
+        return FileDiff.between(*self.accepted)
+
+
+@dataclass(frozen=True, slots=True)
 class FileChange:
     """The accepted changes in one file.
 
     Attributes:
         path: The file, relative to the root.
         state: Whether the index has it.
-        diff: What the next commit changes in the file, once the change is staged if nothing of it
-            is; if it changes nothing, what was accepted.
+        compared: What the next commit changes in the file, once the change is staged if nothing of
+            it is; if it changes nothing, what was accepted.
+        diff: The diff of that; ``None`` if it takes long and has to be asked for.
         undecided: Hunks of the file that wait for a decision.
         trouble: Why it cannot be staged, ``""`` if it can.
         own: Lines of the file that the user changed and that stay out of a commit.
@@ -139,7 +172,8 @@ class FileChange:
 
     path: str
     state: IndexState
-    diff: FileDiff
+    compared: Comparison
+    diff: FileDiff | None
     undecided: int = 0
     trouble: str = ""
     own: int = 0
@@ -360,17 +394,13 @@ class AcceptedChanges:
             if earlier and place.state == "committed":
                 continue
             if texts := self.texts(place.rel):
-                if place.commit is None:
-                    diff = FileDiff.between(*texts)
-                else:
-                    diff = await asyncio.to_thread(FileDiff.of_blobs, place.commit)
-                if not (diff.groups or diff.binary):  # No line of it differs.
-                    diff = FileDiff.between(*texts)
+                compared = Comparison(place.commit, texts)
                 files.append(
                     FileChange(
                         place.rel,
                         place.state,
-                        diff,
+                        compared,
+                        None if compared.is_long else await asyncio.to_thread(compared.diff),
                         undecided=len(self._files.hunks.undecided(place.rel)),
                         trouble=place.trouble,
                         own=place.own,

@@ -6,18 +6,25 @@ the program until it is committed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 
 from midstream.actions import Place
 from midstream.counting import counted
 from midstream.edits.rows import RowKind
 from midstream.errors import UserError
-from midstream.pairing.files.commit import Changes, FileChange, FileDiff, OtherChange
+from midstream.pairing.files.commit import (
+    Changes,
+    Comparison,
+    FileChange,
+    FileDiff,
+    OtherChange,
+)
 from midstream.pairing.files.staged import Standing
 from midstream.pairing.turn.subject import commit_message
 from midstream.tui.diff.patch import DiffWriter
@@ -38,6 +45,8 @@ MAX_ROWS: Final = 6
 """Rows of the list where the change stands below it."""
 LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
+SLOW_S: Final = 0.5
+"""Seconds after which it is said that git is still staging."""
 _OTHER: Final = "\0"
 """Marks the rows of files without accepted changes; no path has it."""
 _OTHERS: Final = {
@@ -80,6 +89,8 @@ class CommitScreen(PageScreen):
         """The message that the page has begun by itself."""
         self._others: dict[str, FileDiff] = {}
         """What is known of ``Changes.others``, by path."""
+        self._long: dict[str, tuple[Comparison, FileDiff]] = {}
+        """Diffs that took long, by path, with what was compared."""
         self._writers: dict[str, tuple[FileDiff, DiffWriter]] = {}
         """The colours of each file's diff, by row of the list."""
         self._outside = False
@@ -136,7 +147,7 @@ class CommitScreen(PageScreen):
             await self._read()
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
-            if own and self.session is not None and not self.services.commit_message:
+            if own and self.session is not None and not self.message.text:
                 self._offer(commit_message(self.session.turns, self.session.hunks))
             if self.session is not None:
                 self.recent = await self.session.commit.recent()
@@ -149,6 +160,20 @@ class CommitScreen(PageScreen):
             self.changes = await self.session.commit.look(amend=self.amend)
             self._others.clear()
             self.show_all()
+            self.work.beside(self._compare, "diffs", exclusive=True)
+
+    async def _compare(self) -> None:
+        """Make the diffs that take long."""
+        for file in () if self.changes is None else self.changes.files:
+            if self._diff(file) is None:
+                diff = await asyncio.to_thread(file.compared.diff)
+                self._long[file.path] = file.compared, diff
+                self.show_all()
+
+    def _diff(self, file: FileChange) -> FileDiff | None:
+        """The diff of a file, ``None`` if it is still being made."""
+        compared, diff = self._long.get(file.path, (None, None))
+        return file.diff or (diff if compared == file.compared else None)
 
     # showing
 
@@ -193,11 +218,13 @@ class CommitScreen(PageScreen):
         words, role = _UNKEPT if file.unkept else _WORDS[file.state]
         box = {"staged": "x", "committed": "x", "partly": "-", "conflict": "!"}.get(file.state, " ")
         box = "!" if file.unkept else box
-        added, deleted = file.diff.count(RowKind.ADDED), file.diff.count(RowKind.DELETED)
-        counts: list[Piece] = [
-            (f"  +{added}", "success" if added else "muted"),
-            (f" -{deleted}", "error" if deleted else "muted"),
-        ]
+        counts: list[Piece] = [("  comparing", "muted")]
+        if (diff := self._diff(file)) is not None:
+            added, deleted = diff.count(RowKind.ADDED), diff.count(RowKind.DELETED)
+            counts = [
+                (f"  +{added}", "success" if added else "muted"),
+                (f" -{deleted}", "error" if deleted else "muted"),
+            ]
         state: Piece = (f"  {words:>13}", role)
         mark = "muted" if file.state == "committed" else role
         name: Piece = visible(file.path), "muted" if file.state == "committed" else "foreground"
@@ -231,7 +258,10 @@ class CommitScreen(PageScreen):
         elif file is not None:
             for line, role in self._facts(file):
                 text.append(f"{visible(line)}\n", palette.style(role))
-            self._tell_diff(text, file.path, file.diff)
+            if (diff := self._diff(file)) is not None:
+                self._tell_diff(text, file.path, diff)
+            else:
+                text.append("comparing its lines\n", palette.style("muted"))
         elif (other := self._other) is not None:
             if other.standing is Standing.UNKEPT:
                 text.append(f"{self._unkept_words()}\n", palette.style("error"))
@@ -247,7 +277,9 @@ class CommitScreen(PageScreen):
         if file.earlier:
             yield "accepted in an earlier session", "muted"
         if file.new:
-            yield f"new file, {counted(file.diff.count(RowKind.ADDED), 'line')}", "muted"
+            diff = self._diff(file)
+            size = "" if diff is None else f", {counted(diff.count(RowKind.ADDED), 'line')}"
+            yield f"new file{size}", "muted"
         if file.program is not None:
             yield "executable" if file.program else "no longer executable", "muted"
         if file.trouble:
@@ -351,6 +383,14 @@ class CommitScreen(PageScreen):
     def action_files(self) -> None:
         self.set_focus(self.list)
 
+    def before_input(self, event: events.Key | events.Paste) -> None:
+        """Text goes into the message, except characters that are keys of this page."""
+        is_text = isinstance(event, events.Paste) or event.is_printable
+        if not is_text or self.typing or self._outside:
+            return
+        if isinstance(event, events.Paste) or event.key not in self.active_bindings:
+            self.action_message()
+
     @property
     def _usable(self) -> tuple[Changes, PairingSession] | None:
         """The changes and the session, if the index can be changed; says why not otherwise."""
@@ -382,10 +422,17 @@ class CommitScreen(PageScreen):
     def _do(self, step: Coroutine[object, object, None]) -> None:
         """Change the index and look at it again."""
 
+        def tell() -> None:
+            self.notices.say("info", "Git compares and stages; a large file takes a while.")
+
         async def work() -> None:
-            await step
+            slow = self.set_timer(SLOW_S, tell)
+            try:
+                await step
+                await self._read()
+            finally:
+                slow.stop()
             self.notices.clear()
-            await self._read()
 
         self.work.run(work)
 
