@@ -20,6 +20,7 @@ from midstream.pairing.files.commit import FileDiff
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
+from midstream.workspace import staging
 from midstream.workspace.repo import recent_subjects
 from tests.helpers.pages import (
     RENAMED,
@@ -774,3 +775,39 @@ async def test_a_long_comparison_holds_nothing_up(
     await stage.press("C")
     await stage.until(lambda: stage.app.screen is stage.screen, "committed")
     assert "+    found = 0" in git(repo, "show")
+
+
+@pytest.mark.parametrize("keys", ["CaC", "CC1", "CjkiFix"])
+async def test_keys_typed_before_the_index_is_read_wait_for_it(
+    stage: Stage, repo: Path, monkeypatch: pytest.MonkeyPatch, keys: str
+) -> None:
+    goes_on = threading.Event()
+
+    def slowly(*_: object, **facts: object) -> object:
+        goes_on.wait(TIMEOUT_S)
+        return compare(*_, **facts)
+
+    compare = staging.compare_changes
+    monkeypatch.setattr(staging, "compare_changes", slowly)
+    await answered(stage)
+    await accepted(stage, 1)
+    states = [hunk.state for hunk in stage.session.hunks]
+    stage.app.commit_message = "Note"
+    stage.screen.set_focus(stage.pane)
+    try:
+        await stage.type(keys)
+        await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
+        screen = stage.app.screen
+        assert isinstance(screen, CommitScreen)
+        assert screen.changes is None
+        assert screen.message.text == "Note"
+    finally:
+        goes_on.set()
+    if keys == "CC1":
+        await stage.until(lambda: stage.app.screen is stage.screen, "committed")
+        assert git(repo, "log", "-1", "--format=%s") == "Note\n"
+    elif keys == "CaC":
+        await state_is(stage, screen, "staged")
+    else:
+        await stage.until(lambda: screen.message.text == "NoteFix", "text")
+    assert [hunk.state for hunk in stage.session.hunks] == states

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from midstream.pairing.files.commit import AcceptedChanges, Changes, FileChange, FileDiff
+from midstream.edits.documents import SourceText
+from midstream.pairing.files.commit import AcceptedChanges, Changes, Comparison, FileChange
 from midstream.pairing.journal.journal import SessionSummary
 from midstream.pairing.models import choosing
 from midstream.pairing.models.choosing import ModelChoice
@@ -114,21 +115,27 @@ MEASURED = figures.Measured(
     session_tokens=640,
 )
 OVERDUE = BlobChange(b"a\nb\nc\n", b"".join(b"%d\n" % n for n in range(14)))
+
+
+def changed(path: str, state: IndexState, blobs: BlobChange, **facts: Any) -> FileChange:
+    nothing = SourceText.from_text("")
+    compared = Comparison(blobs, (nothing, nothing))
+    return FileChange(path, state, compared, compared.diff(), **facts)
+
+
 CHANGES = Changes(
     (
-        FileChange(
+        changed(
             "pkg/things.py",
             IndexState.STAGED,
-            FileDiff.of_blobs(
-                BlobChange(CODE.encode(), CODE.replace("total", "found", 2).encode())
-            ),
-            1,
+            BlobChange(CODE.encode(), CODE.replace("total", "found", 2).encode()),
+            undecided=1,
         ),
-        FileChange("pkg/invoices/overdue.py", IndexState.UNSTAGED, FileDiff.of_blobs(OVERDUE)),
-        FileChange(
+        changed("pkg/invoices/overdue.py", IndexState.UNSTAGED, OVERDUE),
+        changed(
             "pkg/auth.py",
             IndexState.CONFLICT,
-            FileDiff.of_blobs(BlobChange(b"a\n", b"b\n")),
+            BlobChange(b"a\n", b"b\n"),
             trouble="It does not fit.",
         ),
     ),

@@ -197,15 +197,16 @@ class MidstreamApp(App[None]):
         return self.review
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold early keys until the review screen is mounted."""
+        """Hold keys until the review screen is mounted, and while the screen keeps them."""
         if isinstance(event, events.InputEvent):
             self._input_at = time.monotonic()
         if isinstance(event, (events.Key, events.Paste)):
             if not self.review.is_ready:
                 self._early.append(event)
                 return
-            if not event.is_forwarded and isinstance(self.screen, EagerScreen):
-                self.screen.before_input(event)
+            screen = self.screen
+            if not event.is_forwarded and isinstance(screen, EagerScreen) and screen.keeps(event):
+                return
         await super().on_event(event)
 
     def screen_ready(self) -> None:

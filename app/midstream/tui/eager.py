@@ -58,8 +58,9 @@ class EagerScreen(Screen[Any]):
         if EAGER:
             self._compositor = SparingCompositor()
 
-    def before_input(self, event: events.Key | events.Paste) -> None:
-        """Called before a key or pasted text goes to a binding or the widget with the focus."""
+    def keeps(self, event: events.Key | events.Paste) -> bool:
+        """Whether the screen keeps a key or pasted text for later; asked before anything else."""
+        return False
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 
 from midstream.actions import Place
 from midstream.counting import counted
@@ -47,6 +47,10 @@ LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
 SLOW_S: Final = 0.5
 """Seconds after which it is said that git is still staging."""
+_LEAVING: Final = frozenset({"page.close", "quit.app"})
+"""Actions that wait for nothing."""
+_FREE: Final = frozenset({"commit.message", "commit.editor", "commit.editor.anywhere", "page.help"})
+"""Actions that do not ask what there is to commit."""
 _OTHER: Final = "\0"
 """Marks the rows of files without accepted changes; no path has it."""
 _OTHERS: Final = {
@@ -95,6 +99,10 @@ class CommitScreen(PageScreen):
         """The colours of each file's diff, by row of the list."""
         self._outside = False
         """Whether an editor has the message."""
+        self._reading = True
+        """Whether it is not known yet which files there are."""
+        self._kept: list[events.Key | events.Paste] = []
+        """What was typed meanwhile and has to wait."""
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
@@ -144,7 +152,11 @@ class CommitScreen(PageScreen):
 
     def _look(self) -> None:
         async def work() -> None:
-            await self._read()
+            try:
+                await self._read()
+            finally:
+                # What has arrived by then is handled first, so that it is kept as well.
+                self._keyboard.call_later(self._release)
             files = () if self.changes is None else self.changes.files
             own = any(not file.earlier and file.state != "committed" for file in files)
             if own and self.session is not None and not self.message.text:
@@ -383,13 +395,31 @@ class CommitScreen(PageScreen):
     def action_files(self) -> None:
         self.set_focus(self.list)
 
-    def before_input(self, event: events.Key | events.Paste) -> None:
-        """Text goes into the message, except characters that are keys of this page."""
+    def keeps(self, event: events.Key | events.Paste) -> bool:
+        """Keep keys that act on the files until these are known; other characters are text."""
+        bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
+        key = "" if bound is None else bound.binding.id
+        waits = bool(self._kept) or (key and key not in _FREE)
+        if self._reading and waits and key not in _LEAVING:
+            self._kept.append(event)
+            return True
         is_text = isinstance(event, events.Paste) or event.is_printable
-        if not is_text or self.typing or self._outside:
-            return
-        if isinstance(event, events.Paste) or event.key not in self.active_bindings:
+        if is_text and bound is None and not (self.typing or self._outside):
             self.action_message()
+        return False
+
+    async def _release(self) -> None:
+        """Let the keys act that were kept, in their order and before any other."""
+        self._reading = False
+        kept, self._kept = self._kept, []
+        for event in kept:
+            if self.is_current:  # They are not meant for the screen behind.
+                await self._keyboard.on_event(event)
+
+    @property
+    def _keyboard(self) -> App[object]:
+        """The application, which gets all keys first."""
+        return cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def _usable(self) -> tuple[Changes, PairingSession] | None:
