@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from midstream.guard.findings import Level
 from midstream.guard.scanner import Scanner
 from midstream.guard.stream import StreamScan
 from tests.helpers.labelled_queries import Pair, other_pairs, python_pairs
-
-
-@pytest.fixture
-async def scanner() -> AsyncIterator[Scanner]:
-    scanner = Scanner()
-    yield scanner
-    await scanner.close()
 
 
 async def halts(scanner: Scanner, text: str, path: str) -> bool:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from midstream.guard.findings import Level
 from midstream.guard.scanner import Scanner
 from midstream.guard.stream import StreamScan
-
-
-@pytest.fixture
-async def scanner() -> AsyncIterator[Scanner]:
-    scanner = Scanner()
-    yield scanner
-    await scanner.close()
 
 
 async def halting_lines(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ import pytest
 from midstream.guard.findings import Level
 from midstream.guard.ruff import find_ruff
 from midstream.guard.scanner import Scanner
-
-
-@pytest.fixture
-async def scanner() -> AsyncIterator[Scanner]:
-    scanner = Scanner()
-    yield scanner
-    await scanner.close()
 
 
 async def halts(scanner: Scanner, text: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,13 +12,6 @@ from midstream.guard.scanner import Scanner
 from midstream.guard.stream import StreamScan
 
 KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
-
-
-@pytest.fixture
-async def scanner() -> AsyncIterator[Scanner]:
-    scanner = Scanner()
-    yield scanner
-    await scanner.close()
 
 
 async def run(scan: StreamScan, lines: list[str], step: int = 1) -> list[tuple[str, int]]:

@@ -7,20 +7,42 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.files import put_backs
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace.files import Workspace
+from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import make_repo
 from tests.helpers.rewriting import BEFORE
 from tests.helpers.stepped import SteppedModel, served
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder with one long function; modules that need other files have their own."""
+def root(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder with one long function in ``run.py``.
+
+    A module that needs other files names them in ``FILES``; those in ``COMMITTED`` are in a git
+    repository with one commit.
+    """
     root = tmp_path / "work"
+    if committed := getattr(request.module, "COMMITTED", None):
+        return make_repo(root, committed)
     root.mkdir()
-    (root / "run.py").write_text(BEFORE)
+    for name, text in getattr(request.module, "FILES", {"run.py": BEFORE}).items():
+        (root / name).write_text(text)
     return root
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return Workspace(root)
+
+
+@pytest.fixture
+def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program is done as soon as it has written."""
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
 
 
 @pytest.fixture
@@ -37,6 +59,18 @@ def model() -> SteppedModel:
 async def endpoint(model: SteppedModel) -> AsyncIterator[Endpoint]:
     async with served(model) as endpoint:
         yield endpoint
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    """A hosted model, which says what the test tells it."""
+    return Hosted()
+
+
+@pytest.fixture
+async def url(hosted: Hosted) -> AsyncIterator[str]:
+    async with hosted.running() as url:
+        yield url
 
 
 @pytest.fixture

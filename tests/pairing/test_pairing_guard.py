@@ -39,19 +39,12 @@ def find(db, name, limit=10):
 def run(name):
     return subprocess.run(["ls", name])
 """
+FILES = {"m.py": BEFORE}
 HEAD = ["def find(db, name, limit=10):\n", '    """Find rows by name."""\n']
 BAD_SQL = "    rows = db.execute(f\"select * from t where name = '{name}'\")\n"
 GOOD_SQL = '    rows = db.execute("select * from t where name = ?", (name,))\n'
 TAIL = ["    found = list(rows)\n", "    found.sort()\n", "    return found[:limit]\n"]
 KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "m.py").write_text(BEFORE)
-    return root
 
 
 def give(model: SteppedModel, *lines: str, end: bool = True) -> None:

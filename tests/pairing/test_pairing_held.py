@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
@@ -17,17 +15,9 @@ from tests.helpers.stepped import SteppedModel
 
 BEFORE = "def find(db, name):\n    rows = db.all()\n    return rows\n"
 HEAD = "def find(db, name):\n"
+FILES = {"m.py": BEFORE}
 BAD = "    rows = db.execute(f\"select * from t where name = '{name}'\")\n"
 KEY = "AKIA" + "QX7ZL2MWPNV4RT6B"
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path / "state"))
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "m.py").write_text(BEFORE)
-    return root
 
 
 def opened(root: Path, endpoint: Endpoint, journal: Path | None = None, **settings: object):
@@ -54,8 +44,7 @@ async def held(session: PairingSession, model: SteppedModel, bad: str = BAD) -> 
     return hunk
 
 
-def journal_of(root: Path) -> Path:
-    state = root.parent / "state"
+def journal_of(state: Path) -> Path:
     return next(p for p in state.rglob("*") if p.is_file() and b'"begin"' in p.read_bytes())
 
 
@@ -78,11 +67,11 @@ async def test_a_held_hunk_can_be_rejected_but_not_accepted_after_that(
 
 
 async def test_a_held_hunk_stays_held_after_resume(
-    root: Path, endpoint: Endpoint, model: SteppedModel
+    root: Path, state: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     async with await opened(root, endpoint) as session:
         number = (await held(session, model)).id
-    async with await opened(root, endpoint, journal_of(root)) as session:
+    async with await opened(root, endpoint, journal_of(state)) as session:
         hunk = session.hunks.get(number)
         assert hunk.state is HunkState.QUARANTINED
         assert not await session.decisions.accept(number)
@@ -90,18 +79,18 @@ async def test_a_held_hunk_stays_held_after_resume(
 
 
 async def test_one_that_is_dangerous_no_more_is_let_go(
-    root: Path, endpoint: Endpoint, model: SteppedModel
+    root: Path, state: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     async with await opened(root, endpoint) as session:
         number = (await held(session, model)).id
     off = (("S608", "off"),)
-    async with await opened(root, endpoint, journal_of(root), guard_levels=off) as session:
+    async with await opened(root, endpoint, journal_of(state), guard_levels=off) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
         assert await session.decisions.accept(number)
 
 
 async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
-    root: Path, endpoint: Endpoint, model: SteppedModel
+    root: Path, state: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     async with await opened(root, endpoint, guard=False) as session:
         model.give(HEAD + BAD + "    return rows\n")
@@ -109,21 +98,21 @@ async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
         await session.turns.instruct(Question("use sql", path="m.py", cursor=0))
         await session.turns.finished()
         [number] = [h.id for h in session.hunks.undecided()]
-    async with await opened(root, endpoint, journal_of(root)) as session:
+    async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.QUARANTINED
-    async with await opened(root, endpoint, journal_of(root)) as session:
+    async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.QUARANTINED
         session.guard.release(number, "it is a test")
-    async with await opened(root, endpoint, journal_of(root)) as session:
+    async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
 
 
 async def test_a_masked_credential_is_never_let_go(
-    root: Path, endpoint: Endpoint, model: SteppedModel
+    root: Path, state: Path, endpoint: Endpoint, model: SteppedModel
 ) -> None:
     async with await opened(root, endpoint) as session:
         number = (await held(session, model, f'    rows = db.open("{KEY}")\n')).id
-    async with await opened(root, endpoint, journal_of(root)) as session:
+    async with await opened(root, endpoint, journal_of(state)) as session:
         hunk = session.hunks.get(number)
         assert hunk.state is HunkState.QUARANTINED
         assert KEY not in "".join(hunk.new)

@@ -33,17 +33,12 @@ class Cart:
 def names(rows):
     return [row.name for row in rows]
 '''
+FILES = {"shop.py": SHOP}
 
 
 @pytest.fixture
 def model() -> SteppedModel:
     return SteppedModel({"prompt": "chat", "languages": ""})
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "shop.py").write_text(SHOP)
-    return tmp_path
 
 
 def fenced(code: str, info: str = "python") -> str:

@@ -16,10 +16,11 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness
 from tests.helpers.processes import running
 
 APP = "def one():\n    return 1\n"
+COMMITTED = {"app.py": APP, "more.py": "limit = 2\n"}
 EDIT = """\
 app.py
 <<<<<<< SEARCH
@@ -38,16 +39,6 @@ PATCH = """\
 *** End Patch
 """
 LOOKS = ["read_file", "search", "list_files", "symbols", "git_log", "git_diff"]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"app.py": APP, "more.py": "limit = 2\n"})
-
-
-@pytest.fixture
-def hosted() -> Hosted:
-    return Hosted()
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from midstream.pairing.session import PairingSession
 from tests.helpers.hosted import Hosted
 
 SHOP = "def total(rows):\n    return sum(rows)\n\n\ndef names(rows):\n    return list(rows)\n"
+FILES = {"shop.py": SHOP}
 PLAN = "Sure:\n\n1. **total**: skip None\n   - in shop.py\n2. names: sort them\n\nShall I begin?"
 SECRET = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
 STEPS = ["total: skip None in shop.py", "names: sort them"]
@@ -78,13 +79,6 @@ def test_a_wish_is_no_list_and_no_question() -> None:
     assert question_of("plan: why not a cache?") == ""
     assert written_steps("add a cache") == []
     assert written_steps("1. a\nand then?") == []
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "shop.py").write_text(SHOP)
-    return tmp_path / "work"
 
 
 def answer(hosted: Hosted, text: str) -> None:

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from midstream.edits.hunks import Hunk, HunkState, HunkStore
-from midstream.pairing.files import put_backs
 from midstream.pairing.files.staged import Standing
 from midstream.pairing.leaving import summary
 from midstream.pairing.session import PairingSession
@@ -27,17 +26,8 @@ from tests.helpers.property import examples
 from tests.helpers.waiting import until
 
 TEXT = "x = 1\n\n\n\n\n\n\n\ny = 1\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"run.py": TEXT})
-
-
-@pytest.fixture(autouse=True)
-def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is done as soon as it has written."""
-    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+pytestmark = pytest.mark.usefixtures("quiet_at_once")
+COMMITTED = {"run.py": TEXT}
 
 
 async def _opened(

@@ -14,10 +14,11 @@ from midstream.pairing.session import PairingSession
 from midstream.pairing.status import FileChangedOnDisk, RepoChanged, WatchingChanged
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.pairing import Witness, git, make_repo, numbered
+from tests.helpers.pairing import Witness, git, numbered
 from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered()
+COMMITTED = {"run.py": BEFORE, "other.py": "x = 1\n"}
 
 
 def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
@@ -25,11 +26,6 @@ def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"run.py": BEFORE, "other.py": "x = 1\n"})
 
 
 A = ("    step_02 = work(2)\n", "    A\n")

@@ -16,6 +16,7 @@ from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, git, make_repo
 
+pytestmark = pytest.mark.usefixtures("quiet_at_once")
 LINES = [f"line {number}" for number in range(10)]
 TEXT = join_lines(LINES)
 PICTURE = b"\x89PNG\0" + bytes(range(256))
@@ -28,12 +29,6 @@ def root(tmp_path: Path) -> Path:
     git(root, "add", ".")
     git(root, "commit", "-qm", "picture")
     return root
-
-
-@pytest.fixture(autouse=True)
-def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is done as soon as it has written."""
-    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
 
 
 @pytest.fixture

@@ -16,16 +16,9 @@ from tests.helpers.pairing import numbered
 from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered(12)
+FILES = {"run.py": BEFORE}
 OLD = "    step_02 = work(2)\n    step_03 = work(3)\n    step_04 = work(4)\n"
 NEW = "    two\n    three\n    four\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
 
 
 async def proposed(root: Path, endpoint: Endpoint, model: SteppedModel) -> PairingSession:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.pairing import Witness
@@ -18,14 +16,7 @@ def check(path):
             return file.read()
     return None
 """
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
+FILES = {"run.py": BEFORE}
 
 
 async def propose(session: PairingSession, model: SteppedModel, text: str) -> Witness:

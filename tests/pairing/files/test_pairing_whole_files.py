@@ -16,7 +16,6 @@ from midstream.edits import stand_ins
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.pairing.contents import MAX_TEXT_BYTES, NotTextFileError
-from midstream.pairing.files import put_backs
 from midstream.pairing.journal import entries
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import Notice
@@ -28,6 +27,7 @@ from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.property import examples
 
+pytestmark = pytest.mark.usefixtures("quiet_at_once")
 OLD = b"\x89PNG\0" + bytes(range(256)) * 4
 NEW = b"\x89PNG\0" + bytes(reversed(range(256))) * 5
 PICTURE = "logo.png"
@@ -40,12 +40,6 @@ def root(tmp_path: Path) -> Path:
     git(root, "add", ".")
     git(root, "commit", "-qm", "picture")
     return root
-
-
-@pytest.fixture(autouse=True)
-def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is done as soon as it has written."""
-    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.helpers.property import thorough
 from tests.helpers.stepped import SteppedModel
 
 BEFORE = numbered(24)
+FILES = {"run.py": BEFORE}
 DATA = Path(__file__).parent / "data"
 
 
@@ -36,14 +37,6 @@ def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
 A = ("    step_02 = work(2)\n", "    A\n")
 B = ("    step_10 = work(10)\n", "    B\n")
 C = ("    step_18 = work(18)\n", "    C\n")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_bytes(BEFORE.encode())
-    return root
 
 
 async def play(root: Path, endpoint: Endpoint, model: SteppedModel) -> list[tuple[bytes, str]]:

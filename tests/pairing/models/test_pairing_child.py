@@ -28,6 +28,7 @@ from tests.helpers.waiting import PATIENCE_S
 pytestmark = pytest.mark.system
 
 BEFORE = numbered()
+FILES = {"run.py": BEFORE}
 A = ("    step_02 = work(2)\n", "    A\n")
 B = ("    step_35 = work(35)\n", "    B\n")
 
@@ -37,14 +38,6 @@ def changed(*changes: tuple[str, str], text: str = BEFORE) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
 
 
 @pytest.fixture

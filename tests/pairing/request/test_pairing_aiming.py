@@ -24,13 +24,7 @@ from tests.helpers.stepped import SteppedModel, served
 
 UTIL = "def f(x):\n    return x\n\n\ndef g(x):\n    return x * 2\n"
 MAIN = "import util\n\n\ndef main(word):\n    hits = word\n    return hits\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "util.py").write_text(UTIL)
-    (tmp_path / "main.py").write_text(MAIN)
-    return tmp_path
+FILES = {"util.py": UTIL, "main.py": MAIN}
 
 
 async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(

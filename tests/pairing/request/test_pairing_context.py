@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,11 +57,6 @@ def root(tmp_path: Path) -> Path:
     (root / ".env").write_text("KEY=1\n")
     (root / "app.py").write_text("x = 1\ny = 3\n")
     return root
-
-
-@pytest.fixture
-def workspace(root: Path) -> Workspace:
-    return Workspace(root)
 
 
 def test_mentions_with_lines_quotes_and_punctuation(root: Path, workspace: Workspace) -> None:
@@ -279,17 +273,6 @@ def test_the_tool_goes_with_patches_only(edit_format: str) -> None:
     prompt = block_prompt("do it", Context(), edit_format, tool=True)
     assert bool(prompt.tools) == (edit_format == "v4a")
     assert ("apply_patch" in prompt.system) == (edit_format == "v4a")
-
-
-@pytest.fixture
-async def hosted() -> Hosted:
-    return Hosted()
-
-
-@pytest.fixture
-async def url(hosted: Hosted) -> AsyncIterator[str]:
-    async with hosted.running() as url:
-        yield url
 
 
 async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: Path) -> None:

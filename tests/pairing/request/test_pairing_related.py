@@ -78,22 +78,6 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspace(root: Path) -> Workspace:
-    return Workspace(root)
-
-
-@pytest.fixture
-def hosted() -> Hosted:
-    return Hosted()
-
-
-@pytest.fixture
-async def url(hosted: Hosted) -> AsyncIterator[str]:
-    async with hosted.running() as url:
-        yield url
-
-
-@pytest.fixture
 async def session(hosted: Hosted, url: str, root: Path) -> AsyncIterator[PairingSession]:
     settings = hosted.settings(url, "search-replace")
     async with await PairingSession.open(root, settings=settings, watch=False) as opened:

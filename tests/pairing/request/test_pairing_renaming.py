@@ -25,6 +25,7 @@ def tally(items):
     print(total)
     return total
 """
+FILES = {"a.py": BEFORE}
 AFTER = BEFORE.replace("total", "amount")
 ASKED = "rename total to amount in tally"
 LINES, GIVEN = BEFORE.splitlines(), AFTER.splitlines()
@@ -93,12 +94,6 @@ def test_a_name_of_something_new() -> None:
 def test_only_whole_names_are_replaced(text: str) -> None:
     applied = Renaming("amount", "money").applied(text)
     assert re.split(r"\bmoney\b", applied) == re.split(r"\bamount\b", text)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "a.py").write_text(BEFORE)
-    return tmp_path
 
 
 async def start(session: PairingSession, model: SteppedModel) -> Witness:

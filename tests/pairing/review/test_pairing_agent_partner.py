@@ -23,6 +23,7 @@ from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.waiting import PATIENCE_S
 
 OLD = "def tax(amount):\n    return amount * 0.2\n"
+FILES = {"bill.py": OLD}
 NEW = "def tax(amount):\n    return amount * 0.25\n"
 END = {"result": {"stopReason": "end_turn"}}
 MODES = {
@@ -50,14 +51,6 @@ async def until(condition: Callable[[], object]) -> None:
 def scripted(folder: Path, steps: list[dict[str, Any]], **script: Any) -> KnownAgent:
     whole = {**BEGIN, "session/prompt": steps, **script}
     return KnownAgent("", "Agent", tuple(command(folder, whole)), asks="ask")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    root.mkdir()
-    (root / "bill.py").write_text(OLD)
-    return root
 
 
 async def test_a_put_back_waits_for_the_end_of_the_agents_turn(

@@ -21,20 +21,10 @@ from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, git, make_repo, numbered
 
 BEFORE = numbered(30)
+pytestmark = pytest.mark.usefixtures("quiet_at_once")
+COMMITTED = {"run.py": BEFORE, "other.py": "x = 1\n", "latin.txt": "one\ntwo\n"}
 AFTER = BEFORE.replace("work(3)", "work(33)").replace("work(20)", "work(220)")
 SECRET = 'TOKEN = "ghp_' + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8" + '"\n'
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    files = {"run.py": BEFORE, "other.py": "x = 1\n", "latin.txt": "one\ntwo\n"}
-    return make_repo(tmp_path / "work", files)
-
-
-@pytest.fixture(autouse=True)
-def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is done as soon as it has written."""
-    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
 
 
 @pytest.fixture

@@ -20,16 +20,12 @@ from midstream.pairing.session import PairingSession
 from midstream.pairing.status import ReviewSwitched
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.pairing import Witness, make_repo, numbered
+from tests.helpers.pairing import Witness, numbered
 
 BEFORE = numbered(30)
+COMMITTED = {"run.py": BEFORE, "other.py": "x = 1\n"}
 AFTER = BEFORE.replace("work(3)", "work(33)").replace("work(20)", "work(220)")
 FIRST_ONLY = BEFORE.replace("work(3)", "work(33)")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"run.py": BEFORE, "other.py": "x = 1\n"})
 
 
 @pytest.fixture

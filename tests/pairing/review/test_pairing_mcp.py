@@ -16,16 +16,12 @@ from midstream.agents.hooks import HookEvent
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.pairing import Witness, make_repo, numbered
+from tests.helpers.pairing import Witness, numbered
 from tests.helpers.stepped import TIMEOUT_S
 
 BEFORE = numbered(30)
+COMMITTED = {"run.py": BEFORE}
 AFTER = BEFORE.replace("work(3)", "work(33)").replace("work(20)", "work(220)")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"run.py": BEFORE})
 
 
 class Agent:

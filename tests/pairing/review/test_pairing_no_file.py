@@ -6,25 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from midstream.pairing.files import put_backs
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
-from tests.helpers.pairing import git, make_repo
+from tests.helpers.pairing import git
+
+pytestmark = pytest.mark.usefixtures("quiet_at_once")
+COMMITTED = {"base.txt": "b\n"}
 
 STATES = {"none": None, "empty": b"", "lines": b"x\ny\n", "binary": b"\0\1"}
-
-
-@pytest.fixture(autouse=True)
-def quiet_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program is done as soon as it has written."""
-    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"base.txt": "b\n"})
 
 
 @pytest.fixture

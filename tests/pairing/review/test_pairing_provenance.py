@@ -7,18 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from midstream.agents.catalogue import KnownAgent
 from midstream.edits.hunks import Hunk
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
-from tests.helpers.pairing import make_repo
 from tests.helpers.scripted_agent import BEGIN, command
 from tests.helpers.waiting import PATIENCE_S
 
 OLD = "def tax(amount):\n    return amount * 0.2\n"
+COMMITTED = {"bill.py": OLD, "other.py": "x = 1\n"}
 NEW = "def tax(amount):\n    return amount * 0.25\n"
 END = {"result": {"stopReason": "end_turn"}}
 SAID = {
@@ -47,11 +45,6 @@ def tool(title: str, kind: str, **fields: Any) -> dict[str, Any]:
 def edit_of(path: Path) -> dict[str, Any]:
     diff = {"type": "diff", "path": str(path), "oldText": OLD, "newText": NEW}
     return tool("Edit bill.py", "edit", content=[diff])
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "root", {"bill.py": OLD, "other.py": "x = 1\n"})
 
 
 async def opened(root: Path, endpoint: Endpoint, **options: Any) -> PairingSession:

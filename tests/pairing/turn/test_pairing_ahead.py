@@ -12,13 +12,10 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import HunkSettled, TurnStatus
 from midstream.settings import Settings
-from tests.helpers.pairing import Witness, follow_ups, make_repo, numbered
+from tests.helpers.pairing import Witness, follow_ups, numbered
 from tests.helpers.stepped import SteppedModel, served
 
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "repo", {"a.py": numbered(30), "b.py": "x = 1\n"})
+COMMITTED = {"a.py": numbered(30), "b.py": "x = 1\n"}
 
 
 async def test_an_instruction_is_read_as_it_is_sent(

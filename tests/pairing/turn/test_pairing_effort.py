@@ -15,17 +15,10 @@ from tests.helpers.pairing import Witness
 from tests.helpers.stepped import SteppedModel, served
 
 BEFORE = "def area(r):\n    value = 3 * r * r\n    return value\n"
+FILES = {"area.py": BEFORE}
 GOOD = BEFORE.replace("3 *", "3.14 *")
 UNDEFINED = BEFORE.replace("3 *", "pi *")
 BROKEN = BEFORE.replace("3 *", "(3 *")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "area.py").write_text(BEFORE)
-    return root
 
 
 def answer(model: SteppedModel, *texts: str) -> None:

@@ -25,13 +25,7 @@ UTIL = (
     'print(f"value {helper(2)}")\n\n\ndef other():\n    return helper(3) + helper(4)\n'
 )
 MAIN = "import util\nfrom util import helper\n\nprint(util.helper(2), helper(3), 'helper')\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "util.py").write_text(UTIL)
-    (tmp_path / "main.py").write_text(MAIN)
-    return tmp_path
+FILES = {"util.py": UTIL, "main.py": MAIN}
 
 
 def expected(text: str) -> str:

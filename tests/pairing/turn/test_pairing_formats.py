@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import TurnFinished, TurnStarted
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(30)]
 BEFORE = "".join(LINES)
+COMMITTED = {"run.py": BEFORE, "other.py": "x = 1\n"}
 
 FIRST = ("line_03 = 3\n", "first = 3\n")
 SECOND = ("line_20 = 20\n", "second = 20\n")
@@ -72,22 +72,6 @@ def pieces(edit_format: str) -> tuple[str, str, str]:
 
 
 FORMATS = ["v4a", "udiff", "search-replace", "str-replace", "whole", "region"]
-
-
-@pytest.fixture
-async def hosted() -> Hosted:
-    return Hosted()
-
-
-@pytest.fixture
-async def url(hosted: Hosted) -> AsyncIterator[str]:
-    async with hosted.running() as url:
-        yield url
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", {"run.py": BEFORE, "other.py": "x = 1\n"})
 
 
 def opened(root: Path, settings: Settings, **more: object):

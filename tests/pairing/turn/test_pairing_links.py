@@ -13,9 +13,11 @@ from midstream.pairing.chat.entries import ToolUse, exchanges
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import TurnStatus
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness
 from tests.helpers.scripted_links import LINKS, Call, Cut, Flood, Hold, Limit, Say, ScriptedLink
 from tests.helpers.several_files import AFTER, FILES, accept_all_and_undo, on_disk
+
+COMMITTED = FILES
 
 
 def block(path: str, old: str, new: str) -> str:
@@ -41,11 +43,6 @@ PATCH = """\
 """
 MALFORMED = ['{"input": "run.py', '{"path": "run.py", "lines": [1, 2]}', "[[[", ""]
 """Arguments of a call that no schema allows; the first has the path, and no end."""
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", FILES)
 
 
 @pytest.fixture(params=LINKS)

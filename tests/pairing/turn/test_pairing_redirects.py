@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from midstream.workspace.paths import state_dir
-from tests.helpers.pairing import Witness, follow_ups, make_repo, numbered
+from tests.helpers.pairing import Witness, follow_ups, numbered
 from tests.helpers.stepped import SteppedModel
 
 OLD = numbered(12)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "repo", {"a.py": OLD})
+COMMITTED = {"a.py": OLD}
 
 
 async def test_a_redirect_leaves_no_half_of_a_replacement(

@@ -15,8 +15,10 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness
 from tests.helpers.several_files import AFTER, FILES, accept_all_and_undo, on_disk
+
+COMMITTED = FILES
 
 
 def v4a() -> str:
@@ -91,11 +93,6 @@ FORMATS: dict[str, Callable[[], str]] = {
     "whole": whole,
     "str-replace": str_replace,
 }
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "work", FILES)
 
 
 @asynccontextmanager

@@ -22,14 +22,7 @@ def total(rows):
         found.append(row)
     return len(rows), known
 """
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "run.py").write_text(BEFORE)
-    return root
+FILES = {"run.py": BEFORE}
 
 
 async def answered(session: PairingSession, model: SteppedModel, text: str) -> None:

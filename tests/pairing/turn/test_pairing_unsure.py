@@ -34,6 +34,7 @@ def load(path, limit=None):
     data = data.strip()
     return data
 '''
+FILES = {"files.py": BODY}
 MISREAD = "def load(path: str) -> bytes:\n    return path\n"
 SENTENCE = (
     "stepped may have got this change wrong: it deleted 4 lines. "
@@ -67,12 +68,6 @@ class CalibratedGeneration(SteppedGeneration):
 @pytest.fixture
 def model() -> CalibratedModel:
     return CalibratedModel(0.21)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "files.py").write_text(BODY)
-    return tmp_path
 
 
 async def ask(

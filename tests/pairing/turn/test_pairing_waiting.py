@@ -21,14 +21,9 @@ from tests.helpers.slow_server import SlowServer
 from tests.helpers.waiting import PATIENCE_S
 
 SOURCE = "def f():\n    return 1\n"
+FILES = {"a.py": SOURCE}
 NEW = SOURCE.replace("1", "2")
 ANSWER = f"```python\n{NEW}```\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "a.py").write_text(SOURCE)
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)
