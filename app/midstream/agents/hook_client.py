@@ -76,8 +76,11 @@ def socket_folder() -> str:
 
 def _state_folder() -> str:
     """The state folder; in the usual case without what it takes to know it on every system."""
+    given = os.environ.get("MIDSTREAM_STATE_DIR")
+    if given and given[0] == "/" and given == os.path.normpath(given):
+        return given
     home = os.environ.get("XDG_STATE_HOME") or f"{os.environ.get('HOME', '')}/.local/state"
-    if sys.platform == "linux" and "MIDSTREAM_STATE_DIR" not in os.environ and home[0] == "/":
+    if sys.platform == "linux" and not given and home[0] == "/":
         return f"{home}/midstream"
     from midstream.workspace.paths import state_dir
 
