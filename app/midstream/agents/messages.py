@@ -65,7 +65,6 @@ class AgentToolCall:
         diffs: The edits in its content.
         text: The other content, as Markdown.
         paths: Files that it is about.
-        raw_input: The tool's arguments.
         given: Names of the fields that the message had; the others say nothing.
     """
 
@@ -76,7 +75,6 @@ class AgentToolCall:
     diffs: tuple[ToolDiff, ...] = ()
     text: str = ""
     paths: tuple[str, ...] = ()
-    raw_input: object = None
     given: frozenset[str] = frozenset()
 
     def updated(self, later: AgentToolCall) -> AgentToolCall:
@@ -316,8 +314,6 @@ def read_tool_call(data: JsonObject) -> AgentToolCall:
     if isinstance(data.get("locations"), list):
         paths = (_text(location, "path") for location in _objects(data, "locations"))
         given["paths"] = tuple(dict.fromkeys(path for path in paths if path))
-    if data.get("rawInput") is not None:
-        given["raw_input"] = data["rawInput"]
     return AgentToolCall(_text(data, "toolCallId"), **given, given=frozenset(given))
 
 

@@ -135,10 +135,9 @@ class Matcher:
                 return match
         return None
 
-    def find_fuzzy(self, old: Sequence[str], start: int = 0) -> Match | None:
+    def find_fuzzy(self, old: Sequence[str]) -> Match | None:
         """The one place whose lines are at least 80 % similar, as a proposal."""
-        places = [p for p in self.nearest(old, limit=2) if p.start >= start]
-        places = [p for p in places if p.similarity >= _FUZZY]
+        places = [p for p in self.nearest(old, limit=2) if p.similarity >= _FUZZY]
         if not places or (len(places) > 1 and places[1].similarity == places[0].similarity):
             return None
         best = places[0]

@@ -136,14 +136,11 @@ class FileProposal:
             segment.feed(folded)
             self.version += 1
 
-    def freeze(self, *, keep_tail: bool = False) -> str:
+    def freeze(self) -> str:
         r"""Stop: keep the lines whose place is decided, so that ``resume`` can continue after them.
 
         Later lines may be half of a replacement: what is asked for now may leave the other half
         out, and the old lines would stay beside the new ones.
-
-        Args:
-            keep_tail: Keep all complete lines, as journals of earlier versions expect.
 
         Returns:
             The kept text, each line ``"\n"`` terminated.
@@ -154,7 +151,7 @@ class FileProposal:
         segment = self._open_segment()
         # A held "\r" ended its line, whether or not "\n" would have followed.
         segment.feed(self._newlines.finish())
-        segment.freeze(keep_tail=keep_tail)
+        segment.freeze()
         self.version += 1
         return segment.new_text
 

@@ -131,15 +131,11 @@ class Segment:
         if rest:
             self._parts.append(rest)
 
-    def freeze(self, *, keep_tail: bool = False) -> None:
-        """Stop for now: the line being written and those whose place is undecided are dropped.
-
-        Args:
-            keep_tail: Keep all complete lines.
-        """
+    def freeze(self) -> None:
+        """Stop for now: the line being written and those whose place is undecided are dropped."""
         self._parts.clear()
         self.frozen = True
-        if keep_tail or self._kept == len(self.new_lines):
+        if self._kept == len(self.new_lines):
             return
         kept, hunk = self._kept, self._insertion
         self._aligner.retract(0 if hunk is None else hunk.added)

@@ -86,7 +86,7 @@ def corrected_request(request: EditRequest) -> EditRequest:
     quoted = max(_QUOTED.findall(asked), key=len, default="")
     lines = split_lines(request.region)
     kept = split_lines(request.kept)
-    used = max((k + 1 for k, _ in align(lines, kept, open_end=True) if k is not None), default=0)
+    used = max((k + 1 for k, _ in align(lines, kept) if k is not None), default=0)
     known = any(quoted in line for line in lines)
     if quoted and not known:
         lines.insert(used, _indent(kept, lines[used:]) + quoted)

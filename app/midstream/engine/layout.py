@@ -53,48 +53,34 @@ def _similarity(old: str, new: str, old_words: list[str], new_words: list[str]) 
     return 2 * share if share >= 0.3 else 0.0
 
 
-def align(
-    source: Sequence[str], target: Sequence[str], *, open_end: bool
-) -> list[tuple[int | None, str]]:
-    """Pair target lines with source lines, in order, so that the most text is kept.
+def align(source: Sequence[str], target: Sequence[str]) -> list[tuple[int | None, str]]:
+    """Pair the lines of the start of an answer with source lines, so that the most text is kept.
 
     Args:
         source: Source lines.
-        target: Target lines.
-        open_end: Whether the target is only the start of an answer, so that its end need not meet
-            the source's.
+        target: Lines of the answer so far, in the order of the source.
 
     Returns:
-        One ``(source index or None, line)`` for every target line.
+        One ``(source index or None, line)`` for every line of the answer.
     """
     head = 0
     limit = min(len(source), len(target))
     while head < limit and source[head] == target[head]:
         head += 1
-    tail = 0
-    while not open_end and tail < limit - head and source[-1 - tail] == target[-1 - tail]:
-        tail += 1
-    src = source[head : len(source) - tail]
-    tgt = target[head : len(target) - tail]
+    src, tgt = source[head:], target[head:]
     pairs: list[tuple[int | None, str]] = [(k, target[k]) for k in range(head)]
     if len(src) == len(tgt) and len(src) <= 1:
         pairs += [(head + k, line) for k, line in enumerate(tgt)]
     else:
-        pairs += [
-            (None if k is None else head + k, line) for k, line in _best_pairs(src, tgt, open_end)
-        ]
-    shift = len(source) - len(target)
-    pairs += [(k + shift, target[k]) for k in range(len(target) - tail, len(target))]
+        pairs += [(None if k is None else head + k, line) for k, line in _best_pairs(src, tgt)]
     return pairs
 
 
-def _best_pairs(
-    src: Sequence[str], tgt: Sequence[str], open_end: bool
-) -> list[tuple[int | None, str]]:
+def _best_pairs(src: Sequence[str], tgt: Sequence[str]) -> list[tuple[int | None, str]]:
     rows, columns = len(src), len(tgt)
     if not columns:
         return []
-    skip = 0.2 if open_end else 0.0  # what was kept so far rarely jumps far ahead in the source
+    skip = 0.2  # An answer rarely jumps far ahead in the source.
     src_words = [_WORD.findall(line) for line in src]
     tgt_words = [_WORD.findall(line) for line in tgt]
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]

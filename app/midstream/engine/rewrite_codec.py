@@ -73,7 +73,7 @@ class RewriteCodec:
             written = "".join(_without(margin, line) + "\n" for line in kept)
             prompt += [*words, self._end, *self._ids("\n"), self._begin]
             prompt += self._ids(f"assistant\n{opening}{written}")
-        passed = [k + 1 for k, _ in align(lines, kept, open_end=True) if k is not None]
+        passed = [k + 1 for k, _ in align(lines, kept) if k is not None]
         rest = lines[max(passed, default=0) :]
         stops = {self._end}
         if FENCE not in request.region and len(fence := self._ids(FENCE)) == 1:

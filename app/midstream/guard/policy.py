@@ -180,7 +180,7 @@ def _deserializes(node: ast.AST, tree: ast.Module | None) -> bool:
     return argument is not None and _from_outside(argument, tree)
 
 
-def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bool:
+def _from_outside(node: ast.expr, tree: ast.Module | None) -> bool:
     """Whether the expression mentions a usual source of outside data, directly or by one
     assignment.
     """
@@ -195,7 +195,7 @@ def _from_outside(node: ast.expr, tree: ast.Module | None, depth: int = 2) -> bo
                 return True
     if names & _DOORS:
         return True
-    if tree is None or depth == 0:
+    if tree is None:
         return False
     return any(
         _from_outside(assignment.value, None)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.workspace.drafts import Drafts
     from midstream.workspace.files import Workspace
-    from midstream.workspace.snapshot import Snapshot as Snapshot  # for the screen, too
+    from midstream.workspace.snapshot import Snapshot
 
 __all__ = ["PairingSession", "SessionState", "Turn", "TurnStatus"]
 

@@ -128,7 +128,6 @@ class Turn:
         status: How far it has come.
         tokens: Tokens received so far; a server that does not count them sends one per delta.
         ttft_s: Seconds from sending to the first text, or ``None`` before it.
-        elapsed_s: Seconds from sending to the end, or ``None`` while it runs.
         error: The message to show when the status is ``failed``.
         again: What the next instruction does about that, such as "connects again"; ``""`` where it
             does nothing.
@@ -157,7 +156,6 @@ class Turn:
     status: TurnStatus = TurnStatus.STREAMING
     tokens: int = 0
     ttft_s: float | None = None
-    elapsed_s: float | None = None
     error: str = ""
     again: str = ""
     redirected_from: int | None = None

@@ -28,6 +28,10 @@ from midstream.workspace.paths import state_dir
 _KEPT_LOGS = 5
 _CLOSE_SECONDS = 2.0
 _TAIL_BYTES = 2000
+_NICENESS = 2
+"""How much the child yields to the screen and to other programs."""
+_START_SECONDS = 60
+"""Limit on the time that loading may take."""
 
 
 class EmbeddedServer:
@@ -39,22 +43,11 @@ class EmbeddedServer:
     Args:
         source: What to serve.
         state_dir: Where the log file goes; None for the user's state folder.
-        niceness: How much the child yields to the screen and to other programs.
-        start_seconds: How long loading may take.
     """
 
-    def __init__(
-        self,
-        source: ModelSource,
-        *,
-        state_dir: Path | None = None,
-        niceness: int = 2,
-        start_seconds: float = 60.0,
-    ) -> None:
+    def __init__(self, source: ModelSource, *, state_dir: Path | None = None) -> None:
         self._source = source
         self._state_dir = state_dir
-        self._niceness = niceness
-        self._start_seconds = start_seconds
         self._process: Process | None = None
         self.log_path: Path | None = None
         self.model_info = ModelInfo()
@@ -88,7 +81,7 @@ class EmbeddedServer:
                     "midstream.serving",
                     source,
                     "--nice",
-                    str(self._niceness),
+                    str(_NICENESS),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=log,
@@ -149,11 +142,11 @@ class EmbeddedServer:
             process.stdin.write(token.encode() + b"\n")
             await process.stdin.drain()
         try:
-            async with asyncio.timeout(self._start_seconds):
+            async with asyncio.timeout(_START_SECONDS):
                 line = await process.stdout.readline()
         except TimeoutError:
             raise UnavailableError(
-                f"The model server did not start within {self._start_seconds:.0f} seconds; its log "
+                f"The model server did not start within {_START_SECONDS} seconds; its log "
                 f"is {self.log_path}."
             ) from None
         try:

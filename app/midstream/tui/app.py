@@ -58,10 +58,11 @@ if TYPE_CHECKING:
 
     from midstream.agents.catalogue import KnownAgent
     from midstream.demo import DemoInfo
-    from midstream.pairing.session import PairingSession, Snapshot
+    from midstream.pairing.session import PairingSession
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.tui.telemetry.page import WaferPane
+    from midstream.workspace.snapshot import Snapshot
 
 QUIET_S = 2.0
 """Seconds without a key after which work may run that would delay one."""

@@ -151,7 +151,7 @@ class Plan:
         """Highest share of SRAM in use on any PE, cache excluded."""
         return max(self.used_bytes(item) for item in self.items) / self.hw.count("sram_bytes")
 
-    def sram_bytes(self, wafer: int, context: int, batch: int = 1) -> tuple[float, float]:
+    def sram_bytes(self, wafer: int, context: int) -> tuple[float, float]:
         """Bytes that padded weights, and that the cache of a context, take on one wafer."""
         per_token = self.shape.kv_values_per_token() * self.kv_bits / 8
         weights = cache = 0.0
@@ -161,7 +161,7 @@ class Plan:
             weights += item.weight_bytes * item.rect.pes
             if item.layer is not None:
                 windows = [op.window for op in self.workload.operators(item.kind) if op.window]
-                cache += batch * per_token * min([context, *windows])
+                cache += per_token * min([context, *windows])
         return weights, cache
 
     def spare_bytes(self, context: int, batch: int = 1) -> float:

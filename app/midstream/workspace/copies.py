@@ -89,8 +89,8 @@ def make_copy(
         CopyStoppedError: It is unwanted.
     """
     _remove_stale()
-    listed, notice = list_files(root)
-    if notice:
+    listed, cut = list_files(root)
+    if cut:
         raise CopyRefusedError(
             "This folder has too many files to copy", "accept the hunks and run on the tree"
         )

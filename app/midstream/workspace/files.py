@@ -110,7 +110,6 @@ class Workspace:
         self._undo: list[tuple[str, str]] = []
         self._recovered = False
         self.recovery: list[str] = []
-        self.files_notice = ""
         # Nothing is shown or written before what a killed process left is in order.
         with contextlib.suppress(StateFolderError):
             self.recover()
@@ -262,9 +261,8 @@ class Workspace:
         return False
 
     def files(self) -> list[str]:
-        """Paths of the files, sorted; :attr:`files_notice` says so when the list was cut."""
-        paths, self.files_notice = list_files(self.root)
-        return paths
+        """Paths of the files, sorted; at most ``listing.MAX_FILES``."""
+        return list_files(self.root)[0]
 
     def other_names(self, paths: Collection[str]) -> frozenset[str]:
         """Further names of files below the root (hard links): a write to one changes them all.

@@ -24,7 +24,7 @@ from midstream.workspace.repo import GitFailedError, RepositoryPlace, run_git
 
 IGNORE_FILE = ".gitignore"
 MAX_FILES = 100_000
-"""Longest listing; a longer one is cut, with a notice."""
+"""Limit on the files of a listing; a longer one is cut."""
 
 GENERATED_FOLDERS = frozenset(
     {
@@ -48,27 +48,18 @@ _POSIX_CLASSES = {
 }
 
 
-def list_files(root: Path) -> tuple[list[str], str]:
-    """Relative paths of the files below ``root``, sorted, and a notice when the list was cut.
+def list_files(root: Path) -> tuple[list[str], bool]:
+    """Relative paths of the files below ``root``, sorted, and whether the list was cut.
 
     In a repository: tracked files that exist and untracked ones that are not ignored.  Elsewhere:
     every regular file outside :data:`GENERATED_FOLDERS` and hidden folders.
-
-    Returns:
-        ``(paths, notice)``; the notice is ``""`` when the list is complete.
     """
     try:
         paths = _from_git(root)
     except GitFailedError:
         paths = _from_walk(root)
     paths = sorted(path for path in paths if not is_temporary(path.rpartition("/")[2]))
-    if len(paths) > MAX_FILES:
-        notice = (
-            f"This folder has more than {MAX_FILES:,} files and only the first are listed; "
-            "open a subfolder."
-        )
-        return paths[:MAX_FILES], notice
-    return paths, ""
+    return paths[:MAX_FILES], len(paths) > MAX_FILES
 
 
 def _from_git(root: Path) -> set[str]:

@@ -6,13 +6,10 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from midstream.edits.hunks import HunkState, Quarantine
-from midstream.pairing.journal.entries import KINDS
-from midstream.pairing.journal.journal import Replay
+from midstream.edits.hunks import HunkState
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
@@ -194,9 +191,11 @@ async def test_a_journal_that_makes_no_sense_is_left_aside(
     model: SteppedModel,
     tmp_path: Path,
     damage: str,
+    state: Path,
 ) -> None:
-    journal = tmp_path / "earlier-session.jsonl"
-    shutil.copy(DATA / "earlier-session.jsonl", journal)
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
     with journal.open("a") as file:
         file.write(damage + "\n")
     async with await PairingSession.open(
@@ -251,58 +250,6 @@ async def test_no_journal_when_it_is_switched_off(
         await session.turns.instruct(Question("one", path="run.py", cursor=3))
         await session.turns.finished()
     assert Journal.latest(state, root) is None
-
-
-def test_entries_of_earlier_versions_are_read() -> None:
-    held = KINDS["quarantine"].read({"id": 1, "note": "secret-keyword: a literal"})
-    replay = Replay()
-    turn = {"id": 1, "instruction": "one", "path": "run.py", "start": 0, "stop": 1, "gone": "field"}
-    base = {"path": "run.py", "data": "eJxLSk3LL0rlAgAK9wJ+", "digest": None}
-    KINDS["base"].read(base).replay(replay)
-    KINDS["begin"].read({"turn": turn}).replay(replay)
-    KINDS["text"].read({"path": "run.py", "text": "changed\n"}).replay(replay)
-    KINDS["finish"].read({"path": "run.py"}).replay(replay)
-    held.replay(replay)
-    assert [(hunk.state, hunk.quarantine) for hunk in replay.hunks] == [
-        (HunkState.QUARANTINED, Quarantine("secret-keyword", "a literal"))
-    ]
-    assert replay.turns[0].instruction == "one"
-
-
-async def test_a_session_of_an_earlier_version_comes_back(
-    root: Path, settings: Settings, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    """A journal that another version wrote in a real session, and the state it was in at the end.
-
-    That session redirected, accepted, rejected, edited, accepted some lines, split, undid and
-    redid, met a save by another program, and stopped its last turn.
-    """
-    expected: dict[str, Any] = json.loads((DATA / "earlier-session.json").read_text())
-    journal = tmp_path / "earlier-session.jsonl"
-    shutil.copy(DATA / "earlier-session.jsonl", journal)
-    (root / "run.py").write_text(expected["disk"])
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False, resume=journal
-    ) as session:
-        hunks = [{name: getattr(h, name) for name in expected["hunks"][0]} for h in session.hunks]
-        turns = [{name: getattr(t, name) for name in expected["turns"][0]} for t in session.turns]
-        files = {
-            path: {
-                "base": proposal.base.lines,
-                "composed": proposal.composed().lines,
-                "segments": [(s.start, s.stop, s.new_text, s.finished) for s in proposal.segments],
-            }
-            for path, proposal in session.files.items()
-        }
-        assert json.loads(json.dumps([hunks, turns, files])) == [
-            expected[what] for what in ("hunks", "turns", "files")
-        ]
-        assert session.files.disk.digests == expected["digests"]
-        assert (root / "run.py").read_text() == expected["disk"]
-        assert await session.decisions.undo() == (9,)
-        assert "first_14" not in (root / "run.py").read_text()
-        assert await session.decisions.redo() == (9,)
-        assert (root / "run.py").read_text() == expected["disk"]
 
 
 async def test_a_journal_that_is_a_pipe_is_a_sentence(

@@ -11,7 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
@@ -124,9 +124,8 @@ class Replayed:
 class SessionEntry(ABC):
     """One entry of the journal: its fields are what is written.
 
-    ``write`` and ``replay`` are the two directions.  Fields that were added later have a default,
-    so that older journals can still be replayed.  Entries are plain dataclasses, neither frozen nor
-    comparable, because two dozen of those would cost several milliseconds at startup.
+    ``write`` and ``replay`` are the two directions.  Entries are plain dataclasses, neither frozen
+    nor comparable, because two dozen of those would cost several milliseconds at startup.
     """
 
     kind: ClassVar[str] = ""
@@ -294,7 +293,7 @@ class BaselineEntry(SessionEntry):
         from midstream.workspace.content import Entry, LinkTarget
 
         kept: dict[str, Entry | None] = {}
-        links, may_run = data.get("links", ()), data.get("executable", {})
+        links, may_run = data["links"], data["executable"]
         for path, packed in data["kept"].items():
             kept[path] = None
             if packed is not None:
@@ -427,19 +426,10 @@ class _SegmentStep(SessionEntry):
         getattr(state.files[self.path], self.kind)()  # The kind is the method's name.
 
 
-@dataclass(eq=False, repr=False)
 class FreezeEntry(_SegmentStep):
-    """A segment was frozen.
-
-    Attributes:
-        keep_tail: See ``FileProposal.freeze``; journals without it kept all complete lines.
-    """
+    """A segment was frozen."""
 
     kind = "freeze"
-    keep_tail: bool = True
-
-    def replay(self, state: Replayed) -> None:
-        state.files[self.path].freeze(keep_tail=self.keep_tail)
 
 
 class ResumeEntry(_SegmentStep):
@@ -459,11 +449,11 @@ class AbandonEntry(_SegmentStep):
     """A segment ended before its text did.
 
     Attributes:
-        settle_tail: See ``FileProposal.abandon``; journals without it settled every tail.
+        settle_tail: See ``FileProposal.abandon``.
     """
 
     kind = "abandon"
-    settle_tail: bool = True
+    settle_tail: bool
 
     def replay(self, state: Replayed) -> None:
         state.files[self.path].abandon(settle_tail=self.settle_tail)
@@ -726,21 +716,17 @@ class EditEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class QuarantineEntry(SessionEntry):
-    """The guard holds a hunk back; earlier versions wrote the reason as ``note``."""
+    """The guard holds a hunk back."""
 
     kind = "quarantine"
     id: int
-    rule: str = ""
-    message: str = ""
-    note: str = ""
+    rule: str
+    message: str
 
     def replay(self, state: Replayed) -> None:
         from midstream.edits.hunks import Quarantine
 
-        rule, message = self.rule, self.message
-        if self.note:  # "rule: message"; the rule tells that a line is kept masked.
-            rule, _, message = self.note.partition(": ")
-        state.hunks.quarantine(self.id, Quarantine(rule, message))
+        state.hunks.quarantine(self.id, Quarantine(self.rule, self.message))
 
 
 @dataclass(eq=False, repr=False)
@@ -805,8 +791,7 @@ class WroteEntry(SessionEntry):
 
 
 def _read_turn(data: Mapping[str, Any]) -> Turn:
-    known = {field.name for field in fields(Turn)}
-    turn = Turn(**{name: value for name, value in data.items() if name in known})
+    turn = Turn(**data)
     turn.status = TurnStatus(turn.status)
     turn.follows = None if turn.follows is None else FollowUpKind(turn.follows)
     return turn

@@ -144,11 +144,10 @@ def pacing_words(pacing: Pacing | None, cost: Cost) -> str:
     return f"{late:.1f}x slower than {what}" if late > LATE_TOLERANCE else f"as fast as {what}"
 
 
-def pace_sentence(name: str, simulated_rate: float, measured_rate: float) -> str:
+def pace_sentence(simulated_rate: float, measured_rate: float) -> str:
     """How a measured rate compares with the simulated one, in the words of the pacing.
 
     Args:
-        name: What is simulated.
         simulated_rate: Tokens per second of the simulated wafer clock.
         measured_rate: Tokens per second of the wall clock.
     """
@@ -158,7 +157,7 @@ def pace_sentence(name: str, simulated_rate: float, measured_rate: float) -> str
     faster = measured_rate / simulated_rate
     if faster > LATE_TOLERANCE:
         rate = f"{compact(simulated_rate)} tok/s simulated"
-        return f"{faster:.1f}x faster than the {name} ({rate})"
-    pacer = Pacer(Pace.at_rate("wafer", simulated_rate, name), started_at=0.0)
+        return f"{faster:.1f}x faster than the wafer ({rate})"
+    pacer = Pacer(Pace.at_rate("wafer", simulated_rate, "wafer"), started_at=0.0)
     pacer.produced(1.0, max(1, round(measured_rate)))
     return pacer.label()

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES: Final = 2_000_000
 """Larger files are not searched."""
+MAX_PARSED: Final = 200
+"""Limit on the files that are parsed for one instruction; more of them are never a clear answer."""
 MAX_CHOICES: Final = 9
 """Candidates offered on screen: one for each number key."""
 _NEAR: Final = 60.0
@@ -181,15 +183,12 @@ def find_target(
     return _fitting(target, outlined, max_lines, path)
 
 
-def find_in_files(
-    files: Iterable[tuple[str, str]], *, instruction: str, cap: int = 200
-) -> tuple[str, Target]:
+def find_in_files(files: Iterable[tuple[str, str]], *, instruction: str) -> tuple[str, Target]:
     """The one definition among several files that ``instruction`` names.
 
     Args:
         files: Paths and texts; a text is parsed only if it may define a mentioned name.
         instruction: The instruction.
-        cap: Files parsed at most; with more matches the result is never clear.
 
     Raises:
         TargetUnclearError: No definition is named, or several are.
@@ -201,7 +200,7 @@ def find_in_files(
     parsed = 0
     for path, text in files:
         homes = dict.fromkeys(declared_names(path, text), path) | homes
-        if parsed < cap and may_define(path, text, wanted):
+        if parsed < MAX_PARSED and may_define(path, text, wanted):
             parsed += 1
             found += _mentioned(path, outline(text.split("\n"), path), mentions)
     if mentions.renamed is not None and any(f.mention.place for f in found):

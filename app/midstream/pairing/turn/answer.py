@@ -248,7 +248,6 @@ class Answer:
         self.live = False
         self.turn.status = status
         self.turn.error = error
-        self.turn.elapsed_s = time.monotonic() - self.started
 
 
 @dataclass(slots=True)
@@ -280,7 +279,7 @@ class AnswerObserver(ReplyObserver):
         self.journal.text(proposal.path, text)
 
     def rewound(self, proposal: FileProposal) -> None:
-        self.journal.add(FreezeEntry(proposal.path, keep_tail=False))
+        self.journal.add(FreezeEntry(proposal.path))
         self.journal.add(ResumeEntry(proposal.path))
 
     def finished(self, proposal: FileProposal) -> None:

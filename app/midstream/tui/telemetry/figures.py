@@ -259,7 +259,7 @@ def pace_lines(
     report = simulated.report
     if now.wafers:
         return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]
-    sentence = pace_sentence("wafer", report.rate.mid, now.mean)
+    sentence = pace_sentence(report.rate.mid, now.mean)
     verdict, _, rest = sentence.partition(" (")
     lines.append(make.text((verdict, "foreground!")))
     lines.append(make.text((rest.rstrip(")"), "muted")))
@@ -351,7 +351,7 @@ def beside_lines(make: Lines, now: Measured, simulated: Simulated) -> list[Text]
     if now.pacing:
         lines.append(make.text((now.pacing, "warning")))
     elif here is not None:
-        sentence = pace_sentence("wafer", rate.mid, here).partition(" (")[0]
+        sentence = pace_sentence(rate.mid, here).partition(" (")[0]
         lines.append(
             make.text((f"{here:,.0f} tok/s", "foreground!"), (f"  measured, {sentence}", "muted"))
         )
