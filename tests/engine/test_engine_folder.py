@@ -22,6 +22,12 @@ def edit_json(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(value))
 
 
+def name_graph(path: Path, name: str) -> None:
+    model = json.loads((path / "genai_config.json").read_text())["model"]
+    model["decoder"]["filename"] = name
+    edit_json(path / "genai_config.json", model=model)
+
+
 def test_genai_layout(tmp_path: Path) -> None:
     write_folder(tmp_path, card='languages = ["python", "rust"]\n[drafting]\nmost = 9\n')
     folder = read_folder(tmp_path)
@@ -98,6 +104,8 @@ def test_templates_are_found(tmp_path: Path) -> None:
     [
         (lambda p: (p / "tokenizer.json").unlink(), r"tokenizer\.json is missing"),
         (lambda p: (p / "model.onnx").unlink(), r"model\.onnx, named by .*genai_config"),
+        (lambda p: name_graph(p, "../model.onnx"), "names a graph outside of itself"),
+        (lambda p: name_graph(p, "/etc/hostname"), "names a graph outside of itself"),
         (lambda p: (p / "genai_config.json").write_text("{"), r"genai_config\.json cannot be read"),
         (lambda p: (p / "genai_config.json").write_text("[]"), "one JSON object"),
         (lambda p: edit_json(p / "genai_config.json", model={}), r"context may be \(model\.cont"),

@@ -296,6 +296,7 @@ def test_the_catalogue_without_a_network(
     use_hub(monkeypatch, "http://127.0.0.1:9")
     assert run("get") == 0
     said = capsys.readouterr().out
+    assert "{" not in said
     models = published_models()
     assert all(model.name in said and model.license in said for model in models)
     assert [model.size for model in models] == sorted(model.size for model in models)
@@ -441,18 +442,26 @@ def test_a_description_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
         look_up(REPO)
 
 
+DRIBBLES = {
+    "body": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    "header": (b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
+    "chunk extension": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+}
+
+
+@pytest.mark.parametrize("place_of", DRIBBLES)
 def test_a_hub_that_dribbles_is_given_up(
-    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch, place_of: str
 ) -> None:
-    monkeypatch.setattr(bounds, "PACE_S", 0.3)
     offer = look_up(REPO)
+    monkeypatch.setattr(bounds, "PACE_S", 0.3)
     over = threading.Event()
+    start, drop = DRIBBLES[place_of]
 
     def dribble(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
+        handler.wfile.write(start)
         while not over.wait(0.05):
-            handler.wfile.write(b" ")
+            handler.wfile.write(drop)
 
     with answering(monkeypatch, dribble):
         for ask in (
@@ -464,6 +473,75 @@ def test_a_hub_that_dribbles_is_given_up(
             with pytest.raises(HubError, match="bytes a second"):
                 ask()
         over.set()
+
+
+def test_a_hub_that_ends_each_answer_after_a_byte_is_given_up(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection brings the download on, so the tries never run out."""
+    offer = look_up(REPO)
+    monkeypatch.setattr(bounds, "PACE_S", 0.5)
+
+    def byte(handler: BaseHTTPRequestHandler) -> None:
+        start = int(handler.headers["Range"].removeprefix("bytes=").rstrip("-"))
+        handler.send_response(206)
+        handler.send_header("Content-Range", f"bytes {start}-{offer.size}/{offer.size}")
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        handler.wfile.write(b"x")
+
+    big = max(offer.files, key=lambda file: file.size)
+    offer = replace(offer, files=(big,))
+    with answering(monkeypatch, byte), pytest.raises(HubError, match="bytes a second"):
+        download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
+
+
+def test_two_downloads_of_one_model_do_not_mix(
+    hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(place, "tiny")
+    with downloads.claimed(folder):
+        assert run("get", REPO, "--name", "tiny", "--yes") == 3
+        assert "Another process is downloading" in capsys.readouterr().err
+        assert not hub.fetched(GRAPH)
+    assert run("get", REPO, "--name", "tiny", "--yes") == 0
+
+
+def test_what_has_no_checksum_is_not_mixed_with_an_earlier_revision(
+    hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listing = hub.repositories[REPO].listing
+
+    def bare(name: str) -> dict[str, Any]:
+        said = listing(name)
+        for entry in said["siblings"]:
+            entry.pop("lfs", None)
+            del entry["blobId"]
+        return said
+
+    hub.repositories[REPO].listing = bare  # type: ignore[method-assign]
+    folder = folder_of(place, "tiny")
+    content = hub.repositories[REPO].files[GRAPH]
+    offer = look_up(REPO)
+    (file,) = [file for file in offer.files if file.path == GRAPH]
+    part = downloads._part(file, folder)  # pyright: ignore[reportPrivateUsage]
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(len(content) // 2))
+    (folder / "tokenizer.json").write_bytes(
+        bytes(len(hub.repositories[REPO].files["tokenizer.json"]))
+    )
+    assert run("get", REPO, "--name", "tiny", "--yes") == 0
+    assert "states no checksum of" in capsys.readouterr().out
+    for name in (GRAPH, "tokenizer.json"):
+        assert (place / "tiny" / name).read_bytes() == hub.repositories[REPO].files[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["onnx/model_q4.onnx_data\x1b[2J", "onnx/model_q4.onnx_data\u202e"]
+)
+def test_a_name_that_cannot_be_shown_is_left_out(hub: ModelHub, name: str) -> None:
+    hub.repositories[REPO].files[name] = b"1"
+    assert name not in [file.path for file in look_up(REPO).files]
 
 
 def test_a_hub_that_is_silent_is_given_up(

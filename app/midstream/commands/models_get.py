@@ -59,7 +59,7 @@ def run_get(options: argparse.Namespace) -> int:
     if options.model is None:
         _catalogue(as_json=options.json)
         return 0
-    from midstream.hub.download import download, folder_of, install, present
+    from midstream.hub.download import claimed, download, folder_of, install, present
     from midstream.hub.offer import look_up
     from midstream.hub.published import published_model
     from midstream.resources import model_places
@@ -79,20 +79,21 @@ def run_get(options: argparse.Namespace) -> int:
     if not options.yes:
         _agree(f"Download {_megabytes(offer.size - done)}?")
     meter = _Meter(offer.size, done, as_json=options.json)
-    try:
-        download(offer, folder, name, meter.add)
-    except KeyboardInterrupt:
-        meter.end()
-        print(
-            f"Stopped; {_megabytes(present(offer, folder))} of {_megabytes(offer.size)} are kept. "
-            f"`midstream models get {options.model}` resumes, "
-            f"`midstream models remove {name}` removes them.",
-            file=sys.stderr,
-        )
-        raise
-    finally:
-        meter.end()
-    install(offer, folder, place / name)
+    with claimed(folder):
+        try:
+            download(offer, folder, name, meter.add)
+        except KeyboardInterrupt:
+            meter.end()
+            print(
+                f"Stopped; {_megabytes(present(offer, folder))} of {_megabytes(offer.size)} are "
+                f"kept. `midstream models get {options.model}` resumes, "
+                f"`midstream models remove {name}` removes them.",
+                file=sys.stderr,
+            )
+            raise
+        finally:
+            meter.end()
+        install(offer, folder, place / name)
     return _try_out(place / name, as_json=options.json)
 
 
@@ -184,7 +185,7 @@ def _catalogue(*, as_json: bool) -> None:
         print(
             "\n`midstream models get NAME` downloads one, `midstream models get OWNER/NAME` any "
             "repository with ONNX.\nMemory and speed are estimates, the speed is based on this "
-            "machine's memory bandwidth ({bandwidth:.0f} GB/s)."
+            f"machine's memory bandwidth ({bandwidth:.0f} GB/s)."
         )
 
 
@@ -213,7 +214,7 @@ def _show_offer(
     spelled["free"] = f"{_megabytes(facts['free'])} on its disk"
     if known is not None and known.license.lower() != offer.license.lower():
         spelled["license"] = f"{offer.license}; by the catalogue {known.license}"
-    unverified = [file.source for file in offer.files if not (file.sha256 or file.blob)]
+    unverified = [file.source for file in offer.files if not file.verified]
     if unverified:
         files = ", ".join(unverified[:4]) + (" and more" if len(unverified) > 4 else "")
         spelled["unverified"] = f"the hub states no checksum of {files}"

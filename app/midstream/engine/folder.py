@@ -315,12 +315,12 @@ def _refuse_more_than_text(path: Path, model: dict[str, Any], config: dict[str, 
 
 def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tuple[str, Path]:
     if (path / "genai_config.json").is_file():
-        graph = path / str(decoder.get("filename", "model.onnx"))
+        graph = path / _inside(path, str(decoder.get("filename", "model.onnx")))
         if not graph.is_file():
             raise ModelFolderError(f"{graph}, named by {path / 'genai_config.json'}, is missing.")
         return "genai", graph
     for layout, folder in (("transformers.js", path / "onnx"), ("optimum", path)):
-        names = (str(card["graph"]),) if "graph" in card else GRAPH_ORDER
+        names = (_inside(path, str(card["graph"])),) if "graph" in card else GRAPH_ORDER
         found = [folder / name for name in names if (folder / name).is_file()]
         if not found:
             continue
@@ -333,6 +333,13 @@ def _find_graph(path: Path, card: dict[str, Any], decoder: dict[str, Any]) -> tu
         f"{path} holds no model: neither genai_config.json nor model.onnx nor onnx/model*.onnx"
         f"{hint if others else ''}."
     )
+
+
+def _inside(path: Path, name: str) -> str:
+    """The name of a file that lies in the folder; what was downloaded may name any."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ModelFolderError(f"{path} names a graph outside of itself: {name}.")
+    return name
 
 
 def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -> int:

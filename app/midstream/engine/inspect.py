@@ -20,6 +20,7 @@ from midstream.engine.folder import ModelFolder, ModelFolderError, graph_files, 
 from midstream.engine.prompts import prompt_style, require_vocabulary
 from midstream.engine.types import GenerateRequest, Message
 from midstream.errors import UserError
+from midstream.workspace import atomic
 
 AGREEMENT = 1e-2
 """Largest difference of logits (relative to their spread) between one run and two of the same."""
@@ -233,5 +234,5 @@ def add(source: Path, models: Path) -> ModelReport:
     partial = models / f".{info.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial)
-    partial.rename(target)
+    atomic.rename_whole(partial, target)
     return describe(target)

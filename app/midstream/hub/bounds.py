@@ -8,10 +8,12 @@ This is imported when a hub is spoken to: the HTTP library takes a while.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from functools import partial
-from typing import Final
+import contextlib
+import socket
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+from weakref import WeakSet
 
 import httpx2
 
@@ -25,64 +27,129 @@ MIN_BYTES_PER_S: Final = 1000
 """Bytes a second below which it is too slow to wait for."""
 
 
-def hub_session(hub: str, limit: int | None = None) -> httpx2.Client:
+@contextlib.contextmanager
+def hub_session(hub: str, limit: int | None = None) -> Generator[httpx2.Client]:
     """The HTTP client of the hub's library, bounded.
 
     Args:
         hub: The hub's address.
         limit: Bytes of an answer; ``None`` where the caller counts them.
+
+    Raises:
+        HubError: The hub has sent too much, too slowly, or something packed.
     """
     session: httpx2.Client = hub_library().get_session()
     session.headers["Accept-Encoding"] = "identity"
     session.timeout = httpx2.Timeout(SILENCE_S, connect=SECONDS)
-    hook = partial(_bound, hub=hub, limit=limit)
-    session.event_hooks = {**session.event_hooks, "response": [hook]}
-    return session
+    bounds = _Bounds(hub, limit)
+    before = session.event_hooks
+    session.event_hooks = {
+        "request": [*before["request"], bounds.begin],
+        "response": [*before["response"], bounds.bound],
+    }
+    watch = threading.Thread(target=bounds.watch, name="hub pace", daemon=True)
+    watch.start()
+    try:
+        yield session
+    except HubError:
+        raise
+    except Exception as error:
+        # A connection that was cut looks like the end of an answer to some readers.
+        bounds.refuse_slowness(error)
+        raise
+    finally:
+        bounds.over.set()
+        watch.join()
+        session.event_hooks = before
 
 
-def _bound(response: httpx2.Response, hub: str, limit: int | None) -> None:
-    """Let an answer that has begun end with a ``HubError`` where it goes on for too long.
+_connections: WeakSet[socket.socket] = WeakSet()
+"""The open connections of the library's session, which keeps them for the next request."""
 
-    Args:
-        response: The answer; what was not asked for packed must not come so, since a few bytes
-            may unpack to any number.
-        hub: The hub's address.
-        limit: Its bytes; ``None`` where the caller counts them.
+
+class _Bounds:
+    """What one use of the session may take.
+
+    The pace is that of the use as a whole, watched by a thread: a time-out is about one read, and a
+    hub that sends a byte a second of a header, or ends each answer after a byte, exceeds none.
     """
-    coding = response.headers.get("content-encoding", "identity")
-    if coding != "identity":
-        raise HubError(
-            f"{hub} sends what was not asked for: content packed as {coding[:20]!r}",
-            "try again later, or from another network",
-        )
-    assert isinstance(response.stream, httpx2.SyncByteStream)
-    response.stream = _Bounded(response.stream, hub, limit)
 
-
-class _Bounded(httpx2.SyncByteStream):
-    def __init__(self, stream: httpx2.SyncByteStream, hub: str, limit: int | None) -> None:
-        self._stream = stream
+    def __init__(self, hub: str, limit: int | None) -> None:
+        self.over = threading.Event()
         self._hub = hub
         self._limit = limit
+        self._came = 0
+        self._slow = False
+
+    def begin(self, request: httpx2.Request) -> None:
+        """Take note of the connection that a request opens."""
+        self.refuse_slowness(None)
+        request.extensions = {**request.extensions, "trace": self._step}
+
+    def bound(self, response: httpx2.Response) -> None:
+        """Count what an answer brings.
+
+        Raises:
+            HubError: It comes packed, and a few bytes may unpack to any number.
+        """
+        coding = response.headers.get("content-encoding", "identity")
+        if coding != "identity":
+            raise HubError(
+                f"{self._hub} sends what was not asked for: content packed as {coding[:20]!r}",
+                "try again later, or from another network",
+            )
+        assert isinstance(response.stream, httpx2.SyncByteStream)
+        response.stream = _Counted(response.stream, self)
+
+    def count(self, came: int, total: int) -> None:
+        """Add what has come of an answer."""
+        self._came += came
+        if self._limit is not None and total > self._limit:
+            raise HubError(
+                f"{self._hub} sends more than {self._limit >> 20} MB of description",
+                "check HF_ENDPOINT and the connection",
+            )
+
+    def watch(self) -> None:
+        """Cut the connections as soon as too little comes; returns when the use is over."""
+        before = 0
+        while not self.over.wait(PACE_S):
+            if self._came - before < MIN_BYTES_PER_S * PACE_S:
+                self._slow = True
+                for connection in list(_connections):
+                    with contextlib.suppress(OSError):  # It is closed already.
+                        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+                return
+            before = self._came
+
+    def _step(self, event: str, info: dict[str, Any]) -> None:
+        """Called by the HTTP library before and after each of its steps."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            _connections.add(info["return_value"].get_extra_info("socket"))
+            self.refuse_slowness(None)
+
+    def refuse_slowness(self, error: Exception | None) -> None:
+        """Raise a ``HubError`` where too little has come."""
+        if self._slow:
+            raise HubError(
+                f"{self._hub} sends less than {MIN_BYTES_PER_S} bytes a second",
+                "what was downloaded is kept; run the command again later",
+            ) from error
+
+
+class _Counted(httpx2.SyncByteStream):
+    """The stream of an answer."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, bounds: _Bounds) -> None:
+        self._stream = stream
+        self._bounds = bounds
 
     def __iter__(self) -> Iterator[bytes]:
-        total = counted = 0
-        since = time.monotonic()
+        total = 0
         for data in self._stream:
             total += len(data)
-            if self._limit is not None and total > self._limit:
-                raise HubError(
-                    f"{self._hub} sends more than {self._limit >> 20} MB of description",
-                    "check HF_ENDPOINT and the connection",
-                )
+            self._bounds.count(len(data), total)
             yield data
-            if (passed := time.monotonic() - since) > PACE_S:
-                if total - counted < MIN_BYTES_PER_S * passed:
-                    raise HubError(
-                        f"{self._hub} sends less than {MIN_BYTES_PER_S} bytes a second",
-                        "what was downloaded is kept; run the command again later",
-                    )
-                counted, since = total, time.monotonic()
 
     def close(self) -> None:
         self._stream.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +24,7 @@ from midstream.engine.folder import GRAPH_ORDER, read_folder
 from midstream.hub.library import HubError, hub_errors, hub_library
 from midstream.hub.offer import HubFile, Offer
 from midstream.resources import read_json
+from midstream.workspace import atomic
 
 _NOTE: Final = "download.json"
 _PART: Final = ".part"
@@ -82,8 +84,42 @@ def present(offer: Offer, folder: Path) -> int:
     return sum(min(_held(file, folder), file.size) for file in offer.files)
 
 
+@contextlib.contextmanager
+def claimed(folder: Path) -> Generator[None]:
+    """Keep other processes from the folder of a download; see ``folder_of``.
+
+    Raises:
+        HubError: Another process has it, or it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _disk_error(error, folder) from error
+    try:
+        if not _is_locked(descriptor, folder):
+            raise HubError(
+                f"Another process is downloading into {folder}", "wait until it has ended"
+            )
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int, folder: Path) -> bool:
+    """Lock a folder; whether that is done, and it is still the folder of that name."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The process that had it may have installed or removed it since it was opened.
+        return os.path.samestat(os.fstat(descriptor), folder.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
 def download(offer: Offer, folder: Path, name: str, progress: Progress) -> None:
     """Download what is missing (blocking); what was there stays, also after an error.
+
+    What the hub states no checksum of is downloaded again: it may be of another revision.
 
     Args:
         offer: What to download.
@@ -98,7 +134,7 @@ def download(offer: Offer, folder: Path, name: str, progress: Progress) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         _require_room(offer, folder)
         note = {"name": name, "repository": offer.repository, "size": offer.size}
-        (folder / _NOTE).write_text(json.dumps(note), "utf-8")
+        atomic.overwrite(folder / _NOTE, json.dumps(note).encode())
         with _quiet(), hub_errors(offer.repository, offer.address):
             for file in offer.files:
                 _fetch(offer, file, folder, progress)
@@ -119,11 +155,11 @@ def install(offer: Offer, folder: Path, target: Path) -> None:
         # Left by an earlier revision of the repository.
         if file.relative_to(folder).as_posix() not in known:
             file.unlink()
-    if "midstream.toml" not in known:
-        (folder / "midstream.toml").write_text(_card(offer, target.name), "utf-8")
-    read_folder(folder)
     try:
-        folder.rename(target)
+        if "midstream.toml" not in known:
+            atomic.overwrite(folder / "midstream.toml", _card(offer, target.name).encode())
+        read_folder(folder)
+        atomic.rename_whole(folder, target)
     except OSError as error:
         raise _disk_error(error, folder) from error
 
@@ -152,6 +188,8 @@ def _require_room(offer: Offer, folder: Path) -> None:
 
 
 def _held(file: HubFile, folder: Path) -> int:
+    if not file.verified:
+        return 0
     for path in (folder / file.path, _part(file, folder)):
         with contextlib.suppress(OSError):
             return path.stat().st_size
@@ -167,10 +205,10 @@ def _part(file: HubFile, folder: Path) -> Path:
 def _fetch(offer: Offer, file: HubFile, folder: Path, progress: Progress) -> None:
     whole, part = folder / file.path, _part(file, folder)
     whole.parent.mkdir(parents=True, exist_ok=True)
-    if whole.is_file() and _is_intact(file, whole):
+    if whole.is_file() and file.verified and _is_intact(file, whole):
         return
     whole.unlink(missing_ok=True)
-    if part.exists() and part.stat().st_size > file.size:
+    if part.exists() and (part.stat().st_size > file.size or not file.verified):
         part.unlink()
     with part.open("ab") as out:
         _get(offer, file, out, progress)
@@ -197,36 +235,36 @@ def _get(offer: Offer, file: HubFile, out: BinaryIO, progress: Progress) -> None
         offer.repository, file.source, revision=offer.revision, endpoint=offer.address
     )
     headers = hub.utils.build_hf_headers(library_name="midstream")
-    session = hub_session(offer.address)
     tries = TRIES
-    while (start := out.tell()) < file.size:
-        given = {**headers, "Range": f"bytes={start}-"}
-        try:
-            # The library's own repetition would begin the block anew, and wait as a hub tells it.
-            with session.stream("GET", url, headers=given) as response:
-                if response.status_code not in _FOR_NOW or not tries:
-                    hub.utils.hf_raise_for_status(response)
-                if response.status_code == HTTPStatus.OK and start:
-                    # The server sends all of it again.
-                    progress(file.path, -start)
-                    out.seek(0)
-                    out.truncate()
-                for block in response.iter_bytes() if response.is_success else ():
-                    out.write(block)
-                    progress(file.path, len(block))
-                    if out.tell() > file.size:
-                        break  # It is damaged: what follows does not matter.
-        except httpx2.TransportError:
-            if not tries:
-                raise
-        tries = TRIES if out.tell() > start else tries - 1
-        if tries < 0:
-            raise HubError(
-                f"The hub sent fewer bytes of {file.source} than it says that it has",
-                "what was downloaded is kept; run the command again",
-            )
-        if out.tell() < file.size:
-            time.sleep(PAUSE_SECONDS)
+    with hub_session(offer.address) as session:
+        while (start := out.tell()) < file.size:
+            given = {**headers, "Range": f"bytes={start}-"}
+            try:
+                # The library's own repetition would begin the block anew, and wait as a hub says.
+                with session.stream("GET", url, headers=given) as response:
+                    if response.status_code not in _FOR_NOW or not tries:
+                        hub.utils.hf_raise_for_status(response)
+                    if response.status_code == HTTPStatus.OK and start:
+                        # The server sends all of it again.
+                        progress(file.path, -start)
+                        out.seek(0)
+                        out.truncate()
+                    for block in response.iter_bytes() if response.is_success else ():
+                        out.write(block)
+                        progress(file.path, len(block))
+                        if out.tell() > file.size:
+                            break  # It is damaged: what follows does not matter.
+            except httpx2.TransportError:
+                if not tries:
+                    raise
+            tries = TRIES if out.tell() > start else tries - 1
+            if tries < 0:
+                raise HubError(
+                    f"The hub sent fewer bytes of {file.source} than it says that it has",
+                    "what was downloaded is kept; run the command again",
+                )
+            if out.tell() < file.size:
+                time.sleep(PAUSE_SECONDS)
 
 
 @contextlib.contextmanager

@@ -60,6 +60,11 @@ class HubFile:
     sha256: str
     blob: str
 
+    @property
+    def verified(self) -> bool:
+        """Whether the hub states a checksum."""
+        return bool(self.sha256 or self.blob)
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -104,8 +109,7 @@ def look_up(repository: str, *, variant: str | None = None, revision: str | None
     from midstream.hub.bounds import hub_session
 
     api = hub_library().HfApi(library_name="midstream", library_version=__version__)
-    with hub_errors(repository, api.endpoint):
-        hub_session(api.endpoint, _MAX_LISTING_BYTES)
+    with hub_errors(repository, api.endpoint), hub_session(api.endpoint, _MAX_LISTING_BYTES):
         info = api.model_info(repository, revision=revision, files_metadata=True, timeout=SECONDS)
         listed = [_file(sibling) for sibling in info.siblings or ()]
     files = {file.source: file for file in listed if _is_plain(file.source)}
@@ -142,9 +146,10 @@ def _checksum(text: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a path stays inside the folder that it is put into."""
+    """Whether a path can be shown, and stays inside the folder that it is put into."""
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and "\\" not in name
+    outside = path.is_absolute() or ".." in path.parts or "\\" in name
+    return name.isprintable() and not outside
 
 
 def _license(info: Any) -> str:

@@ -32,7 +32,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from midstream.workspace.content import LinkTarget, content_digest
-from midstream.workspace.paths import make_private
+from midstream.workspace.paths import make_private, sync_folder
 
 TEMPORARY_PREFIX = ".midstream-"
 PART_SUFFIX = ".part"
@@ -217,6 +217,23 @@ def overwrite(path: Path, data: bytes) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def rename_whole(folder: Path, target: Path) -> None:
+    """Give a folder of Midstream's own its name once all that it holds is on the device (blocking).
+
+    After a power cut there is the whole folder under that name, or none.
+    """
+    for top, _, files in os.walk(folder):
+        for name in files:
+            descriptor = os.open(f"{top}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(Path(top))
+    folder.rename(target)
+    sync_folder(target.parent)
 
 
 def replace(swap: str, target: str, expected: str, new: str) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from midstream.resources import open_regular, read_json
+from midstream.workspace import atomic
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.paths import make_private, root_key
 from midstream.workspace.repo import GitFailedError, find_repository, run_git
@@ -200,7 +201,7 @@ class FolderStore:
             if change.before is not None:
                 (half / str(number)).write_bytes(change.before)
         (half / "checkpoint.json").write_text(json.dumps(_describe(checkpoint, changes)))
-        half.rename(session / checkpoint.id)
+        atomic.rename_whole(half, session / checkpoint.id)
         return checkpoint
 
     def forget(self, checkpoint: Checkpoint) -> None:
@@ -273,7 +274,11 @@ class GitStore:
             if change.before is not None:
                 stream += [f"M 100644 inline before/{number}\n".encode(), _data(change.before)]
         stream.append(b"get-mark :1\n")
-        answer = run_git(self._root, ["fast-import", "--quiet"], stdin=b"".join(stream))
+        # By default git leaves loose objects unflushed: after a power cut the ref would name a
+        # broken one, which stops git in the whole repository.
+        flushed = ["-c", "core.fsync=committed,reference"]
+        command = [*flushed, "fast-import", "--quiet"]
+        answer = run_git(self._root, command, stdin=b"".join(stream))
         self._chain.append(answer.decode().strip())
         self._commits[checkpoint.id] = self._chain[-1]
         return checkpoint

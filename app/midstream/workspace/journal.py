@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, Final, cast
 from midstream.resources import open_regular
 from midstream.workspace.checkpoints import new_session_id
 from midstream.workspace.errors import WorkspaceError
-from midstream.workspace.paths import make_private, root_state_dir
+from midstream.workspace.paths import make_private, root_state_dir, sync_folder
 
 VERSION: Final = 1
 FLUSH_S: Final = 0.1
@@ -109,6 +109,7 @@ class Journal:
         if self._size and not _ends_with_newline(part):
             self._lines.append(b"\n")
         self._synced = time.monotonic()
+        self._named = False  # On the device, as the file's bytes are.
         self._thread = threading.Thread(target=self._flush_in_time, name="journal", daemon=True)
         self._thread.start()
 
@@ -172,6 +173,9 @@ class Journal:
                     self._lines = [data] if data else []
             if sync:
                 os.fsync(self._descriptor)
+                if not self._named:
+                    sync_folder(self.path.parent)
+                    self._named = True
                 self._synced = time.monotonic()
 
     def close(self) -> None:
@@ -222,8 +226,10 @@ class Journal:
     def _next_part(self) -> None:
         fresh = self.path.with_suffix(f".{self._part_number + 1}.jsonl")
         descriptor = _open_for_append(fresh)
+        os.fsync(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = descriptor
+        self._named = False
         self._part_number += 1
         self._size = os.write(descriptor, _header(part=self._part_number))
         # The first part stays: the session starts from it, and its lock marks the journal as live.

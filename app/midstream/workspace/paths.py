@@ -14,6 +14,7 @@ Create these folders with :func:`make_private`, since journals and copies hold c
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -55,8 +56,21 @@ def root_state_dir(state: Path, root: Path) -> Path:
 
 def make_private(folder: Path) -> Path:
     """Create ``folder`` (and what is missing above it) readable by the user only, and return it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
     return folder
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names of a folder to the device (blocking)."""
+    with contextlib.suppress(OSError):  # Some file systems cannot flush a folder.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def shown(path: str | os.PathLike[str]) -> str:

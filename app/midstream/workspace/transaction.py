@@ -46,7 +46,7 @@ from midstream.workspace.errors import (
 )
 from midstream.workspace.handles import FolderHandles, LinkedFolderError
 from midstream.workspace.ledger import Ledger
-from midstream.workspace.paths import make_private, shown
+from midstream.workspace.paths import make_private, shown, sync_folder
 
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _RECORDS_LOCK = "lock"
@@ -108,7 +108,7 @@ class _IntentRecord:
 
     def _rename(self, suffix: str) -> None:
         self._path = self._path.rename(self._path.with_suffix(suffix))
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
 
     def close(self) -> None:
         """Delete the record."""
@@ -557,12 +557,3 @@ def remove_empty(folders: tuple[str, ...], handles: FolderHandles) -> None:
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             Path(handles.path(folder)).rmdir()
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # Some file systems cannot flush a folder.
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
