@@ -104,7 +104,7 @@ def python_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
     """An environment in which Python of our own imports nothing from the working folder.
 
     Args:
-        environ: What it is made from; this process's by default.
+        environ: The environment to start from; this process's by default.
     """
     environment = dict(os.environ if environ is None else environ)
     if "PYTHONPATH" in environment:

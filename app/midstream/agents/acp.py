@@ -56,7 +56,7 @@ MAX_BURST_BYTES: Final = 1 << 20
 BYTES_A_SECOND: Final = 4 << 20
 """and so much each second: an agent that writes faster waits, not the screen."""
 MAX_QUESTIONS: Final = 100
-"""Questions that wait for an answer at once; what is asked further is cancelled."""
+"""Limit on the questions that wait for an answer; further ones are cancelled."""
 MAX_TURN_BYTES: Final = 256 << 20
 """An agent that writes more than this in one turn is ended."""
 MAX_UNREAD_BYTES: Final = 8 << 20

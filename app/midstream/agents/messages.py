@@ -78,7 +78,7 @@ class AgentToolCall:
     given: frozenset[str] = frozenset()
 
     def updated(self, later: AgentToolCall) -> AgentToolCall:
-        """Return the call after a later message about it: what that has replaces what was."""
+        """Return the call with the fields of a later message about it."""
         changes = {name: getattr(later, name) for name in later.given}
         return replace(self, **changes, given=self.given | later.given)
 

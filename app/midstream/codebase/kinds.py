@@ -36,8 +36,8 @@ class HunkAnswer(msgspec.Struct, array_like=True):
 async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFacts]]:
     """What the hunks of files are, a file at a time and in any order.
 
-    A file that cannot be sent to a process has no facts, nor have those that it has not read when
-    it dies.
+    A file that cannot be sent to a process has no facts, and neither has one that a process had not
+    read when it died.
     """
     if sum(file.size for file in files) <= AT_ONCE:
         for file in files:

@@ -375,8 +375,8 @@ def _named_in_strings(
         attribute: Whether it is an attribute of objects.
 
     Returns:
-        Those that mean it for sure, and those of which nothing says that: in ``getattr`` and its
-        like for an attribute, and anywhere for a private name, which is no word otherwise.
+        The strings that certainly mean the name, and those that may: arguments of ``getattr`` and
+        the like for an attribute, any string for a private name, as that is no ordinary word.
     """
     name = project.name
     certain, open_, others = set[Spot](), set[Spot](), set[Spot]()

@@ -190,11 +190,11 @@ class RelatedCode:
         self._search = asyncio.create_task(self._find(place))
 
     def of(self, place: FileLines) -> Related | None:
-        """What belongs to a place, ``None`` if that is not known (yet)."""
+        """The code related to a place, ``None`` if it is not known (yet)."""
         return self._found.get(place)
 
     def is_sought(self, place: FileLines) -> bool:
-        """Whether what belongs to a place is being looked for."""
+        """Whether the code related to a place is being looked for."""
         return self._searching and self._place == place
 
     async def settled(self, seconds: float | None = None) -> bool:

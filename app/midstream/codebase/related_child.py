@@ -41,7 +41,7 @@ MAX_FILE_BYTES: Final = 400_000
 MAX_CONSTANT_LINES: Final = 6
 """Lines of an assignment; a longer one is data."""
 MAX_SEARCHED: Final = 20
-"""Files in which uses are looked for: those that most likely have some."""
+"""Limit on the files that are searched for uses, the likeliest ones first."""
 MAX_TRIED: Final = 40
 """Occurrences of a name that are resolved to their definitions."""
 _HEAD: Final = 4

@@ -4,9 +4,9 @@ An external hunk is the reverse of a proposed one: its new lines are in the file
 waits for a decision is whether they stay.  The file without its undecided external hunks is the
 *reviewed* text.  It is never stored, so it cannot disagree with the hunks.
 
-Hunks are told apart by where they are and what they change, never by their number: one that a
-further write does not touch is the same hunk afterwards, one that it does touch is derived again
-from the reviewed text, and is a new hunk unless it comes out equal.
+Hunks are identified by their place and their change, never by their number.  A hunk that a further
+write does not touch stays the same.  One that it touches is derived again from the reviewed text,
+and is a new hunk unless it comes out equal.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MIN_MOVED_WORDS: Final = 20
 MIN_RUN: Final = 4
 """Lines of the smallest moved run within a hunk that does more."""
 MOSTLY: Final = 0.8
-"""Share of a hunk that moved, from which on the rest of it is what to look at."""
+"""Share of moved lines in a hunk at which only its other lines need to be read."""
 _DEFINITION: Final = re.compile(
     r"^\s*(?:@|(?:export |public |pub |private |async |static |abstract )*"
     r"(?:def|class|function|func|fn|interface|enum|struct|trait|impl|type|module)\b)"
@@ -69,8 +69,8 @@ class ReviewWalk:
     """A change in the order to read it.
 
     Attributes:
-        sections: What is decided one by one, what asks most of a reader first.
-        groups: What is decided at once.
+        sections: The hunks to decide one by one, the most demanding kind first.
+        groups: The hunks to decide together.
         evidence: The kinds of each hunk, by id.
         order: The ids of all hunks, in reading order: tests stand behind the code that they test.
     """
@@ -246,7 +246,7 @@ def _mark_exceptions(
     by_id: Mapping[int, HunkFacts],
     evidence: Mapping[int, list[Evidence]],
 ) -> None:
-    """Say of hunks that do what a group does, and more, what that is."""
+    """Add evidence to hunks that contain the change of a group beside others."""
     whole: dict[tuple[str, str], list[tuple[HunkGroup, Counter[tuple[str, str]]]]] = defaultdict(
         list
     )

@@ -432,8 +432,8 @@ def cuts_around(hunk: Hunk, start: int, stop: int, *, accept: bool) -> tuple[tup
     """Where a hunk is cut to decide some of its lines.
 
     Where there are as many new lines as old ones, each belongs behind the old one at the same
-    place, whatever is decided about the others.  To stay there when that one is gone, it becomes a
-    part of its own.
+    place, whatever is decided about the others.  Each is therefore a part of its own, which stays
+    when its old line is gone.
 
     Args:
         hunk: The hunk.

@@ -98,7 +98,7 @@ class TokenChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HunkFacts:
-    """What one hunk is by itself.
+    """The kind of one hunk, judged by itself.
 
     Attributes:
         id: The hunk's.
@@ -707,7 +707,7 @@ _COMMENT_START: Final = re.compile(r"#|//|/\*|^\s*\*")
 
 
 def _partial(block: ChangedBlock, changes: Sequence[TokenChange]) -> bool:
-    """Whether names were replaced, and not all of them, or by one that was there before."""
+    """Whether only some uses of a name were replaced, or the new name was there before."""
     names = [change for change in changes if change.names]
     if not names:
         return False

@@ -223,7 +223,7 @@ def _arguments(function: _Function | None) -> dict[str, ast.arg]:
 
 
 def _speaks_of_use(instruction: str) -> bool:
-    """Whether more is asked for than a parameter: what it is for, or what becomes of it."""
+    """Whether an instruction asks for a use of a parameter, and not only for the parameter."""
     return _USE.search(_QUOTED.sub("", instruction)) is not None
 
 

@@ -2,9 +2,9 @@
 
 A picture, a very long file or a symbolic link has no lines to decide about, and a change of line
 ends or permissions changes none.  A stand-in has one line that names the file's kind, size and
-content (none where there is no file), so that a change is one hunk, with the decisions, the undo
-and the journal that every hunk has.  A stand-in is written as what its line stands for; lines that
-stand for nothing are never written.
+content (none where there is no file), so that a change is one hunk, which is decided, undone and
+journalled like any other.  A stand-in is written as what its line stands for; lines that stand for
+nothing are never written.
 """
 
 from __future__ import annotations

@@ -244,7 +244,8 @@ class Decoder:
         """Run a token over and over to find out how keys depend on their position (``rotary``).
 
         Returns:
-            How they are turned; None where that is not it. The live cache stays as it is.
+            The rotation of keys; None where keys depend on positions in another way. The live cache
+            is not changed.
         """
         pairs = [pair for pair in self.io.cache if pair.holds_keys]
         if len({pair.width for pair in pairs}) != 1:

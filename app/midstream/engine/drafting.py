@@ -1,7 +1,7 @@
 """Speculative decoding: which tokens to draft, and how many.
 
-An edit mostly repeats its source, so the best guess is the source behind a pointer. What the model
-writes instead of a part of it is noted, and expected wherever that part comes up again: a name of
+An edit mostly repeats its source, so the best guess is the source behind a pointer. A replacement
+that the model writes is noted, and expected wherever the replaced part comes up again: a name of
 several tokens that becomes another one, a mark that is put behind a line. Without a source, or
 where the pointer is lost, the guess is what followed when the last tokens stood somewhere before,
 in the prompt or in the output so far (prompt lookup). How many tokens to try weighs what one more

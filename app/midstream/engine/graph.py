@@ -48,7 +48,7 @@ WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 def default_threads(folder: ModelFolder) -> int:
     """Default number of threads inside one operator.
 
-    One where the graph is so small that waking a second one costs what it saves, else as many as
+    One for a graph so small that waking a second thread costs what it saves; otherwise as many as
     this process may use, at most 8.
     """
     size = sum(file.stat().st_size for file in graph_files(folder))
@@ -70,7 +70,7 @@ def packed_graph(folder: ModelFolder, *, provider: str, threads: int) -> bytes |
     """Return the folder's graph with attention packed by groups of query heads.
 
     Returns:
-        The graph, whose weights are found beside the folder's; None where it runs as it is.
+        The graph, which reads its weights from the folder; None where attention is not packed.
     """
     shape = folder.cache_shape
     if provider != "cpu" or shape is None or shape.queries < PACKED_GROUP * shape.heads:

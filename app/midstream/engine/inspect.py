@@ -56,7 +56,7 @@ class ModelReport:
 
 @dataclass(frozen=True, slots=True)
 class FolderCheck:
-    """One thing that was tried: what, whether it worked, and what came out."""
+    """One trial: its name, whether it worked, and its result."""
 
     name: str
     ok: bool

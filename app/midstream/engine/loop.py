@@ -56,7 +56,7 @@ class ReadingSpeed:
         self._measured = False
 
     def note(self, tokens: int, seconds: float) -> None:
-        """Record what was read at one time, if it is enough to tell."""
+        """Record the rate of one reading, if it was long enough to measure."""
         if tokens < MEASURED_TOKENS or seconds <= 0:
             return
         measured = tokens / seconds

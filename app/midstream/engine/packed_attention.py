@@ -71,7 +71,7 @@ class _Heads:
 
 
 def pack_attention(graph: Path, *, tokens: str, threads: int) -> bytes | None:
-    """Return a graph with packed attention, serialised; None if it has to run as it is.
+    """Return a graph with packed attention, serialised; None if its attention cannot be packed.
 
     Every attention has to be a causal ``GroupQueryAttention`` in float32 on packed queries, keys
     and values, with rotary embedding and without a window or soft cap: what ONNX Runtime GenAI's

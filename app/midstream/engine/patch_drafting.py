@@ -210,8 +210,8 @@ class _Source:
     def place(self, before: Sequence[str], start: str, near: int) -> int | None:
         """Return the line that begins with a text and stands behind others.
 
-        Of several it is the first from ``near`` on, else the first one; None if there is none, or
-        if all that is known of it is too short to go by.
+        Of several lines, the first from ``near`` on, else the first one; None if there is none, or
+        if the known text is too short to tell.
         """
         lines = self.lines
         if len(start.lstrip()) + sum(len(line.strip()) for line in before) < SURE_START:

@@ -1,11 +1,10 @@
 """KV cache rows on disk, so that a processed conversation outlives the process.
 
 Reading a long prompt takes a large model seconds; its rows come back from disk in a fraction of
-that. A file holds the rows of one prompt, the tokens that they stand for, and a hash over both that
-is keyed with a secret of this user, without which they are not believed: rows are what a model has
-read, so who forges them decides what it answers. Rows depend on the weights and on the kernels that
-computed them, so a file belongs to one state of a model folder, one version of ONNX Runtime and one
-provider.
+that. A file holds the rows of one prompt, their tokens, and a hash over both that is keyed with a
+secret of this user. Rows without a valid hash are refused, because whoever forges rows decides what
+the model answers. Rows depend on the weights and on the kernels that computed them, so a file
+belongs to one state of a model folder, one version of ONNX Runtime and one provider.
 """
 
 from __future__ import annotations

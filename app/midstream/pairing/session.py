@@ -327,7 +327,7 @@ class PairingSession:
     def flagged_on_disk(self) -> list[Hunk]:
         """Undecided changes of others in which the guard or the checks have found something.
 
-        None in a range of commits, which stays as it is whatever is decided.
+        None in a range of commits, whose files never change.
         """
         if self.workspace.read_only:
             return []

@@ -132,7 +132,7 @@ class Turn:
         again: What the next instruction does about that, such as "connects again"; ``""`` where it
             does nothing.
         redirected_from: The id of the turn this one goes on from, or ``None``.
-        follows: Why it goes on from that one.
+        follows: Why it continues that turn.
         background: Whether the session asked by itself; the screen does not follow it.
         implied: Whether the session derived the instruction from a change that was saved.
         edit_format: How the model was asked to write; ``region`` is a rewrite of the lines above,

@@ -27,7 +27,7 @@ _STEP_STATES: Final = {
     StepState.NOTHING: " (left out)",
 }
 RELATED_S: Final = 2.0
-"""Seconds that a text waits for related code: nothing is known of it before it is entered."""
+"""Seconds that a text waits for related code, which is not looked for before it is entered."""
 
 
 class Conversing:
@@ -49,7 +49,7 @@ class Conversing:
         """The entry that is printed next or is being printed."""
         self._asked: ToolQuestion | None = None
         self._printed = 0
-        """Characters of it that are printed."""
+        """The number of its characters that are printed."""
 
     async def ask(self, question: Question, *, plan: bool = False) -> None:
         """Ask; the answer is printed line by line as it comes.  Raises as ``Chat.ask``."""

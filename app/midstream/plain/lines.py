@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def hunk_lines(number: int, hunk: Hunk) -> Iterator[str]:
-    """A hunk: what it is, then its old lines with ``-`` and its new ones with ``+``."""
+    """A hunk: its heading, then its old lines with ``-`` and its new ones with ``+``."""
     yield f"{headline(number, hunk)}:"
     yield from (f"- {line}" for line in hunk.old)
     yield from (f"+ {line}" for line in hunk.new)

@@ -1,6 +1,6 @@
 """Commands of plain mode about the model and its surroundings: choice, effort, what was sent.
 
-Each says what came of it.
+Each reports its result.
 """
 
 from __future__ import annotations

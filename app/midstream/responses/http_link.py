@@ -119,7 +119,7 @@ class ApiChoice:
         return " ".join(said)
 
     def next(self) -> bool:
-        """The server does not have this one; whether another one is left to ask for."""
+        """Go on to the next address, as the server lacks this one; returns whether one is left."""
         if self.chosen or self._at + 1 == len(self._names) * len(self._places):
             self._at = self._at if self.chosen else 0
             return False

@@ -84,7 +84,7 @@ class Refusal:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether what was paid for is used up, so that asking again is of no use."""
+        """Whether the paid quota is used up, so that asking again is of no use."""
         given = self._given
         code = f"{given.code} {given.type}" if given is not None else ""
         return self.status in (402, 429) and bool(_USED_UP.search(f"{code} {self.said}"))

@@ -56,7 +56,7 @@ class TextPieces:
         return piece
 
     def end(self) -> str:
-        """There are no more pieces; what is new in one that was held back."""
+        """End the text; returns the new part of a piece that was held back."""
         held, self._held = self._held, ""
         if held and len(self._said) >= _MIN_REPEATED:
             held = held[len(self._said) :]

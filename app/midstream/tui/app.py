@@ -453,7 +453,7 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self, *, sure: bool = False) -> None:
-        """Quit; asked once is about flagged changes on disk, and about what is undecided.
+        """Quit; flagged changes on disk and undecided hunks are asked about once.
 
         Args:
             sure: Whether the user was told what is undecided, and has said so again.

@@ -32,9 +32,9 @@ OLD_S: Final = 30.0
 FROM_LETTERS: Final = 2
 """Letters from which on definitions of other files are offered."""
 MORE_FILES: Final = "still reading the folder"
-"""What a list says that was opened before the files of the folder are known."""
+"""The note of a list that was opened before the files of the folder are known."""
 BEGINS: Final = 100
-"""What it counts that a name begins with what was typed: more than everything else together."""
+"""Score of a name that begins with the typed text: more than all other scores together."""
 
 _WORDS: Final = {
     AtWord.DIFF: "all uncommitted changes",
@@ -156,7 +156,7 @@ class MentionSource:
         return [candidate for _, candidate in scored[:MAX_CHOICES]]
 
     def _first(self, recent: list[str]) -> list[MentionChoice]:
-        """Before a letter is typed: what was looked at, what the open file defines, other files."""
+        """Before a letter is typed: recent files, definitions of the open file, other files."""
         found = [MentionChoice(path, about="recent") for path in recent[:3]]
         if recent:
             symbols = self._symbols.get(recent[0], ())

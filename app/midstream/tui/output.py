@@ -142,7 +142,7 @@ class PromptDriver(LinuxDriver):
             self._file = output
 
     def disable_input(self) -> None:
-        """Read no more; what is typed from then on is left to the shell, and not thrown away."""
+        """Stop reading; keys that are typed from now on are left to the shell."""
         if self._reads:
             self._reads = False
             if self._listens:

@@ -251,7 +251,7 @@ class Baseline:
             raise self._cannot_tell(rel, f"git cannot give its old text: {error}") from error
 
     def displaced(self, paths: Collection[str]) -> frozenset[str]:
-        """Files that there were, and that may be gone because of what has changed.
+        """Files of the baseline that may be gone after some changes.
 
         Args:
             paths: Names that changed, appeared or went: a folder that is gone, or became a file or
@@ -370,7 +370,7 @@ class Baseline:
             self._size += 0 if entry is None else len(entry.data)
 
     def _peek(self, rel: str) -> Entry | None:
-        """What a name stands for now, ``None`` if there is nothing.
+        """The entry of a name now, ``None`` if there is none.
 
         Raises:
             UnknownFormerError: It cannot be read.

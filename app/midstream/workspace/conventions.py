@@ -22,7 +22,7 @@ class FileForm(NamedTuple):
     bom: bool = False
 
     def of(self, data: bytes) -> bytes:
-        """A new text in this form; one that has CRLF or a mark of its own keeps what it has."""
+        """A new text in this form; a text with its own CRLF or mark keeps them."""
         if b"\0" in data or b"\r" in data or data.startswith(codecs.BOM_UTF8):
             return data
         data = data.replace(b"\n", b"\r\n") if self.crlf else data

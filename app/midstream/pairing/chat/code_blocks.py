@@ -1,9 +1,8 @@
 """Code in an answer of a conversation, and the edits that it stands for.
 
 A block that is a patch already is taken as it is.  A block of code replaces the functions, classes
-and methods that it defines; new ones are put after the last of those, and a block with the name of
-a file that does not exist is that file.  Where none of this says where the code goes, the model is
-asked.
+and methods that it defines; new ones go after the last of those.  A block that names a file which
+does not exist becomes that file.  Where none of this gives a place, the model is asked.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class CodeBlock:
     """A fenced block.
 
     Attributes:
-        language: As it is named, ``""`` if it is not.
+        language: The language that the fence names, ``""`` for none.
         path: The file that it names, ``""`` if it names none.
         text: Its lines.
     """

@@ -14,7 +14,7 @@ from typing import Final
 
 MAX_FINDINGS: Final = 500
 MAX_CHARACTERS: Final = 2_000
-"""Of a line; what is longer is cut before it is read."""
+"""Length of a line; longer ones are cut before they are read."""
 MAX_FRAMES: Final = 200
 
 Inside = Callable[[str], str | None]

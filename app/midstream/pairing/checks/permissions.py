@@ -1,7 +1,7 @@
 """Permissions: the commands that a folder suggests and the user has confirmed, by folder.
 
-They are kept in a file of their own in the state folder, all of them: one that is not in it is
-asked for again, and never taken for granted.
+They are kept in a file of their own in the state folder. A command that it does not list is asked
+about again, never taken for granted.
 """
 
 from __future__ import annotations

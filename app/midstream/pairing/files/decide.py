@@ -104,7 +104,7 @@ class Decisions:
 
         Args:
             path: The file.
-            only: Ids to which this is limited, such as those that were read.
+            only: The hunks that may be accepted, such as those that were read; ``None`` for all.
             anyway: Whether to write a text that does not parse without asking.
 
         Returns:

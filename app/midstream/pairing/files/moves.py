@@ -1,7 +1,7 @@
 """Files moved by another program or an answer: one goes, and most of its lines are in a new one.
 
 A move is two hunks, the lines of the one file and those of the other.  They are decided together,
-and shown as one.  That they belong together follows from what they hold, so it is stored nowhere.
+and shown as one.  That two files belong together follows from their contents, so it is not stored.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Writers(Protocol):
 
     @property
     def until(self) -> str:
-        """What is waited for, as a clause that begins with "when"."""
+        """The event that put-backs wait for, as a clause that begins with "when"."""
         ...
 
     def busy(self) -> bool:

@@ -172,7 +172,7 @@ class BaseEntry(SessionEntry):
         whole: The line that stands for a file which is decided as a whole.
         executable: Whether it may be run, if that is known.
         link: Whether it is a symbolic link; then ``data`` is where it points.
-        by_lines: Whether it is decided by lines from now on, though it is not there.
+        by_lines: Whether a missing file is decided line by line from now on.
         recorded: Whether ``data`` is what the file held.
     """
 
@@ -477,13 +477,13 @@ class DecideEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class ReadingEntry(SessionEntry):
-    """How far the reader has come, and what is new in that since the last such entry.
+    """How far the reader has come, as changes since the last such entry.
 
     Attributes:
         at: As in ``ReadSoFar``, and so are ``walk`` and the further ones.
         seen: For each hunk, seconds on screen and of how many lines, from the first line to the
             last.
-        together: The groups of those in ``accepted`` that were accepted with one.
+        together: For hunks in ``accepted`` that were accepted as part of a group, that group.
     """
 
     kind = "reading"
@@ -590,7 +590,7 @@ class ChatEntry(SessionEntry):
 
     Attributes:
         said: What was said, as ``conversation.packed`` has it.
-        fresh: Whether what was said before is no part of the conversation any more.
+        fresh: Whether a new conversation begins here.
     """
 
     kind = "chat"

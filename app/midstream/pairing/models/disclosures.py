@@ -1,6 +1,6 @@
 """Notices shown once: what the built-in model is for, and what is sent to which host.
 
-Which of it was told is kept in the state folder, so that no later session says it again.  Of very
+The state folder lists the notices that were shown, so that no later session repeats them.  Of very
 many facts the oldest are dropped, and told again: nothing may depend on them but a notice.
 """
 

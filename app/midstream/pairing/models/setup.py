@@ -104,7 +104,7 @@ def key_variable(profile: Profile) -> str:
 def models_at(
     profile: Profile, key: str = "", environ: Mapping[str, str] = os.environ
 ) -> tuple[ListedModel, ...]:
-    """The models of an endpoint that was not used before, which shows that its key is good.
+    """The models of a new endpoint; a list shows that its key is valid.
 
     Args:
         profile: The endpoint.

@@ -74,7 +74,7 @@ _TAKE_OUT: Final = "This was asked in a comment that ends in AI!; take that comm
 RELATED_SHARE: Final = 1 / 6
 """Of the budget that related code may take."""
 FRAME_TOKENS: Final = 90
-"""Tokens of a request besides the code and what is said, and of the start of an answer."""
+"""Tokens that a request has beside code and instruction, with the start of the answer."""
 MAX_LINES: Final = 200
 """Lines of a place without a name whose related code is looked for."""
 _SOUGHT: Final = "still being searched for; an instruction sent now goes without it"
@@ -236,7 +236,7 @@ class WrongLanguageError(UserError):
 
 
 class AlreadyThereError(UserError):
-    """What is to be added is there already; an edit model takes such a request for its reverse."""
+    """The code to be added exists already; an edit model takes such a request for its reverse."""
 
     code = "already-there"
 
@@ -467,7 +467,7 @@ class RequestBuilder:
         return await self._gathered(wanted, limit, place, look=look, quick=quick)
 
     def _quick(self, asked: str) -> int | None:
-        """Tokens that there is time to read besides what is asked; ``None`` for no limit."""
+        """Tokens of context that the model has time to read; ``None`` for no limit."""
         rate = self._server.model_info.reading_rate
         if rate is None:
             return None
@@ -565,7 +565,7 @@ class RequestBuilder:
             self.related.look(place)
 
     def _asked_about(self, path: str, base: SourceText, question: Question) -> FileLines | None:
-        """The place of a file that a question is about, if it is about one."""
+        """The lines that a question is about, ``None`` for none."""
         try:
             target = find_target(
                 base,

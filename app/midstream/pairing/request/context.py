@@ -20,7 +20,7 @@ CHARACTERS_PER_TOKEN: Final = 3.6
 DEFAULT_LIMIT: Final = 24_000
 """Tokens of context for a model of unknown context length."""
 FIRST_WORDS_S: Final = 2.0
-"""Within so many seconds a model should answer, if that is not prevented by what was asked for."""
+"""Seconds within which a model should begin to answer, unless the request itself takes longer."""
 ANSWER_SHARE: Final = 0.5
 """Of a model's context that is left to its answer and to what follows."""
 

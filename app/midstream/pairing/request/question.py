@@ -16,7 +16,7 @@ class Question:
             others not).
         selection: 0-based half-open range of such lines that overrides the search.
         change: The change under the cursor, and what is decided with it; for questions only.
-            Questions are equal whatever it is: it changes with what is decided meanwhile.
+            It does not count when questions are compared, as every decision changes it.
         consume: Whether the AI comments of the region are removed by the change.
         background: Whether the session asks by itself.
         known: What the model would answer where none is needed; ``None`` to ask the model.

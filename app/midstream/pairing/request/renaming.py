@@ -45,11 +45,11 @@ _KEYWORDS: Final = frozenset(keyword.kwlist)
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A name that a proposal has brought in, and is to have another.
+    """A name that a proposal introduced, and the name that the user wants in its place.
 
     Attributes:
         given: What the proposal calls it.
-        wanted: What it is to be called.
+        wanted: The name that it should have.
     """
 
     given: str
@@ -63,7 +63,7 @@ class Renaming:
 def renamed_again(
     said: str, asked: str, before: Sequence[str], after: Sequence[str]
 ) -> Renaming | None:
-    """What a sentence says of the name that a rewrite brings in.
+    """The renaming that a sentence asks for, of a name that a rewrite introduces.
 
     Args:
         said: The sentence.
@@ -153,7 +153,7 @@ def _given_another(
 
 
 def _only_a_name(said: str) -> tuple[str, str | None] | None:
-    """The name that a sentence asks for, and the one that it speaks of, if it says nothing else."""
+    """The wanted name in a sentence that asks for nothing else, and the name that it replaces."""
     if (found := _SAID.search(said)) is not None:
         names = new_names(said[: found.end()])
     elif (found := _BETTER.search(said)) is not None:

@@ -452,14 +452,14 @@ def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, targe
         return ""
     if absent := _with_absent(target, lines, mentions).undefined:
         return absent
-    # What is only used there is renamed where it is defined; an attribute is, where it is set.
+    # A name that is only used there is renamed at its definition; an attribute, where it is set.
     last = re.escape(old.rpartition(".")[2])
     is_set = re.compile(rf"\.{last}\s*(?::[^=]+)?=(?!=)")
     return "" if outlined.binding(old) or any(map(is_set.search, lines)) else old
 
 
 def _with_absent(target: Target, lines: Sequence[str], mentions: Mentions) -> Target:
-    """A target with the name that is to have another, if its lines do not have it."""
+    """The target, noting the name to be replaced if its lines do not contain that name."""
     old = mentions.renamed
     if old is None or old.lower() in _NO_NAMES:
         return target

@@ -32,7 +32,7 @@ class AgentPartner:
     Attributes:
         conversation: What it said and asked, ``None`` while there is no agent.
         starting: Title of the agent that is being started, ``""`` otherwise.
-        queued: What to tell it when it is done with what it does.
+        queued: Texts to send to it when its turn ends.
     """
 
     def __init__(

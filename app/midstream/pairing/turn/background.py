@@ -442,7 +442,7 @@ class BackgroundTasks:
     def _doubtful(
         self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
     ) -> _Task:
-        """The task that has the model look at uses of which nothing says what they belong to.
+        """The task in which the model looks at uses whose definition is not certain.
 
         Its hunks are flagged.
         """

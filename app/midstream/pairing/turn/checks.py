@@ -227,7 +227,7 @@ class UndefinedNames:
     """Reports names that are no longer defined, here or where other files use them.
 
     Looks at a file when its last open hunk was decided and neither the model nor another program
-    writes any more: an agent often completes in its next edit what one has left.  A rename with one
+    writes any more: an agent often completes a rename in its next edit.  A rename with one
     accepted and one rejected hunk, or one that was stopped, leaves code that does not run.  That is
     the user's decision: it is never fixed here.
     """
@@ -323,7 +323,7 @@ class UndefinedNames:
             return bool(names)
         told, self._uses_reported[path] = self._uses_reported.get(path, ()), names
         if names and names != told:
-            # What is deleted has no new name that could be put there.
+            # A name that was deleted has no new name to put there.
             action = "hunk.elsewhere" if all(use.new for use in left) else ""
             sure = any(use.certain for use in left)
             advice = "Change these as well" if sure else "Look there, and change it if it does"

@@ -388,7 +388,7 @@ def _withheld(answer: Answer, server: ServerLink, status: SessionStatus) -> bool
 
 
 def way_out(endpoints: Sequence[str], *, implied: bool = False) -> str:
-    """What to do about an answer that is not what was meant; ends with the larger model.
+    """Advice on an answer that misses what was meant; the larger model comes last.
 
     Args:
         endpoints: Configured endpoints that could do it.
@@ -416,7 +416,7 @@ def unsure_of(model: str, seen: Sequence[str], out: str, about: str = "this chan
 
 
 def elsewise(model: str, what: str, out: str) -> str:
-    """The sentence about an answer that is not what was asked for, as its text shows."""
+    """The sentence about an answer whose text shows that it did something else."""
     return f"{model} did something else: {what}. Look closely, {out}"
 
 
@@ -427,7 +427,7 @@ def unchanged(model: str, what: str, out: str) -> str:
 
     Args:
         model: The name of the model.
-        what: What it left as it is.
+        what: The code that it left unchanged.
         out: What to do about it, see ``way_out``.
     """
     return f"{model} left {what} {_as_before(what)}. If something should change, {out}"

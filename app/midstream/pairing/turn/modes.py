@@ -390,7 +390,7 @@ class RegionMode:
             written = exchange.written.masked() if guards else exchange.written
             return told.restarted(written.text, follow_up.message)
         told = told.without_end(max(0, len(self.kept_before) - len(kept)))
-        if follow_up.kind is FollowUpKind.RENAME:  # As if it had brought in that name.
+        if follow_up.kind is FollowUpKind.RENAME:  # As if it had introduced the wanted name.
             return told.opening.followed(kept, follow_up.message)
         correction = None if follow_up.held is None else follow_up.held.request
         return told.followed(kept[len(self.kept_before) :], follow_up.message, correction)

@@ -427,7 +427,7 @@ def _damage(answer: Answer) -> str:
 def _is_to_go_on(answer: Answer, finished: Finished) -> bool:
     """Whether a response has ended with calls that wait for answers, and brings no edit by one.
 
-    A tool that there is not may have been meant as one that edits: then its text is taken.
+    A call of an unknown tool may have been meant as an edit: its text is then taken as one.
     """
     calls = [entry for entry in finished.output if isinstance(entry, ToolCall)]
     if not calls or finished.status != "completed":

@@ -392,7 +392,7 @@ class Turns(Sequence[Turn]):
         return self._runner.writing
 
     def doubts(self, hunk: Hunk) -> bool:
-        """Whether a hunk is flagged: it is of a doubtful answer, or repeats one of such."""
+        """Whether a hunk is flagged: it belongs to a doubtful answer, or repeats a hunk of one."""
         return self._doubts.about(hunk)
 
     def was_cut(self, hunk: Hunk) -> bool:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from midstream.pairing.chat.entries import ToolUse
 
 MAX_QUESTION_LENGTH: Final = 120
-"""Characters of what is asked about on the notice line: two rows of it where there are 80 columns.
-More can be read in the conversation."""
+"""Characters of a call that the notice line quotes: two rows of 80 columns. The conversation has
+all of it."""
 
 
 @dataclass

@@ -59,15 +59,15 @@ MAX_WEIGHT: Final = 120
 WEIGHT_AT_ONCE: Final = 80
 """How many of them are made at once."""
 MAX_NEW: Final = 6_000
-"""Characters since the last look from which on what comes is a flood,"""
+"""New characters since the last look that count as a flood,"""
 MAX_NEW_WEIGHT: Final = 60
-"""and widgets for them."""
+"""and the widgets that show them."""
 FLOOD_LINES: Final = 60
-"""Lines that are shown of a flood."""
+"""Lines of a flood that are shown."""
 FADES: Final = 0.6
-"""What is left of what came, from look to look."""
+"""Factor by which the recent load decays from look to look."""
 MAX_LOAD: Final = 2.0
-"""However much comes, it counts as twice a flood."""
+"""Limit on the recent load; 1.0 is a flood."""
 MAX_STEPS: Final = 40
 """Steps of a plan that are shown."""
 MAX_TITLE_LENGTH: Final = 400
@@ -242,7 +242,7 @@ class ConversationPane(Widget, can_focus=True):
         self._seen = (0, 0)
         """How many pieces there were at the last look, and how long the last one was."""
         self._load = 0.0
-        """How much has come lately, as a part of what is a flood."""
+        """The recent load; 1.0 is a flood."""
 
     def on_mount(self) -> None:
         self.watch(self._said, "virtual_size", self._keep_end)

@@ -62,7 +62,7 @@ def breaks(text: str, room: int) -> tuple[int, ...]:
 
 
 def _widths(text: str) -> list[int]:
-    """The cells of each character; one that joins the character before it has what it adds."""
+    """The cells of each character; a combining one counts the cells that it adds."""
     widths: list[int] = []
     for index, character in enumerate(text):
         width = cell_len(character)
@@ -149,7 +149,7 @@ class Marks:
 
 
 class Inks:
-    """The styles of one background, by what is written on it.
+    """The styles on one background, by the kind of text.
 
     Attributes:
         tokens: Styles by kind of token; ``!`` behind it for a changed word, ``?`` for a match.

@@ -1,4 +1,4 @@
-"""Which lines of which hunks some rows of the code pane are, and where a hunk would be split.
+"""The hunk lines that rows of the code pane show, and the places where a hunk can be split.
 
 Positions in a hunk are counted as its owner counts them: old lines and new lines before a place.
 Decides nothing.

@@ -101,7 +101,7 @@ class HelpScreen(SheetScreen):
     Args:
         palette: Colours.
         glyphs: Signs.
-        topics: What there is to read; the first one is shown.
+        topics: The topics; the first one is shown.
         searched: What only a search finds.
     """
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 WIDE: Final = 110
-"""Columns from which on a page shows its list and what is chosen in it side by side."""
+"""Columns at which a page shows its list and the chosen item side by side."""
 MIN_FACT_WIDTH: Final = 10
 """Width in cells below which a fact in the title row is left out."""
 

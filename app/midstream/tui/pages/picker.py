@@ -31,7 +31,7 @@ MAX_SHOWN = 500
 SYNONYM = 60
 """Score of a row that is found by another word: behind exact parts of a text, before letters."""
 ROOMY = 32
-"""Rows from which on a sample has room below the list."""
+"""Rows of the screen at which a sample has room below the list."""
 
 
 class PickerScreen(EagerScreen, ModalScreen[str | None]):
@@ -39,9 +39,9 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
 
     Args:
         preview: Called with the value under the cursor whenever it changes.
-        typed: Called with what is typed; a row for it besides those that it fits, if there is one.
+        typed: Called with the typed text; may return one more row beside those that match.
         browse: Begin in the list, where all rows can be seen at once.
-        note: What there is to know before one is taken, below the list.
+        note: Advice below the list, to be read before a row is chosen.
         sample: What a preview changes, below the list where there is room; called with a width.
     """
 

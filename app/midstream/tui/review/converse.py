@@ -55,7 +55,7 @@ class Converse(Controller):
         self._aim = aim
         self._hidden = False
         self._showing = ScreenWork(shared.panes.screen, shared.notices, shared.services)
-        """Apart from what keys ask for, which is not to wait for it."""
+        """Apart from the work of keys, which must not wait for it."""
         self._due = False
         self._about = ("", False, False)
         self._asked: PermissionQuestion | ToolQuestion | None = None
@@ -201,7 +201,7 @@ class Converse(Controller):
         self._services.open_screen(picker, chosen)
 
     def scroll_up(self) -> None:
-        """Move towards what was said before."""
+        """Scroll towards earlier messages."""
         if self._panes.conversation is not None:
             self._panes.conversation.scroll(-10)
 

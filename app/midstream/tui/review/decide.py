@@ -141,7 +141,7 @@ class Decide(Controller):
     # all of a file
 
     def accept_rest(self) -> None:
-        """Accept what was read; with the key again, what was not; never what is risky."""
+        """Accept the hunks that were read; on a second press the others too, but no risky ones."""
         if self._state.path:
             self._accept_bulk(self._state.path, "hunk.accept_rest")
 

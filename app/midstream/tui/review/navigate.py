@@ -296,7 +296,7 @@ class Navigate(Controller):
         self._work.run(work)
 
     def say_none_here(self) -> None:
-        """Say that nothing is to decide in this file, and which key goes to what is elsewhere."""
+        """Say that this file has nothing to decide, and which key goes to the next that has."""
         words = "No undecided hunks in this file"
         if count := len(self._state.undecided):
             key, wait = (

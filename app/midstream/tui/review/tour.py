@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
 _CONFIRMED: Final = 2
-"""Presses after which what is left is accepted hunk by hunk: flagged ones are not together."""
+"""Presses after which the remaining hunks are accepted one by one, as flagged ones have to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ MEDIUM: Final = (118, 28)
 CONTEXTS: Final = (None, 4_096, 32_768, 131_072)
 """Contexts to simulate; ``None`` is the session's own."""
 PAGES: Final = {"small": ("wall", "wafer", "token"), "medium": ("wafer", "token"), "wide": ("",)}
-"""What is shown one at a time, by the room there is."""
+"""The parts that are shown one at a time, by the size of the screen."""
 PARTS: Final = 7
 """Widgets that show something: five blocks of lines, the map, the keys."""
 _PAGE_WORDS: Final = {"wall": "wall clock", "wafer": "wafer", "token": "token and GPUs"}

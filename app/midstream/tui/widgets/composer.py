@@ -201,7 +201,7 @@ class ComposerTitle(Painted):
         return text
 
     def _along(self, room: int) -> Text:
-        """What goes along: all of it, or as much of its beginning as there is room for."""
+        """The words about what is sent along, cut to the room there is."""
         palette = self._palette
         words = visible(self.along)
         note = f" ({self.note})" if self.note else ""
@@ -407,12 +407,12 @@ class Composer(Vertical):
 
     @property
     def text(self) -> str:
-        """What is written, chips as what they stand for."""
+        """The text, with the pasted blocks in place of their chips."""
         return self.field.pastes.expand(self.field.text)
 
     @property
     def pasted(self) -> list[str]:
-        """The blocks that chips stand for in what is written."""
+        """The pasted blocks whose chips are in the text."""
         return self.field.pastes.used(self.field.text)
 
     def put_draft(self, text: str, pasted: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 
 MAX_LISTED: Final = 2_000
-"""Rows of the tree; what is beyond them is found by name."""
+"""Limit on the rows of the tree; further files are found by name."""
 UNFOLDED_FILES: Final = 100
 """Files up to which a folder is shown unfolded."""
 MAX_CHANGED: Final = 12
@@ -86,7 +86,7 @@ def _folders_above(path: str) -> Iterator[str]:
 
 
 def is_hidden(folder: str) -> bool:
-    """Whether a folder is one like ``.github``: what is worked on is seldom there."""
+    """Whether a folder is hidden, like ``.github``; people seldom work on files there."""
     return folder[len(parent(folder)) :].startswith(".")
 
 

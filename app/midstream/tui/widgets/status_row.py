@@ -30,10 +30,10 @@ _LIGHTS: Final = {
 }
 """Roles of the light; the accent where something is at work."""
 _WORDLESS_S: Final = 2
-"""Seconds from which on they are shown."""
+"""Seconds after which they are shown."""
 _SPARK_CELLS: Final = 12
 _STATE_CELLS: Final = 9
-"""The slot of what goes on; connecting alone is longer, when nothing stands behind it yet."""
+"""The slot of the activity; only connecting is longer, and nothing stands behind that yet."""
 _CANDIDATE_CELLS: Final = len("candidate 1 of 4")
 """The state's slot while candidates may be written."""
 _DIRTY_CELLS: Final = len("99 changed")
@@ -53,7 +53,7 @@ class StatusFacts:
     """The facts that the row shows, read from the session at one moment.
 
     Attributes:
-        rate: Tokens per second of what is being written, ``None`` while nothing is.
+        rate: Tokens per second of the running answer, ``None`` while there is none.
         history: Past rates for the sparkline.
         tokens: Tokens of the running or last turn.
         waited_s: Seconds that there has been nothing to see.
