@@ -153,3 +153,9 @@ def test_every_rule_that_matches_is_among_those_tried(path: str) -> None:
             matching = [rule for rule in of_state if rule[0](text, position)]
             assert [rule for rule in worth if rule in matching] == matching, state
     assert tried < all_rules / 2
+
+
+def test_runs_of_a_shorter_line_end_with_it() -> None:
+    spans = ((1, 2, "string"), (4, 9, "string"), (12, 13, "name"))
+    assert plain_runs(spans, 3) == [(0, 1, "plain"), (1, 2, "string"), (2, 3, "plain")]
+    assert plain_runs(spans, 6)[-1] == (4, 6, "string")

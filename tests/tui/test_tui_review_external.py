@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from midstream.code.lexing import LineLexer
 from midstream.pairing.files import put_backs
+from midstream.tui.diff.view import Look
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
 from tests.helpers.stage import Stage, on_stage
@@ -154,3 +156,31 @@ async def test_a_permission_is_decided_by_keys(
         await stage.until(lambda: bill.stat().st_mode & 0o100, "undone")
         await stage.press("]", "a")
         await stage.until(lambda: not store.undecided(), "kept")
+
+
+async def test_old_lines_have_the_colours_of_their_own_text(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    old = BILL.replace("    return", "\treturn")
+    bill.write_text(old)
+    lexer = LineLexer("bill.py", old.splitlines())
+    lexer.advance(len(lexer))
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        longer = (
+            "    text = 'a longer line of other tokens'; return text + 'behind'"
+        )
+        lines = old.splitlines(keepends=True)
+        for at in (1, 13):
+            lines[at] = f"{longer}\n"
+        bill.write_text("".join(lines))
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "two hunks")
+        syntax, view = stage.screen.state.syntaxes["pkg/bill.py"], stage.view
+        assert view is not None
+        gone = [row for y in range(view.size) if (row := view.row(y)).look is Look.DELETED]
+        await stage.until(lambda: all(syntax.is_ready(row) for row in gone), "tokens")
+        assert [row.text for row in gone] == ["\treturn row.cost + 0", "\treturn row.cost + 3"]
+        assert [syntax.spans(row) for row in gone] == [lexer.spans(1), lexer.spans(13)]
+        assert any("return row.cost + 3" in row for row in stage.rows)

@@ -360,6 +360,8 @@ def plain_runs(spans: Sequence[Span], length: int) -> list[Span]:
     column = begun = 0
     last = ""
     for start, stop, kind in spans:
+        if start >= length:
+            break
         if start > column:
             runs.append((column, start, "plain"))
             last = ""

@@ -44,6 +44,8 @@ class FileSyntax:
         """When this frame has spent its time on lexing."""
         self._streams: dict[int, tuple[SegmentRuns, LineLexer, int]] = {}
         # The number counts base lines above the segment that its lexer had to begin with.
+        self._gone: dict[int, tuple[tuple[str, ...], LineLexer, int]] = {}
+        """Old lines of hunks that the base does not have, with lines above as in ``_streams``."""
 
     def begin_frame(self) -> None:
         """A frame is to be painted: its rows share one budget."""
@@ -56,6 +58,7 @@ class FileSyntax:
             self._base_text = view.proposal.base
             self._base = LineLexer(view.proposal.path, self._base_text.lines)
             self._streams.clear()
+            self._gone.clear()
         for number, runs in enumerate(view.segments):
             known = self._streams.get(number)
             if known is None or known[0] is not runs:
@@ -117,6 +120,10 @@ class FileSyntax:
             return lexer.preview(row.text)
         if line >= lexer.ready:
             advance_for(lexer, line + 1, self._until - perf_counter())
+            after, line = self._place(row)
+            if after is not None and after is not lexer:  # The lines above are known now.
+                lexer = after
+                advance_for(lexer, line + 1, self._until - perf_counter())
         return lexer.spans(line)
 
     def is_near(self, hunk: Hunk) -> bool:
@@ -139,12 +146,10 @@ class FileSyntax:
 
     def _lexed(self, hunk: Hunk, rows: Sequence[Row], source: int) -> list[LexedLine] | None:
         # The base has the old lines, or the new ones if these are on disk.
-        gone = [row.text for row in rows if row.kind is RowKind.DELETED]
-        first, stack = self._base.resume_at(hunk.start)
-        above = self._base_text.lines[first : hunk.start]
-        olds = LineLexer(self._view.proposal.path, (*above, *gone), stack=stack)
+        gone = tuple(row.text for row in rows if row.kind is RowKind.DELETED)
+        olds, at = self._lexer_of_gone(hunk, gone)
         olds.advance(len(olds))
-        begin, at = self._view.segments[source].segment.start, len(above)
+        begin = self._view.segments[source].segment.start
         lines: list[LexedLine] = []
         for row in rows:
             if row.kind is RowKind.DELETED:
@@ -162,8 +167,27 @@ class FileSyntax:
             lines.append(LexedLine(row.text, news.spans(line)))
         return lines
 
+    def _lexer_of_gone(self, hunk: Hunk, gone: tuple[str, ...]) -> tuple[LineLexer, int]:
+        """A lexer of a hunk's old lines, below lines of the base, and the number of these."""
+        known = self._gone.get(hunk.id)
+        if known is None or known[0] != gone:
+            first, stack = self._base.resume_at(hunk.start)
+            above = self._base_text.lines[first : hunk.start]
+            lexer = LineLexer(self._view.proposal.path, (*above, *gone), stack=stack)
+            known = self._gone[hunk.id] = gone, lexer, len(above)
+        return known[1:]
+
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
         """The lexer that knows a row, and the row's line in it."""
+        if row.source >= 0 and row.look is Look.DELETED:
+            hunk = row.hunk  # Its old lines are not in the base: the new ones are on disk.
+            is_old = hunk is not None and row.text in hunk.old[row.offset : row.offset + 1]
+            if hunk is None or not is_old:
+                return None, 0
+            if self._base.ready < hunk.start:
+                return self._base, hunk.start
+            lexer, above = self._lexer_of_gone(hunk, hunk.old)
+            return lexer, above + row.offset
         if row.source < 0:
             lines = self._base_text.lines
             # A hunk in conflict shows lines that the base does not have any more.
