@@ -811,3 +811,44 @@ async def test_keys_typed_before_the_index_is_read_wait_for_it(
     else:
         await stage.until(lambda: screen.message.text == "NoteFix", "text")
     assert [hunk.state for hunk in stage.session.hunks] == states
+
+
+async def test_amending_asks_whether_what_was_accepted_is_to_be_in_it(
+    stage: Stage, repo: Path
+) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await stage.press("A")
+    await stage.until(lambda: screen.changes and screen.changes.amends, "amending")
+    await stage.press("ctrl+s")
+    await stage.until(lambda: screen.notices.asking, "question")
+    assert screen.notices.choices == ("stage all, amend", "amend without it", "choose files")
+    await stage.press("1")
+    await stage.until(lambda: stage.app.screen is stage.screen, "amended")
+    assert git(repo, "log", "--format=%s") == "First\n"
+    assert "    found = 0\n" in git(repo, "show", "HEAD:pkg/things.py")
+
+
+async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
+    stage: Stage, repo: Path
+) -> None:
+    session, path = stage.session, repo / "pkg" / "things.py"
+    await session.review.start(since_commit=False)
+    git(repo, "mv", "pkg/things.py", "pkg/other.py")
+    moved = repo / "pkg" / "other.py"
+    moved.write_text(moved.read_text().replace("total", "found"))
+    await session.review.changed({"pkg/things.py", "pkg/other.py"})
+    for hunk in session.hunks.undecided():
+        await session.decisions.accept(hunk.id)
+    stage.app.commit_message = "Move"
+    screen = await opened(stage)
+    assert "not kept" in " ".join(rows(screen))
+    await stage.press("C")
+    await stage.until(lambda: screen.notices.asking, "question")
+    assert "is not what was kept" in screen.notice.text
+    await stage.press("1")
+    await stage.until(lambda: stage.app.screen is stage.screen, "committed")
+    assert not path.exists()
+    assert git(repo, "show", "HEAD:pkg/other.py") == moved.read_text()
+    assert git(repo, "status", "--porcelain") == ""

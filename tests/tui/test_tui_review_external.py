@@ -169,9 +169,7 @@ async def test_old_lines_have_the_colours_of_their_own_text(project: Path) -> No
         await stage.open("pkg/bill.py")
         await stage.press("V")
         await stage.until(lambda: "reviewing" in status(stage), "a review")
-        longer = (
-            "    text = 'a longer line of other tokens'; return text + 'behind'"
-        )
+        longer = "    text = 'a longer line of other tokens'; return text + 'behind'"
         lines = old.splitlines(keepends=True)
         for at in (1, 13):
             lines[at] = f"{longer}\n"

@@ -234,6 +234,17 @@ class Changes:
         """Files with an accepted change that can be staged."""
         return tuple(f.path for f in self.files if f.state in ("unstaged", "partly"))
 
+    @property
+    def replaceable(self) -> tuple[str, ...]:
+        """Files whose staged change was not kept, and another one was that can take its place."""
+        states = ("unstaged", "partly", "staged")
+        return tuple(f.path for f in self.files if f.unkept and f.state in states)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether an accepted change is staged."""
+        return any(file.state in ("partly", "staged") for file in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
@@ -469,6 +480,16 @@ class AcceptedChanges:
         staged, mark = self._staged.pop(path)
         self._files[path].unmark(mark)
         return staged
+
+    async def stage_instead(self, *paths: str) -> None:
+        """Put the accepted change of files into the index in place of all that it has of them.
+
+        Raises:
+            GitError: As ``stage``.
+        """
+        for path in paths:
+            await self.forget_staged(path)
+        await self.stage(*paths)
 
     async def stage_whole(self, path: str) -> None:
         """Put a file into the index as it is on disk, the user's own lines included.

@@ -7,7 +7,8 @@ the program until it is committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
@@ -276,7 +277,7 @@ class CommitScreen(PageScreen):
                 text.append("comparing its lines\n", palette.style("muted"))
         elif (other := self._other) is not None:
             if other.standing is Standing.UNKEPT:
-                text.append(f"{self._unkept_words()}\n", palette.style("error"))
+                text.append(f"{self._unkept_words('')}\n", palette.style("error"))
             if (diff := self._others.get(title)) is not None:
                 self._tell_diff(text, title, diff)
             else:
@@ -297,7 +298,7 @@ class CommitScreen(PageScreen):
         if file.trouble:
             yield file.trouble, "error"
         if file.unkept:
-            yield self._unkept_words(), "error"
+            yield self._unkept_words(file.path), "error"
         elif file.state == "partly":
             key = self.services.key_for("commit.stage")
             yield f"some of it is not staged and is left out; {key} stages it", "warning"
@@ -313,12 +314,13 @@ class CommitScreen(PageScreen):
             waits = "waits" if file.undecided == 1 else "wait"
             yield f"{counted(file.undecided, 'hunk')} still {waits} for a decision", "warning"
 
-    def _unkept_words(self) -> str:
+    def _unkept_words(self, path: str) -> str:
         """Why nothing is committed while another program has staged what nobody has kept."""
-        key = self.services.key_for("commit.stage")
+        instead = self.changes is not None and path in self.changes.replaceable
+        what = "stages what was kept instead" if instead else "unstages them"
         return (
             "another program staged changes here that nobody has kept, so nothing is committed; "
-            f"{key} unstages them"
+            f"{self.services.key_for('commit.stage')} {what}"
         )
 
     def _tell_diff(self, text: Text, path: str, diff: FileDiff) -> None:
@@ -370,7 +372,9 @@ class CommitScreen(PageScreen):
     def hint_words(self) -> dict[str, str]:
         words = {"commit.amend": "do not amend"} if self.amend else {}
         staged = self.file is not None and self.file.state == "staged"
-        if staged or self._unkept is not None:
+        if self.file is not None and self.changes and self.file.path in self.changes.replaceable:
+            words["commit.stage"] = "stage kept"
+        elif staged or self._unkept is not None:
             words["commit.stage"] = "unstage"
         if self.file is not None and self.file.whole and not self.file.own:
             words["commit.whole"] = "other lines out"
@@ -436,7 +440,9 @@ class CommitScreen(PageScreen):
         file, usable, unkept = self.file, self._usable, self._unkept
         if usable is None:
             return
-        if unkept is not None:
+        if file is not None and file.path in usable[0].replaceable:
+            self._do(usable[1].commit.stage_instead(file.path))
+        elif unkept is not None:
             self._do(usable[1].commit.forget_staged(unkept))
         elif file is None:
             return
@@ -537,7 +543,7 @@ class CommitScreen(PageScreen):
         self.work.run(work)
 
     def action_commit(self) -> None:
-        if (usable := self._usable) is None:
+        if (usable := self._usable) is None or self._asks_what(*usable):
             return
         changes, session = usable
         if changes.staged or self.amend:
@@ -560,10 +566,45 @@ class CommitScreen(PageScreen):
         if changes.staged or self.amend or not changes.stageable:
             self.action_commit()
         else:
-            self._commit(changes, session, changes.stageable)
+            first = partial(session.commit.stage, *changes.stageable)
+            self._commit(changes, session, first)
 
-    def _commit(self, changes: Changes, session: PairingSession, first: Sequence[str] = ()) -> None:
-        """Commit, after staging some files."""
+    def _asks_what(self, changes: Changes, session: PairingSession) -> bool:
+        """Ask whether the commit is to have what was kept, where the index does not say it."""
+        kept, committing = changes.stageable, session.commit
+        commit = partial(self._commit, changes, session)
+        if changes.unkept and len(changes.replaceable) == changes.unkept:
+            instead = changes.replaceable
+            self.action_files()
+            self.notices.ask(
+                f"What is staged of {counted(len(instead), 'file')} is not what was kept. Stage "
+                "what was kept instead, and commit?",
+                (
+                    "stage what was kept, commit",
+                    partial(commit, partial(committing.stage_instead, *instead)),
+                ),
+                ("choose files", self.notices.clear),
+            )
+        elif self.amend and kept and not changes.chosen:
+            self.action_files()
+            self.notices.ask(
+                f"Nothing is staged. Stage what was accepted in {counted(len(kept), 'file')}, "
+                "or amend without it?",
+                ("stage all, amend", partial(commit, partial(committing.stage, *kept))),
+                ("amend without it", commit),
+                ("choose files", self.notices.clear),
+            )
+        else:
+            return False
+        return True
+
+    def _commit(
+        self,
+        changes: Changes,
+        session: PairingSession,
+        first: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Commit, after a change of the index."""
         text, amended = self.message.text, changes.amends
         if not text.strip():
             self.action_message()
@@ -575,8 +616,8 @@ class CommitScreen(PageScreen):
             self.notices.say("info", "Committing; git and its hooks run.", lasting=True)
             trailer = self.services.settings.commit_trailer
             try:
-                if first:
-                    await session.commit.stage(*first)
+                if first is not None:
+                    await first()
                 commit = await session.commit.commit(
                     text, trailer=trailer, amend=amended is not None
                 )
