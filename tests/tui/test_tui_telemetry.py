@@ -48,9 +48,7 @@ from midstream.tui.telemetry.wafer_map import (
     Sweep,
     WaferMap,
     arrange,
-    filling,
     number_places,
-    paint_grid,
     used_window,
 )
 from midstream.tui.themes import load_themes
@@ -58,6 +56,7 @@ from midstream.tui.widgets.key_bar import KeyBar
 from midstream.tui.widgets.line_api import filtered
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.wafer.imitations import imitation
+from midstream.wafer.picture import filling, paint_grid
 from tests.helpers.folders import write_folder
 from tests.helpers.stage import CODE, Stage, on_stage
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from midstream import wafer
 from midstream.wafer.machines import wafer as find_wafer
 from midstream.wafer.operators import workload_of
+from midstream.wafer.picture import filling
 from midstream.wafer.placement import partition, treemap
 from midstream.wafer.plan import kv_capacity, stored_bytes
 from midstream.wafer.quantity import Quantity
-from midstream.wafer.text import cells, wafer_text
+from midstream.wafer.text import wafer_text
 from tests.helpers.property import examples
 
 WSE3 = find_wafer("wse3")
@@ -198,14 +199,15 @@ def test_drawings() -> None:
     lines = text.splitlines()
     assert {len(line) for line in lines} == {60}
     assert set("0123456789abcdefghijklmnopqrstuv~^") == set(text) - {"\n"}
-    assert "█" in wafer_text(plan, columns=60, active=7)
     assert wafer_text(plan, columns=40, colour=True).count("▀") == 40 * len(
         wafer_text(plan, columns=40, colour=True).splitlines()
     )
-    empty = cells(plan, view="kv", context=0)
-    full = cells(plan, view="kv", context=plan.kv.shift)
-    assert max(empty.values) == 0.0
-    assert max(full.values) == pytest.approx(1.0, abs=0.05)
+    empty, full = (
+        max(filling(plan, item, "kv", context) for item in plan.items)
+        for context in (0, plan.kv.shift)
+    )
+    assert empty == 0.0
+    assert full == pytest.approx(1.0, abs=0.05)
 
 
 def test_wrong_values_are_refused() -> None:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from midstream.wafer.session import IOBinding as IOBinding
     from midstream.wafer.shape import ModelShape as ModelShape
     from midstream.wafer.speculation import Speculation as Speculation
-    from midstream.wafer.text import cells as cells
     from midstream.wafer.text import wafer_text as wafer_text
     from midstream.wafer.validation import validate as validate
 
@@ -69,7 +68,7 @@ _HOME = {
     "session": ("Clocks", "IOBinding", "InferenceSession"),
     "shape": ("ModelShape",),
     "speculation": ("Speculation",),
-    "text": ("cells", "wafer_text"),
+    "text": ("wafer_text",),
     "validation": ("validate",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

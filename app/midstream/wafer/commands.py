@@ -229,7 +229,8 @@ def _maps(report: Report) -> list[dict[str, object]]:
 
 
 def _map(arguments: argparse.Namespace) -> int:
-    from midstream.wafer.text import VIEWS, legend, wafer_text
+    from midstream.wafer.picture import VIEWS
+    from midstream.wafer.text import legend, wafer_text
 
     report = _simulate(arguments)
     plan = report.plan

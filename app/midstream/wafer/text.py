@@ -6,11 +6,10 @@ Plain and narrow enough for 100 columns; every number is labelled as simulated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap
-from typing import Literal
 
 from midstream.wafer.baselines import Contender
+from midstream.wafer.picture import LETTERS, View, filling, paint_grid
 from midstream.wafer.plan import Placed, Plan
 from midstream.wafer.quantity import compact
 from midstream.wafer.report import Report
@@ -130,72 +129,10 @@ def validation_text(result: Validation) -> str:
     return "\n".join(lines)
 
 
-View = Literal["layers", "fill", "kv"]
-VIEWS: tuple[View, ...] = ("layers", "fill", "kv")
-
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SHADES = " .:-=+*#%@"
 _IDLE = (38, 40, 46)
 _EMBEDDING = (112, 116, 128)
 _HEAD = (222, 184, 96)
-_HOT = (236, 96, 72)
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """A wafer sampled on a coarse grid.
-
-    Attributes:
-        owners: Rows of indices into ``items``; -1 where nothing is placed.
-        items: The wafer's items.
-        values: For every item a number in [0, 1]: position of the layer, SRAM fill or cache fill.
-    """
-
-    owners: list[list[int]]
-    items: list[Placed]
-    values: list[float]
-
-
-def cells(
-    plan: Plan,
-    *,
-    wafer: int = 0,
-    columns: int = 64,
-    rows: int = 64,
-    view: View = "layers",
-    context: int = 0,
-) -> Cells:
-    """Sample one wafer of a plan on ``columns x rows`` cells (two rows per text line with half
-    blocks).
-
-    ``view`` chooses the ``values``; ``context`` is the number of cached tokens for the ``kv`` view.
-    """
-    width, height = plan.hw.fabric(halo=plan.kernels.halo)
-    items = [item for item in plan.items if item.wafer == wafer]
-    if plan.mode == "time-mux":
-        items = items[:1]
-    owners = [[-1] * columns for _ in range(rows)]
-    for row in range(rows):
-        y = (row + 0.5) * height / rows
-        for column in range(columns):
-            x = (column + 0.5) * width / columns
-            for index, item in enumerate(items):
-                rect = item.rect
-                if rect.x <= x < rect.x + rect.width and rect.y <= y < rect.y + rect.height:
-                    owners[row][column] = index
-                    break
-    return Cells(owners, items, [_value(plan, item, view, context) for item in items])
-
-
-def _value(plan: Plan, item: Placed, view: View, context: int) -> float:
-    if view == "fill":
-        return min(1.0, plan.used_bytes(item) / plan.hw.count("sram_bytes"))
-    if item.layer is None:
-        return 0.0
-    if view == "kv":
-        free = plan.free_bytes(item) * item.rect.height
-        return min(1.0, context * plan.kv_bytes_per_token(item) / free) if free > 0 else 1.0
-    return item.layer / max(1, plan.shape.layers - 1)
 
 
 def wafer_text(
@@ -205,7 +142,6 @@ def wafer_text(
     columns: int = 64,
     view: View = "layers",
     context: int = 0,
-    active: int | None = None,
     colour: bool = False,
 ) -> str:
     """Draw one wafer.
@@ -214,63 +150,47 @@ def wafer_text(
         plan: The placement.
         wafer: Which wafer.
         columns: Width in characters.
-        view: ``layers``, ``fill`` or ``kv``.
+        view: What the letters or colours show.
         context: Cached tokens, for the ``kv`` view.
-        active: Layer to highlight because it is working.
         colour: Half blocks in 24-bit colour instead of letters.
     """
-    width, height = plan.hw.fabric(halo=plan.kernels.halo)
+    width, height = fabric = plan.hw.fabric(halo=plan.kernels.halo)
     lines = max(1, round(columns * height / width / 2))
-    rows = 2 * lines if colour else lines
-    picture = cells(plan, wafer=wafer, columns=columns, rows=rows, view=view, context=context)
+    grid = paint_grid(plan, wafer, fabric, columns, 2 * lines if colour else lines)
     if not colour:
-        letters = (
-            "".join(_letter(picture, owner, view, active) for owner in row)
-            for row in picture.owners
-        )
-        return "\n".join(letters)
-    pairs = zip(picture.owners[::2], picture.owners[1::2], strict=True)
-    return "\n".join(_coloured(picture, top, bottom, view, active) for top, bottom in pairs)
+        letters = [*(_letter(plan, item, view, context) for item in plan.items), "·"]
+        return "\n".join("".join(letters[owner] for owner in row) for row in grid)
+    colours = [*(_colour(plan, item, view, context) for item in plan.items), _IDLE]
+    pairs = zip(grid[::2], grid[1::2], strict=True)
+    return "\n".join(_half_blocks(colours, upper, lower) for upper, lower in pairs)
 
 
-def _letter(picture: Cells, owner: int, view: View, active: int | None) -> str:
-    if owner < 0:
-        return "·"
-    item = picture.items[owner]
-    if item.layer is not None and item.layer == active:
-        return "█"
+def _letter(plan: Plan, item: Placed, view: View, context: int) -> str:
     if view != "layers":
-        return _SHADES[min(len(_SHADES) - 1, int(picture.values[owner] * len(_SHADES)))]
+        share = filling(plan, item, view, context)
+        return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))]
     if item.layer is None:
         return "~" if item.name == "embedding" else "^"
-    return _LETTERS[item.layer % len(_LETTERS)]
+    return LETTERS[item.layer % len(LETTERS)]
 
 
-def _coloured(
-    picture: Cells, upper: list[int], lower: list[int], view: View, active: int | None
+def _half_blocks(
+    colours: Sequence[tuple[int, int, int]], upper: list[int], lower: list[int]
 ) -> str:
     parts: list[str] = []
     for top, bottom in zip(upper, lower, strict=True):
-        r, g, b = colour_of(picture, top, view, active)
-        s, t, u = colour_of(picture, bottom, view, active)
+        (r, g, b), (s, t, u) = colours[top], colours[bottom]
         parts.append(f"\x1b[38;2;{r};{g};{b};48;2;{s};{t};{u}m▀")
     return "".join(parts) + "\x1b[0m"
 
 
-def colour_of(
-    picture: Cells, owner: int, view: View, active: int | None = None
-) -> tuple[int, int, int]:
-    """Colour of a cell: one ramp over layers, one over fill, and one hot colour for activity."""
-    if owner < 0:
-        return _IDLE
-    item, value = picture.items[owner], picture.values[owner]
-    if item.layer is not None and item.layer == active:
-        return _HOT
+def _colour(plan: Plan, item: Placed, view: View, context: int) -> tuple[int, int, int]:
+    """The colour of an item: a ramp over layers, or one over the filling."""
     if view != "layers":
-        return _blend((30, 58, 95), (240, 170, 70), value)
+        return _blend((30, 58, 95), (240, 170, 70), filling(plan, item, view, context))
     if item.layer is None:
         return _EMBEDDING if item.name == "embedding" else _HEAD
-    base = _blend((52, 92, 168), (74, 176, 128), value)
+    base = _blend((52, 92, 168), (74, 176, 128), item.layer / max(1, plan.shape.layers - 1))
     return _blend(base, (255, 255, 255), 0.10) if item.layer % 2 else base
 
 

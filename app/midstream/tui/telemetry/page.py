@@ -51,9 +51,7 @@ from midstream.tui.telemetry.figures import (
     step_lines,
 )
 from midstream.tui.telemetry.wafer_map import (
-    MAP_VIEWS,
     MapFacts,
-    MapView,
     Sweep,
     WaferMap,
     used_window,
@@ -63,6 +61,7 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.line_api import Painted
+from midstream.wafer.picture import VIEWS, View
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -130,7 +129,7 @@ class LiveSimulation:
         return (self.trouble, "error") if self.trouble else ("simulating", "muted")
 
     def map_facts(
-        self, session: PairingSession | None, view: MapView = "layers", *, enlarge: bool = True
+        self, session: PairingSession | None, view: View = "layers", *, enlarge: bool = True
     ) -> MapFacts | None:
         """What the map shows; while the session's model writes, its token moves on."""
         if self.result is None:
@@ -196,7 +195,7 @@ class TelemetryScreen(EagerScreen):
         self.models: tuple[str, ...] = (*((model,) if model else ()), *others)
         self.model = self.models[0]
         self.fixed_context: int | None = None
-        self.map_view: MapView = "layers"
+        self.map_view: View = "layers"
         self.enlarge = True
         self.page = 0
         self.room = "wide"
@@ -434,7 +433,7 @@ class TelemetryScreen(EagerScreen):
         self.show_all()
 
     def action_view(self) -> None:
-        self.map_view = MAP_VIEWS[(MAP_VIEWS.index(self.map_view) + 1) % len(MAP_VIEWS)]
+        self.map_view = VIEWS[(VIEWS.index(self.map_view) + 1) % len(VIEWS)]
         self.show_all()
 
     def action_enlarge(self) -> None:

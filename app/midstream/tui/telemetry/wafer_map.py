@@ -8,7 +8,7 @@ beside each other; a model that needs little of one is drawn enlarged, and the l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,21 +20,17 @@ from textual.strip import Strip
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.line_api import Painted, filtered
+from midstream.wafer.picture import LETTERS, Grid, View, filling, paint_grid
 
 if TYPE_CHECKING:
     from midstream.pairing.models.simulating import Simulated
     from midstream.pairing.status import Meter
-    from midstream.wafer.plan import Placed, Plan
-
-MapView = Literal["layers", "fill", "kv"]
-MAP_VIEWS: Final[tuple[MapView, ...]] = ("layers", "fill", "kv")
+    from midstream.wafer.plan import Plan
 
 ENLARGE_BELOW: Final = 0.5
 """A model that uses less than this share of a wafer's width and height is drawn enlarged."""
 GAP: Final = 2
 """Blank cells between two wafers."""
-Grid = list[list[int]]
-"""Rows of item indices; -1 where nothing is placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class MapFacts:
     """
 
     plan: Plan
-    view: MapView = "layers"
+    view: View = "layers"
     context: int = 1
     enlarge: bool = True
     working: int | None = None
@@ -86,24 +82,6 @@ class MapFacts:
         return self.passed if self.working is None else self.passed | {self.working}
 
 
-def filling(plan: Plan, item: Placed, view: MapView, context: int) -> float:
-    """How full an item is, 0 to 1.
-
-    Args:
-        plan: The placement.
-        item: One of its items.
-        view: ``kv`` for the share of its cache room that ``context`` takes, otherwise the share of
-            the fullest PE's SRAM that is taken before anything is cached.
-        context: Tokens in the cache.
-    """
-    if view != "kv":
-        return min(1.0, plan.used_bytes(item) / plan.hw.count("sram_bytes"))
-    if item.layer is None:
-        return 0.0
-    room = plan.free_bytes(item) * item.rect.height
-    return min(1.0, context * plan.kv_bytes_per_token(item) / room) if room > 0 else 1.0
-
-
 def used_window(plan: Plan, *, enlarge: bool) -> tuple[int, int]:
     """Columns and rows of PEs that the map shows of every wafer: all, or what is used."""
     width, height = plan.hw.fabric(halo=plan.kernels.halo)
@@ -111,21 +89,6 @@ def used_window(plan: Plan, *, enlarge: bool) -> tuple[int, int]:
     bottom = max(item.rect.y + item.rect.height for item in plan.items)
     small = right < width * ENLARGE_BELOW and bottom < height * ENLARGE_BELOW
     return (right, bottom) if enlarge and small else (width, height)
-
-
-def paint_grid(plan: Plan, wafer: int, window: tuple[int, int], columns: int, rows: int) -> Grid:
-    """Which item owns each sample of a ``columns x rows`` grid over the window."""
-    grid = [[-1] * columns for _ in range(rows)]
-    across, down = columns / window[0], rows / window[1]
-    for index, item in enumerate(plan.items):
-        if item.wafer != wafer:
-            continue
-        rect = item.rect
-        left, right = round(rect.x * across), round((rect.x + rect.width) * across)
-        top, bottom = round(rect.y * down), round((rect.y + rect.height) * down)
-        for row in grid[top : max(bottom, top + 1)]:
-            row[left:right] = [index] * (min(right, columns) - left)
-    return grid
 
 
 def item_lines(grid: Grid, rows_per_line: int) -> dict[int, range]:
@@ -176,7 +139,6 @@ def arrange(count: int, width: int, height: int, head: int) -> tuple[int, int, i
     return best
 
 
-LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SHADES: Final = ".:-=+*%@"
 _STEPS: Final = 16
 """Tints between the emptiest and the fullest PE."""
