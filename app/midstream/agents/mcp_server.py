@@ -62,14 +62,14 @@ _TOOLS: Final[list[dict[str, Any]]] = [
 
 def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     """Serve until standard input ends; returns the exit code."""
-    server = _Server(out or sys.stdout)
+    server = _McpServer(out or sys.stdout)
     for line in given or sys.stdin.buffer:
         if line.strip():
             server.take(line)
     return 0
 
 
-class _Server:
+class _McpServer:
     def __init__(self, out: IO[str]) -> None:
         self._out = out
         self._lock = threading.Lock()

@@ -155,7 +155,7 @@ def _within(comments: Iterable[Comment], start: int, stop: int) -> tuple[Comment
     return tuple(each for each in comments if each.start < stop and each.stop > start)
 
 
-class _Part(NamedTuple):
+class _ParsedPart(NamedTuple):
     """Lines ``[start, stop)`` of a text that parse behind ``head`` as they do in their place."""
 
     start: int
@@ -178,7 +178,7 @@ class _Shortened(NamedTuple):
 
 
 def _shortened(whole: _Text, lines: Sequence[str], changes: Sequence[Replacement]) -> _Shortened:
-    parts: list[tuple[_Part, int]] = []
+    parts: list[tuple[_ParsedPart, int]] = []
     for index, change in enumerate(changes):
         part = whole.part(lines, change)
         if part is None:
@@ -287,7 +287,7 @@ def _overlaps(ranges: Sequence[Range], start: int, stop: int) -> bool:
 class _Text(Protocol):
     """A text that was parsed."""
 
-    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
+    def part(self, lines: Sequence[str], change: Replacement) -> _ParsedPart | None:
         """What of these lines has to be parsed for a change, if it is not all of them."""
         ...
 
@@ -328,8 +328,8 @@ class _PythonText:
         except NOT_PYTHON:
             return None
 
-    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
-        part: _Part | None = None
+    def part(self, lines: Sequence[str], change: Replacement) -> _ParsedPart | None:
+        part: _ParsedPart | None = None
         owner: ast.AST = self._tree
         block: list[ast.stmt] | None = self._tree.body
         while block:
@@ -423,7 +423,7 @@ def _holds(block: Sequence[ast.stmt], change: Replacement) -> bool:
 
 def _statements(
     owner: ast.AST, run: Sequence[ast.stmt], at: int, lines: Sequence[str], change: Replacement
-) -> _Part | None:
+) -> _ParsedPart | None:
     """The lines of statements and a change, if they can be parsed by themselves.
 
     Whole lines of statements have the tree that they have in their place, too, behind a line that
@@ -455,7 +455,7 @@ def _statements(
         changed = [*lines[start : change.start], *change.lines, *lines[change.stop : stop]]
         if not _fits(lines[start:stop], changed):
             return None
-    return _Part(start, stop, head)
+    return _ParsedPart(start, stop, head)
 
 
 def _fits(lines: Sequence[str], changed: Sequence[str]) -> bool:
@@ -538,7 +538,7 @@ class _GrammarText:
         root = parse(language, text).root_node
         return None if root.has_error else cls(root)
 
-    def part(self, lines: Sequence[str], change: Replacement) -> _Part | None:
+    def part(self, lines: Sequence[str], change: Replacement) -> _ParsedPart | None:
         return None
 
     def begins_at(self, rows: Iterable[int]) -> bool:

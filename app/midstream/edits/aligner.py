@@ -62,7 +62,7 @@ class Op(NamedTuple):
     new: int
 
 
-class _Run(NamedTuple):
+class _DiagonalRun(NamedTuple):
     """Equal lines on one diagonal, ending at the newest pending line."""
 
     weight: float
@@ -109,7 +109,7 @@ class Aligner:
         self.cursor = 0
         self.pending: list[str] = []
         self._decided = 0  # new lines decided; the number of the first pending line
-        self._runs: dict[int, _Run] = {}  # by the old line that the run has reached
+        self._runs: dict[int, _DiagonalRun] = {}  # by the old line that the run has reached
         self._trails: dict[int, tuple[float, int]] = {}  # evidence of broken runs, by diagonal
 
     def push(self, line: str) -> list[Op]:
@@ -196,21 +196,21 @@ class Aligner:
         for i in candidates:
             run = before.pop(i - 1, None)
             if run is not None:
-                runs[i] = _Run(run.weight + weight, run.old, run.new)
+                runs[i] = _DiagonalRun(run.weight + weight, run.old, run.new)
             else:
                 trail, end = self._trails.get(i - number, (0.0, -_BRIDGE))
                 bridged = _BRIDGED * trail if number - end <= _BRIDGE else 0.0
-                runs[i] = _Run(weight + bridged, i, new)
+                runs[i] = _DiagonalRun(weight + bridged, i, new)
         self._leave_trails(before, number)
 
-    def _leave_trails(self, broken: dict[int, _Run], number: int) -> None:
+    def _leave_trails(self, broken: dict[int, _DiagonalRun], number: int) -> None:
         """Remember runs that the new line ``number`` broke, as a line replaced in place does."""
         for i, run in broken.items():
             self._trails[i - number + 1] = (run.weight, number - 1)
 
-    def _convincing_run(self) -> _Run | None:
+    def _convincing_run(self) -> _DiagonalRun | None:
         """The run with the largest surplus over its threshold, the nearest if tied."""
-        best: _Run | None = None
+        best: _DiagonalRun | None = None
         best_surplus = 0.0
         for run in self._runs.values():
             skipped = run.old - self.cursor
@@ -225,7 +225,7 @@ class Aligner:
                 best, best_surplus = run, surplus
         return best
 
-    def _commit(self, run: _Run) -> list[Op]:
+    def _commit(self, run: _DiagonalRun) -> list[Op]:
         ops = self._gap(run.old, run.new)
         while self.pending:
             ops.append(self._context_of_pending())

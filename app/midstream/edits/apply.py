@@ -142,9 +142,9 @@ class _Application:
         try:
             if path is None:
                 sentence = "The edit names no file; name it in the line above, or give --file."
-                raise _RefusedError(FailureReason.NO_FILE, sentence)
+                raise _SectionRefusedError(FailureReason.NO_FILE, sentence)
             self._change(section, path)
-        except _RefusedError as refused:
+        except _SectionRefusedError as refused:
             where, error = path or section.path, HunkError(refused.reason, str(refused))
             self._files.append(FileOutcome(where, str(section.op), section.new_path, error=error))
             for hunk in section.hunks:
@@ -153,18 +153,18 @@ class _Application:
     def _change(self, section: ReplyFile, path: str) -> None:
         if any(map(_is_foreign, (path, section.new_path or ""))) and self._bytes(path) is None:
             sentence = f"{path} is not below this folder; give the file's path inside it."
-            raise _RefusedError(FailureReason.NO_FILE, sentence)
+            raise _SectionRefusedError(FailureReason.NO_FILE, sentence)
         data = self._bytes(path)
         try:
             source = None if data is None else SourceText.from_bytes(data)
         except NotTextError as error:
             sentence = f"{path} is not a text file: {error}."
-            raise _RefusedError(FailureReason.NOT_TEXT, sentence) from error
+            raise _SectionRefusedError(FailureReason.NOT_TEXT, sentence) from error
         target = section.new_path if section.new_path != path else None
         if target and self._bytes(target) is not None:
             verb = "copied" if section.copied else "moved"
             sentence = f"{path} cannot be {verb} to {target}, which exists; delete that first."
-            raise _RefusedError(FailureReason.EXISTS, sentence)
+            raise _SectionRefusedError(FailureReason.EXISTS, sentence)
         source = self._take_mark(section, source)
         if section.op is FileOp.DELETE:
             self._delete(section, path, source)
@@ -192,11 +192,11 @@ class _Application:
     def _delete(self, section: ReplyFile, path: str, source: SourceText | None) -> None:
         if source is None:
             sentence = f"{path} does not exist, so it cannot be deleted."
-            raise _RefusedError(FailureReason.NO_FILE, sentence)
+            raise _SectionRefusedError(FailureReason.NO_FILE, sentence)
         quoted = [line for hunk in section.hunks for line in hunk.old]
         if quoted and quoted != list(source.lines):
             sentence = f"{path} does not have the lines that the diff deletes."
-            raise _RefusedError(FailureReason.NOT_FOUND, sentence)
+            raise _SectionRefusedError(FailureReason.NOT_FOUND, sentence)
         self._done(section, path, None)
         self._applied(section, path)
 
@@ -210,7 +210,7 @@ class _Application:
             sentence = (
                 f"{path} exists already, so it is not made anew; edit it, or delete it first."
             )
-            raise _RefusedError(FailureReason.EXISTS, sentence)
+            raise _SectionRefusedError(FailureReason.EXISTS, sentence)
         text = "".join(hunk.new_text for hunk in section.hunks)
         mark = text.startswith(_MARK)
         text = text.removeprefix(_MARK)
@@ -219,14 +219,16 @@ class _Application:
             text += "\n"
         new = replace(SourceText.from_text(text), bom=mark)
         if source is None and not _is_prose(path) and placeholder((), new.lines) is not None:
-            raise _RefusedError(FailureReason.ELIDED, f"Code was left out of the new file {path}.")
+            raise _SectionRefusedError(
+                FailureReason.ELIDED, f"Code was left out of the new file {path}."
+            )
         if section.final_newline is not None:
             new = new.with_final_newline(section.final_newline)
         if source is not None and elides(source.lines, new.lines):
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
             if merged is None or (is_python(path) and _breaks(source, merged)):
-                raise _RefusedError(FailureReason.ELIDED, elided(path))
+                raise _SectionRefusedError(FailureReason.ELIDED, elided(path))
             new = merged
         if source is not None and source.lines:
             final = new.final_newline
@@ -241,7 +243,7 @@ class _Application:
             creates = section.hunks and not any(hunk.old for hunk in section.hunks)
             if not creates or not self._policy.creates_files:
                 sentence = f"{path} does not exist{self._others(path)}."
-                raise _RefusedError(FailureReason.NO_FILE, sentence)
+                raise _SectionRefusedError(FailureReason.NO_FILE, sentence)
             source = SourceText((), ())
         outcomes, result = self._apply_hunks(section, path, source, set())
         lenient = {
@@ -321,7 +323,7 @@ class _Application:
         try:
             data = source.to_bytes()
         except UnencodableError as error:
-            raise _RefusedError(FailureReason.NOT_TEXT, f"In {path} {error}.") from error
+            raise _SectionRefusedError(FailureReason.NOT_TEXT, f"In {path} {error}.") from error
         self._done(section, path, data)
 
     def _done(self, section: ReplyFile, path: str, data: bytes | None) -> None:
@@ -347,7 +349,7 @@ class _Application:
         )
 
 
-class _RefusedError(Exception):
+class _SectionRefusedError(Exception):
     """A section of the reply cannot be applied; the text says why."""
 
     def __init__(self, reason: FailureReason, message: str) -> None:

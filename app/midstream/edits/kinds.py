@@ -392,18 +392,18 @@ def _may_touch_header(block: ChangedBlock, lines: Sequence[str]) -> bool:
     return False
 
 
-class _Header(NamedTuple):
+class _DefinitionHeader(NamedTuple):
     name: str
     text: str
     start: int
     stop: int
 
 
-def _headers(path: str, lines: Sequence[str]) -> dict[str, _Header]:
+def _headers(path: str, lines: Sequence[str]) -> dict[str, _DefinitionHeader]:
     """The heads of public functions and classes, without spaces and comments."""
     from midstream.code.outline import outline
 
-    found: dict[str, _Header] = {}
+    found: dict[str, _DefinitionHeader] = {}
     inside: list[Definition] = []
     for one in outline(tuple(lines), path).definitions:
         while inside and not inside[-1].encloses(one):
@@ -418,7 +418,7 @@ def _headers(path: str, lines: Sequence[str]) -> dict[str, _Header]:
     return found
 
 
-def _header(path: str, lines: Sequence[str], one: Definition) -> _Header:
+def _header(path: str, lines: Sequence[str], one: Definition) -> _DefinitionHeader:
     ends = (":",) if is_python(path) else ("{", ";", "=>", "do", "=")
     depth = 0
     for row in range(one.start, min(one.stop, one.start + 60)):
@@ -433,10 +433,10 @@ def _header(path: str, lines: Sequence[str], one: Definition) -> _Header:
     text = "".join(_code(line) for line in lines[one.start : row + 1])
     if is_python(path) and ":" in text and not text.rstrip().endswith(":"):
         text = text[: text.rindex(":")]
-    return _Header(one.name, re.sub(r"[\s,]+", "", text), one.start, row + 1)
+    return _DefinitionHeader(one.name, re.sub(r"[\s,]+", "", text), one.start, row + 1)
 
 
-def _is_public(path: str, header: _Header) -> bool:
+def _is_public(path: str, header: _DefinitionHeader) -> bool:
     parts = header.name.split(".")
     if any(part.startswith("_") and not part.endswith("__") for part in parts):
         return False

@@ -63,7 +63,7 @@ class BoundedPrompt:
 
     def _ended(self, work: Callable[[], _Made]) -> _Made:
         """The result of work, which is left behind in its thread if it does not end."""
-        task = _Task(work)
+        task = _BoundedWork(work)
         if not self._endless:
             thread = threading.Thread(target=task, name="encoding", daemon=True)
             thread.start()
@@ -84,7 +84,7 @@ class BoundedPrompt:
         return task.made[0]
 
 
-class _Task(Generic[_Made]):
+class _BoundedWork(Generic[_Made]):
     """Work with its outcome."""
 
     def __init__(self, work: Callable[[], _Made]) -> None:

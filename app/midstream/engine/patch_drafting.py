@@ -68,7 +68,7 @@ class PatchDrafter:
         self._tokenizer = tokenizer
         self._stream = DecodeStream(skip_special_tokens=False)
         self._prompt = prompt
-        self._source = _Source(source.split("\n"))
+        self._source = _PatchedLines(source.split("\n"))
         self._format: _Format | None = None
         self._before: list[str] = []
         self._line = ""
@@ -141,9 +141,9 @@ class _Format(Protocol):
         ...
 
 
-def _opened(line: str, before: Sequence[str], source: _Source) -> _Format | None:
+def _opened(line: str, before: Sequence[str], source: _PatchedLines) -> _Format | None:
     if _SEARCH.match(line):
-        return _Blocks(source, [*before[-1:], line])
+        return _SearchReplaceBlocks(source, [*before[-1:], line])
     if not _HEADING.match(line):
         return None
     hunks = _Hunks(source)
@@ -171,7 +171,7 @@ def _rest(start: str, line: str) -> str | None:
 
 
 @dataclass(slots=True)
-class _Source:
+class _PatchedLines:
     """The lines that may be patched, and what the patch does to their words.
 
     Attributes:
@@ -239,10 +239,10 @@ class _Source:
                 self.words[before[begin]] = after[start]
 
 
-class _Blocks:
+class _SearchReplaceBlocks:
     """SEARCH/REPLACE blocks."""
 
-    def __init__(self, source: _Source, opening: Sequence[str]) -> None:
+    def __init__(self, source: _PatchedLines, opening: Sequence[str]) -> None:
         """Start behind the first SEARCH line.
 
         Args:
@@ -360,7 +360,7 @@ def _similar(old: str, new: str) -> bool:
 class _Hunks:
     """The hunks of apply_patch or of a unified diff."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: _PatchedLines) -> None:
         self._source = source
         self._old: list[str] = []
         self._removed: list[str] = []

@@ -47,7 +47,7 @@ _HEADER_BYTES = 16 << 20
 """Upper bound of a header: at eight bytes for a token, two million tokens."""
 
 
-class _Header(msgspec.Struct):
+class _FileHeader(msgspec.Struct):
     """The first lines of a file; the rows follow, tensor by tensor."""
 
     source: str
@@ -128,7 +128,7 @@ class PrefixFiles:
                 return
             tensors = [np.ascontiguousarray(tensor) for tensor in rows]
             digest = _digest(self._source, tokens, [tensor.data for tensor in tensors])
-            header = _Header(self._source, list(tokens), digest)
+            header = _FileHeader(self._source, list(tokens), digest)
             self._write(folder, header, tensors)
             for kept in self._known():
                 # What differs at its end, an answer for example, is soon computed again.
@@ -150,7 +150,7 @@ class PrefixFiles:
             self._files = [kept for kept, source in filter(None, found) if source == self._source]
         return self._files
 
-    def _write(self, folder: Path, header: _Header, rows: Sequence[Array]) -> None:
+    def _write(self, folder: Path, header: _FileHeader, rows: Sequence[Array]) -> None:
         handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -250,7 +250,7 @@ def _header(path: Path) -> tuple[KeptPrefix, str] | None:
             if file.read(len(MAGIC)) != MAGIC:
                 return None
             line = file.readline(_HEADER_BYTES)
-        header = msgspec.json.decode(line, type=_Header)
+        header = msgspec.json.decode(line, type=_FileHeader)
     except (OSError, ValueError):
         return None
     kept = KeptPrefix(path, header.tokens, header.digest, len(MAGIC) + len(line))

@@ -47,7 +47,7 @@ class _String:
 
 
 @dataclass(slots=True)
-class _Block:
+class _OpenBlock:
     """A compound statement that has been opened at some indentation."""
 
     indent: str
@@ -77,11 +77,11 @@ class PrefixLexer:
 
     def __init__(self) -> None:
         self._stack: list[_String | str] = []
-        self._blocks: list[_Block] = []
+        self._blocks: list[_OpenBlock] = []
         self._continued = False
         self._statement: list[str] = []
         self._fed = 0
-        self._header: _Block | None = None
+        self._header: _OpenBlock | None = None
         self._decorator: str | None = None
         self._ends_with_colon = False
 
@@ -271,16 +271,16 @@ class PrefixLexer:
         if self._ends_with_colon:
             number = self._fed - len(self._statement)
             lines = tuple(self._statement) if keyword in ("def", "class") else ()
-            self._header = _Block(indent, keyword, keyword == "try", lines, number)
+            self._header = _OpenBlock(indent, keyword, keyword == "try", lines, number)
         elif re.match(r"try\s*:", body):
-            self._blocks.append(_Block(indent, keyword, needs_handler=True))
+            self._blocks.append(_OpenBlock(indent, keyword, needs_handler=True))
 
 
 def _width(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip())].expandtabs())
 
 
-def _stand_ins(block: _Block) -> list[str]:
+def _stand_ins(block: _OpenBlock) -> list[str]:
     return [block.indent + header for header in _STAND_INS.get(block.keyword, ("if 1:",))]
 
 

@@ -117,7 +117,7 @@ class _ToolCall(msgspec.Struct, frozen=True):
     extra_content: Any = None
 
 
-class _Delta(msgspec.Struct, frozen=True):
+class _ChatDelta(msgspec.Struct, frozen=True):
     content: Any = None
     refusal: Any = None
     reasoning: Any = None
@@ -140,8 +140,8 @@ class _Delta(msgspec.Struct, frozen=True):
 
 class _Choice(msgspec.Struct, frozen=True):
     index: int | None = None
-    delta: _Delta | None = None
-    message: _Delta | None = None
+    delta: _ChatDelta | None = None
+    message: _ChatDelta | None = None
     text: Any = None  # Of the older API for completions, which some gateways stream.
     finish_reason: Any = None
     error: Any = None
@@ -159,7 +159,7 @@ class _Times(msgspec.Struct, frozen=True):
     completion_time: float | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
+class _ChatUsage(msgspec.Struct, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
@@ -255,7 +255,7 @@ class _ChatReader:
         return [*events, *self._composer.finish(self._usage, self._times)]
 
     def _delta(
-        self, delta: _Delta, text: Callable[[object], list[ServerEvent]]
+        self, delta: _ChatDelta, text: Callable[[object], list[ServerEvent]]
     ) -> list[ServerEvent]:
         composer = self._composer
         content, thought = _contents(delta.content)
@@ -333,7 +333,7 @@ def _contents(content: object) -> tuple[object, str]:
 def _usage(value: object) -> WireUsage | None:
     """Token counts; they are no reason to lose an answer, whatever they look like."""
     try:
-        return msgspec.convert(value, _Usage).as_wire
+        return msgspec.convert(value, _ChatUsage).as_wire
     except msgspec.ValidationError:
         return None
 

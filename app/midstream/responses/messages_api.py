@@ -94,14 +94,14 @@ def _choice(choice: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "tool", "name": choice["name"]}
 
 
-class _Usage(msgspec.Struct, frozen=True):
+class _MessageUsage(msgspec.Struct, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
 
 
-class _Block(msgspec.Struct, frozen=True):
+class _ContentBlock(msgspec.Struct, frozen=True):
     type: str = ""
     text: Any = None
     thinking: Any = None
@@ -112,12 +112,12 @@ class _Block(msgspec.Struct, frozen=True):
 
 class _Message(msgspec.Struct, frozen=True):
     id: str = ""
-    usage: _Usage | None = None
-    content: list[_Block] | None = None
+    usage: _MessageUsage | None = None
+    content: list[_ContentBlock] | None = None
     stop_reason: Any = None
 
 
-class _Delta(msgspec.Struct, frozen=True):
+class _MessageDelta(msgspec.Struct, frozen=True):
     type: str = ""
     text: Any = None
     thinking: Any = None
@@ -131,8 +131,8 @@ class _Event(_Message, frozen=True):
     type: str = ""
     index: int | None = None
     message: _Message | None = None
-    content_block: _Block | None = None
-    delta: _Delta | None = None
+    content_block: _ContentBlock | None = None
+    delta: _MessageDelta | None = None
     error: Any = None
 
 
@@ -145,7 +145,7 @@ class _MessagesReader:
         self._composer = EventComposer()
         self._calls: dict[int, tuple[int, ArgumentReader]] = {}
         self._index = 0
-        self._usage = _Usage()
+        self._usage = _MessageUsage()
 
     @property
     def finished(self) -> bool:
@@ -196,7 +196,7 @@ class _MessagesReader:
         )
         return self._composer.finish(usage)
 
-    def _count(self, usage: _Usage | None) -> None:
+    def _count(self, usage: _MessageUsage | None) -> None:
         """Counts are totals so far; an event may leave some of them out."""
         if usage is not None:
             given = {name: n for name, n in msgspec.structs.asdict(usage).items() if n is not None}
@@ -210,7 +210,7 @@ class _MessagesReader:
             events += self._block(block)
         return events
 
-    def _block(self, block: _Block) -> list[ServerEvent]:
+    def _block(self, block: _ContentBlock) -> list[ServerEvent]:
         composer = self._composer
         if block.type == "tool_use":
             number, events = composer.call(block.id, block.name)
@@ -224,7 +224,7 @@ class _MessagesReader:
         thought = composer.reasoning(text_of(block.thinking) or "", begins=begins)
         return [*thought, *composer.text(block.text)]
 
-    def _delta(self, delta: _Delta) -> list[ServerEvent]:
+    def _delta(self, delta: _MessageDelta) -> list[ServerEvent]:
         composer = self._composer
         if delta.type == "input_json_delta" and self._index in self._calls:
             number, arguments = self._calls[self._index]

@@ -106,7 +106,7 @@ class Told:
     retracts: bool = False
 
 
-class _State(Enum):
+class _ReaderState(Enum):
     START = "start"
     TAGGED = "tagged"
     CHANNEL = "channel"
@@ -123,14 +123,14 @@ class ThoughtSplitter:
 
     def __init__(self, is_text: Callable[[str], bool] = lambda tag: False) -> None:
         self._is_text = is_text
-        self._state = _State.START
+        self._state = _ReaderState.START
         self._held: str = ""
         self._close = _BARE_CLOSING
         self._weak = False
         self._preceded = False
         self._final = False
         self._last = "\n"
-        self._back = _State.START
+        self._back = _ReaderState.START
         self._out: str = ""
         self._answered = 0
         self._characters = 0
@@ -147,11 +147,11 @@ class ThoughtSplitter:
         """There is no more text; what was held back."""
         held, self._held = self._held, ""
         match self._state:
-            case _State.TAGGED if not self._weak:
+            case _ReaderState.TAGGED if not self._weak:
                 self._characters += len(held)
-            case _State.CHANNEL if not self._final:
+            case _ReaderState.CHANNEL if not self._final:
                 self._characters += len(held)
-            case _State.BETWEEN:
+            case _ReaderState.BETWEEN:
                 pass
             case _:
                 self._held = held
@@ -173,15 +173,15 @@ class ThoughtSplitter:
     def _step(self) -> bool:
         """Take what can be taken of the text; whether there may be more."""
         match self._state:
-            case _State.START:
+            case _ReaderState.START:
                 return self._start()
-            case _State.TAGGED:
+            case _ReaderState.TAGGED:
                 return self._tagged()
-            case _State.CHANNEL:
+            case _ReaderState.CHANNEL:
                 return self._channel()
-            case _State.BETWEEN:
+            case _ReaderState.BETWEEN:
                 return self._between()
-            case _State.ANSWER:
+            case _ReaderState.ANSWER:
                 return self._answer()
 
     def _start(self) -> bool:
@@ -203,15 +203,15 @@ class ThoughtSplitter:
             low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
         ):
             return False
-        self._state = _State.ANSWER
+        self._state = _ReaderState.ANSWER
         if self._preceded:
             # The blank lines after what came before it are no part of the answer either.
             self._held = self._held.lstrip("\n")
         return True
 
     def _open(self, start: str, tag: str, close: re.Pattern[str], *, weak: bool = False) -> bool:
-        self._state, self._held = _State.TAGGED, start[len(tag) :]
-        self._close, self._weak, self._back = close, weak, _State.START
+        self._state, self._held = _ReaderState.TAGGED, start[len(tag) :]
+        self._close, self._weak, self._back = close, weak, _ReaderState.START
         return True
 
     def _tagged(self) -> bool:
@@ -228,7 +228,7 @@ class ThoughtSplitter:
 
     def _open_channel(self, start: str, header: re.Match[str]) -> bool:
         self._held = start[header.end() :]
-        self._state, self._final = _State.CHANNEL, header["name"].lower() == "final"
+        self._state, self._final = _ReaderState.CHANNEL, header["name"].lower() == "final"
         return True
 
     def _channel(self) -> bool:
@@ -241,7 +241,7 @@ class ThoughtSplitter:
             self._characters += len(text)
         if end is None:
             return False
-        self._preceded, self._state = True, _State.BETWEEN
+        self._preceded, self._state = True, _ReaderState.BETWEEN
         return True
 
     def _between(self) -> bool:
@@ -264,7 +264,7 @@ class ThoughtSplitter:
         if opened is not None and (closed is None or opened.start() < closed.start()):
             self._say(opened.start())
             self._open(self._held, opened.group(), _CLOSINGS[_bare(opened.group())])
-            self._back = _State.ANSWER
+            self._back = _ReaderState.ANSWER
             return True
         if closed is not None:
             self._take_back(closed)
@@ -324,9 +324,9 @@ class ThoughtSplitter:
         self._held = self._held[tag.end() :]
         self._last = "\n"
         if tag.re is _HEADER:
-            self._state, self._final = _State.CHANNEL, True
+            self._state, self._final = _ReaderState.CHANNEL, True
         else:
-            self._state = _State.START
+            self._state = _ReaderState.START
 
 
 def _may_be(low: str, marks: tuple[str, ...]) -> bool:

@@ -99,7 +99,7 @@ _OTHER_FILES = 256
 """Files that the process may have open besides its connections."""
 
 
-class _Server(uvicorn.Server):
+class _ReportingServer(uvicorn.Server):
     """uvicorn's server, which says when it listens and leaves signals to the program around it."""
 
     def __init__(self, config: uvicorn.Config, service: Service, grace: float) -> None:
@@ -236,7 +236,7 @@ async def serve(
         ) from error
     hush()
     bounds = limits or Limits()
-    server = _Server(
+    server = _ReportingServer(
         uvicorn.Config(
             app,
             ws=bounded_socket(bounds),

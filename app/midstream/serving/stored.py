@@ -83,7 +83,7 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunningResponse:
     """A response that runs somewhere."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -97,12 +97,12 @@ class ResponseShelf:
         self._held = ResponseCache[StoredResponse](
             limits.stored_responses, limits.stored_characters
         )
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _RunningResponse] = {}
 
     async def put(self, stored: StoredResponse) -> None:
         self._held.add(stored)
         if stored.running:
-            self._runs[stored.response_id] = _Run()
+            self._runs[stored.response_id] = _RunningResponse()
         else:
             self._end(stored.response_id)
 

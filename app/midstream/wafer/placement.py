@@ -230,7 +230,7 @@ def _best(wanted: _Demand, wafers: int) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PlacedStage:
     """An item to place: its operators, stored weights, and the weights that one token touches."""
 
     name: str
@@ -242,21 +242,23 @@ class _Part:
 
 
 @lru_cache(maxsize=PLANS)
-def _parts(workload: Workload) -> tuple[_Part, ...]:
+def _parts(workload: Workload) -> tuple[_PlacedStage, ...]:
     shape = workload.shape
-    parts: list[_Part] = []
+    parts: list[_PlacedStage] = []
     if shape.embedding_weights:
         lookup = (Operator("embedding", "lookup", shape.vocab, shape.hidden),)
-        parts.append(_Part("embedding", None, None, lookup, shape.embedding_weights, 0))
+        parts.append(_PlacedStage("embedding", None, None, lookup, shape.embedding_weights, 0))
     totals = [
         (sum(op.weights for op in kind), sum(op.active_weights for op in kind))
         for kind in workload.kinds
     ]
     for index, kind in enumerate(workload.layer_kinds):
-        parts.append(_Part(f"layer {index}", index, kind, workload.kinds[kind], *totals[kind]))
+        parts.append(
+            _PlacedStage(f"layer {index}", index, kind, workload.kinds[kind], *totals[kind])
+        )
     if any(op.weights for op in workload.head):
         weights = sum(op.weights for op in workload.head)
-        parts.append(_Part("lm_head", None, None, workload.head, weights, weights))
+        parts.append(_PlacedStage("lm_head", None, None, workload.head, weights, weights))
     return tuple(parts)
 
 
@@ -267,7 +269,7 @@ def _attempt(wanted: _Demand, wafers: int, *, compact: bool) -> Plan:
     (width, height), room = wanted.fabric, wanted.room
     measured: dict[tuple[str | int, int, int], tuple[int, int]] = {}
 
-    def measure(part: _Part, rect: Rectangle) -> tuple[int, int]:
+    def measure(part: _PlacedStage, rect: Rectangle) -> tuple[int, int]:
         key = (part.name if part.kind is None else part.kind, rect.width, rect.height)
         if key not in measured:
             measured[key] = (
@@ -304,9 +306,9 @@ def _attempt(wanted: _Demand, wafers: int, *, compact: bool) -> Plan:
 
 
 def _recut(
-    members: list[_Part],
+    members: list[_PlacedStage],
     rects: list[Rectangle],
-    measure: Callable[[_Part, Rectangle], tuple[int, int]],
+    measure: Callable[[_PlacedStage, Rectangle], tuple[int, int]],
     width: int,
     height: int,
     room: int,
@@ -335,7 +337,7 @@ def _recut(
 
 
 def _compact(
-    members: list[_Part], width: int, height: int, room: int, weight_bits: int, mode: Mode
+    members: list[_PlacedStage], width: int, height: int, room: int, weight_bits: int, mode: Mode
 ) -> tuple[int, int]:
     """The part of a wafer worth using: more PEs shorten arithmetic but lengthen every collective.
 
@@ -357,7 +359,7 @@ def _compact(
     return max(1, math.ceil(width * share**0.5)), max(1, math.ceil(height * share**0.5))
 
 
-def _work(part: _Part) -> int:
+def _work(part: _PlacedStage) -> int:
     return sum(op.macs(NOMINAL_CONTEXT) for op in part.operators) if part.active else 0
 
 

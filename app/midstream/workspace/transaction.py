@@ -348,7 +348,7 @@ def _delete_temporaries(plan: PlannedWrite) -> str | None:
 # Recovery
 
 
-class _State(Enum):
+class _WriteState(Enum):
     """How far the write of one file had come."""
 
     OLD = "it holds its old bytes"
@@ -485,12 +485,12 @@ def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recove
     """
     states = [_state_of(plan, handles) for plan in plans]
     for plan, state in zip(plans, states, strict=True):
-        if state is _State.CAUGHT:
+        if state is _WriteState.CAUGHT:
             _undo_change(_placed(plan, handles))
-    left = [plan for plan, state in zip(plans, states, strict=True) if state is _State.OLD]
-    if _State.NEW not in states or not all(_can_follow(plan, handles) for plan in left):
+    left = [plan for plan, state in zip(plans, states, strict=True) if state is _WriteState.OLD]
+    if _WriteState.NEW not in states or not all(_can_follow(plan, handles) for plan in left):
         return
-    if not all(state in (_State.OLD, _State.NEW) for state in states):
+    if not all(state in (_WriteState.OLD, _WriteState.NEW) for state in states):
         return
     for plan in left:
         with contextlib.suppress(OSError, atomic.NotRegularError, atomic.ChangedOnDiskError):
@@ -498,17 +498,17 @@ def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recove
             found.finished.append(plan.target)
 
 
-def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _State:
+def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _WriteState:
     with contextlib.suppress(OSError, atomic.NotRegularError):
         placed = _placed(plan, handles)
         now = atomic.digest_of(placed.target)
         if now == plan.before:
-            return _State.OLD
+            return _WriteState.OLD
         if now == plan.after:
             held = atomic.digest_of(placed.swap)
             caught = held not in (None, plan.before, plan.after)
-            return _State.CAUGHT if caught else _State.NEW
-    return _State.OTHER
+            return _WriteState.CAUGHT if caught else _WriteState.NEW
+    return _WriteState.OTHER
 
 
 def _can_follow(plan: PlannedWrite, handles: FolderHandles) -> bool:

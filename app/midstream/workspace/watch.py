@@ -161,7 +161,7 @@ class Watcher:
             self._mode = self._mode if self._mode.startswith("off") else "off: stopped"
 
 
-class _Source(threading.Thread):
+class _KernelWatches(threading.Thread):
     """One set of kernel watches; passes on raw events until it is stopped."""
 
     def __init__(
@@ -238,7 +238,7 @@ class _WatchThread(threading.Thread):
         self._tell = tell
         self._told: set[str] = set()
         self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
-        self._sources: dict[str, _Source] = {}
+        self._sources: dict[str, _KernelWatches] = {}
         self._starting = 0
         self._polling = ""
         self._lock = threading.Lock()
@@ -339,7 +339,7 @@ class _WatchThread(threading.Thread):
             return
         with self._lock:
             self._starting += 1
-        source = _Source(
+        source = _KernelWatches(
             paths,
             recursive=recursive,
             take=self._inbox.put,
@@ -349,7 +349,7 @@ class _WatchThread(threading.Thread):
         self._sources[name] = source
         source.start()
 
-    def _source_started(self, failure: str, old: _Source | None, new: Sequence[str]) -> None:
+    def _source_started(self, failure: str, old: _KernelWatches | None, new: Sequence[str]) -> None:
         if old is not None:
             old.stop()
         self._inbox.put(list(new))

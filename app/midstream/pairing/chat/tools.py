@@ -90,7 +90,7 @@ class Looked:
     unconfirmed: str = ""
 
 
-class _RefusedError(Exception):
+class _ToolRefusedError(Exception):
     """What the model asked for is not shown; the sentence says why."""
 
 
@@ -168,7 +168,9 @@ class ReadOnlyTools:
         tool = self._tools.get(call.name)
         try:
             if tool is None:
-                raise _RefusedError(f"There is no tool {call.name}; there are {', '.join(_TOOLS)}.")
+                raise _ToolRefusedError(
+                    f"There is no tool {call.name}; there are {', '.join(_TOOLS)}."
+                )
             async with asyncio.timeout(SECONDS):
                 looked = await tool(given)
         except TimeoutError:
@@ -179,7 +181,7 @@ class ReadOnlyTools:
             self._calls -= 1  # It counts when it is made again.
             text = f"{error.path} {error.why}, so the user has to allow it."
             return Looked(title, text, error.path, refused=True, unconfirmed=error.why)
-        except (UserError, _RefusedError, OSError, ValueError) as error:
+        except (UserError, _ToolRefusedError, OSError, ValueError) as error:
             return Looked(title, str(error) or "That cannot be shown.", refused=True)
         most = min(MAX_RESULT_LENGTH, self._most - self._shown)
         text = await asyncio.to_thread(_cut, looked.text, most)
@@ -205,7 +207,7 @@ class ReadOnlyTools:
         pattern, _, rest = given.partition("\n")
         where = rest.strip().removeprefix("in:").strip()
         if not pattern:
-            raise _RefusedError("Say what to search for.")
+            raise _ToolRefusedError("Say what to search for.")
         if where:
             where = await asyncio.to_thread(self._shown_name, where)
         if program := processes.find_program("rg"):
@@ -256,10 +258,10 @@ class ReadOnlyTools:
         elif _REVISION.fullmatch(given):
             what = [given, "--", "."]
         else:
-            raise _RefusedError("Name a file, a revision, or two of them as in main..HEAD.")
+            raise _ToolRefusedError("Name a file, a revision, or two of them as in main..HEAD.")
         names = (await self._git(*diff, "--name-only", "-z", *what)).split("\0")
         if sum(map(len, names)) > MAX_BYTES // 2:
-            raise _RefusedError("Too many files have changed; name one, or a smaller range.")
+            raise _ToolRefusedError("Too many files have changed; name one, or a smaller range.")
         hidden = [each for each in names if each not in self._allowed and holds_secrets(each)]
         text = await self._git(*diff, *what, *(f":(exclude,literal){each}" for each in hidden))
         return Looked(f"git diff {given}".strip(), text or "No changes.")
@@ -294,9 +296,9 @@ class ReadOnlyTools:
             return name
         why = "is ignored by git" if ignored else "has the name of a file with credentials"
         if name in self._denied:
-            raise _RefusedError(f"{name} {why}, and the user does not want you to read it.")
+            raise _ToolRefusedError(f"{name} {why}, and the user does not want you to read it.")
         if not asks:
-            raise _RefusedError(f"{name} {why}; read_file asks the user for it.")
+            raise _ToolRefusedError(f"{name} {why}; read_file asks the user for it.")
         raise _UnconfirmedError(name, why)
 
     def _shown_files(self) -> set[str]:
@@ -311,15 +313,15 @@ class ReadOnlyTools:
 
         name = self._shown_name(path, asks=True)
         if not (self._workspace.root / name).is_file():
-            raise _RefusedError(f"There is no file {path}; list_files shows what there is.")
+            raise _ToolRefusedError(f"There is no file {path}; list_files shows what there is.")
         data = self._workspace.peek(name)
         if len(data) > MAX_BYTES:
             size = f"{len(data) / 1e6:,.0f} MB"
-            raise _RefusedError(f"{name} has {size}; up to {MAX_BYTES // 10**6} MB are read.")
+            raise _ToolRefusedError(f"{name} has {size}; up to {MAX_BYTES // 10**6} MB are read.")
         try:
             text = SourceText.from_bytes(data)
         except NotTextError:
-            raise _RefusedError(f"{name} is not text.") from None
+            raise _ToolRefusedError(f"{name} is not text.") from None
         return name, list(text.lines)
 
     async def _ripgrep(self, program: str, pattern: str, where: str) -> list[str]:
@@ -330,7 +332,7 @@ class ReadOnlyTools:
         done = await processes.collect(*command, cwd=self._workspace.root, limit=MAX_BYTES)
         if done.code > 1:
             said = done.errors.decode("utf-8", "replace").strip().splitlines()
-            raise _RefusedError(said[-1] if said else "the search failed")
+            raise _ToolRefusedError(said[-1] if said else "the search failed")
         return await asyncio.to_thread(self._hits, done.output)
 
     def _hits(self, output: bytes) -> list[str]:
@@ -378,14 +380,14 @@ class ReadOnlyTools:
         # Elsewhere git compares any two files of the machine.
         if await asyncio.to_thread(find_repository, root) is None:
             why = await asyncio.to_thread(repository_trouble, root)
-            raise _RefusedError(why or "This folder is in no git repository.")
+            raise _ToolRefusedError(why or "This folder is in no git repository.")
         # In a thread, which a cancellation leaves to itself: git ends by its own time limit.
         try:
             out = await asyncio.to_thread(
                 run_git, root, arguments, timeout=SECONDS, limit=MAX_BYTES
             )
         except GitFailedError as error:
-            raise _RefusedError(str(error)) from None
+            raise _ToolRefusedError(str(error)) from None
         return out.decode("utf-8", "replace")
 
 

@@ -116,7 +116,7 @@ class RecentWrites:
                 await asyncio.sleep(max(0.0, self._until - time.monotonic()))
 
 
-class _Batch(NamedTuple):
+class _PutBackBatch(NamedTuple):
     ids: tuple[int, ...]
     steps: int
     """How many steps could be undone when it was made."""
@@ -149,11 +149,11 @@ class PutBackQueue:
         self._writers = writers
         self._spawn = spawn
         self._apply = apply
-        self._batches: list[_Batch] = []
+        self._batches: list[_PutBackBatch] = []
         self._waiting = False
         self._applying = asyncio.Lock()
         if resumed := hunks.postponed():
-            self._batches.append(_Batch(tuple(hunk.id for hunk in resumed), hunks.steps))
+            self._batches.append(_PutBackBatch(tuple(hunk.id for hunk in resumed), hunks.steps))
 
     def resume(self) -> None:
         """Go on with what an earlier session has marked."""
@@ -174,7 +174,7 @@ class PutBackQueue:
         ids = tuple(hunk.id for hunk in hunks)
         self._hunks.postpone(ids, note)
         self._journal.add(PostponeEntry(list(ids), note))
-        self._batches.append(_Batch(ids, self._hunks.steps))
+        self._batches.append(_PutBackBatch(ids, self._hunks.steps))
         self._announce(hunks)
         self._status.inform(
             f"{counted(len(self._hunks.postponed()), 'hunk')} will be put back "

@@ -49,7 +49,7 @@ class TrialResult:
     seconds: float
 
 
-class _Watch:
+class _FirstTextClock:
     """Notes when the first text comes."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ async def _one(
 ) -> TrialResult:
     for name, text in request.project.items():
         (root / name).write_text(text, "utf-8")
-    watch, verdict, why, doubt = _Watch(), "", "", ""
+    watch, verdict, why, doubt = _FirstTextClock(), "", "", ""
     # Written in any case, to see whether it is right.
     question = Question(request.ask, request.file or None, request.cursor)
     job = Job(root, question, apply=True, unsure=True, anyway=True)

@@ -57,7 +57,7 @@ REMEMBERED_FILES = 2_000
 
 
 @dataclass(slots=True)
-class _Task:
+class _BackgroundTask:
     """One instruction and the places it is for.
 
     Attributes:
@@ -102,7 +102,7 @@ class BackgroundTasks:
         self._server = server
         self._status = status
         self._turns = turns
-        self._waiting: deque[_Task] = deque()
+        self._waiting: deque[_BackgroundTask] = deque()
         self._running: asyncio.Task[None] | None = None
         self._started: set[asyncio.Task[None]] = set()
         self._seen: dict[str, Counter[tuple[str, str]]] = {}
@@ -275,7 +275,7 @@ class BackgroundTasks:
             ][:1]
 
         self._status.inform(f'Asked by a comment at {where}: "{comment.text}"')
-        self._waiting.append(_Task(path, text, find, consume=True))
+        self._waiting.append(_BackgroundTask(path, text, find, consume=True))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -329,7 +329,7 @@ class BackgroundTasks:
         if _reaches_out(wanted, asked=asked):
             found += await asyncio.to_thread(self._others_with, path, find, wanted.old)
         for other in found:
-            task = _Task(other, wanted.instruction, find, partial(self._import, wanted))
+            task = _BackgroundTask(other, wanted.instruction, find, partial(self._import, wanted))
             if other == path:
                 task.done.add(_key(besides))
             self._waiting.append(task)
@@ -415,7 +415,7 @@ class BackgroundTasks:
 
     def _exchange(
         self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
-    ) -> _Task:
+    ) -> _BackgroundTask:
         """The task that gives certain uses in a file the new name."""
 
         def still(now: Sequence[str]) -> list[Use]:
@@ -437,11 +437,11 @@ class BackgroundTasks:
         def rewrite(now: Sequence[str], place: EditPlace) -> list[str]:
             return with_name(now, still(now), wanted.old, wanted.new)[place.start : place.stop]
 
-        return _Task(path, wanted.instruction, find, rewrite)
+        return _BackgroundTask(path, wanted.instruction, find, rewrite)
 
     def _doubtful(
         self, path: str, then: Sequence[str], uses: Sequence[Use], wanted: Substitution
-    ) -> _Task:
+    ) -> _BackgroundTask:
         """The task in which the model looks at uses whose definition is not certain.
 
         Its hunks are flagged.
@@ -456,7 +456,7 @@ class BackgroundTasks:
             found = dict.fromkeys(place for line in lines if (place := around(now, line, path)))
             return [p for p in found if longest is None or p.stop - p.start <= longest]
 
-        return _Task(path, wanted.instruction, find, doubt=doubt)
+        return _BackgroundTask(path, wanted.instruction, find, doubt=doubt)
 
     async def _why_not(
         self, path: str, lines: Sequence[str], found: Sequence[Substitution], mine: EditPlace | None
@@ -508,7 +508,7 @@ class BackgroundTasks:
             return 0
         shown = "".join([*(f"-{line}\n" for line in old), *(f"+{line}\n" for line in new)])
         text = f"Make the same change here that was made in another place:\n{shown}"
-        task = _Task(path, text, find)
+        task = _BackgroundTask(path, text, find)
         task.done.add(_key(besides))
         self._waiting.append(task)
         return 1
@@ -571,7 +571,7 @@ class BackgroundTasks:
             if turn.status == "stopped":  # For the user; a stop that is meant has dropped it all.
                 task.done.discard(_key(place))
 
-    def _finish(self, task: _Task) -> None:
+    def _finish(self, task: _BackgroundTask) -> None:
         if self._waiting and self._waiting[0] is task:
             self._waiting.popleft()
         if self._waiting:
@@ -579,7 +579,7 @@ class BackgroundTasks:
         else:
             self._status.emit(BackgroundDone())
 
-    async def _next_place(self, task: _Task) -> tuple[EditPlace, str | None] | None:
+    async def _next_place(self, task: _BackgroundTask) -> tuple[EditPlace, str | None] | None:
         """Where a task goes next, and what its lines will be if that needs no model."""
         if task.rewrite is None and len(task.done) > MAX_PLACES:
             return None
@@ -592,7 +592,7 @@ class BackgroundTasks:
                 return place, self._known(task, lines, place)
         return None
 
-    def _known(self, task: _Task, lines: Sequence[str], place: EditPlace) -> str | None:
+    def _known(self, task: _BackgroundTask, lines: Sequence[str], place: EditPlace) -> str | None:
         after = None if task.rewrite is None else task.rewrite(lines, place)
         return None if after is None else "".join(f"{line}\n" for line in after)
 
