@@ -1,4 +1,4 @@
-"""Errors for users: what is wrong and what to do about it.
+"""Errors for users: the problem and its remedy.
 
 Every part raises these (or subclasses) for bad input and unavailable things, so that the command
 line, ``--json`` output and the screen can show them alike.  Exit codes: 1 the answer is no, 2 bad

@@ -142,7 +142,7 @@ class EndedProcess:
 
     Attributes:
         code: Its exit code, negative for a signal.
-        output: What it wrote to its output, as far as that was read.
+        output: Its output, as far as it was read.
         errors: What it wrote to its error stream, at most its last part.
         cut: Whether it was ended because it wrote more than it may.
     """

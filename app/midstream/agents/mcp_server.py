@@ -129,7 +129,7 @@ class _McpServer:
         }
         try:
             answer = ask_session(event)
-        except Exception as error:  # An agent that asked waits for an answer, whatever it is.
+        except Exception as error:  # An agent that asked waits until it gets some answer.
             self._say({"id": asked, "error": {"code": -32603, "message": f"No answer: {error}."}})
             return
         text = _NOBODY if answer is None else str(answer.get("text", ""))

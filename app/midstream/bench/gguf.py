@@ -129,7 +129,7 @@ class _BuilderModel:
         )
 
     def tensors(self) -> Tensors:
-        """Return every tensor; embedding and head are one where the graph has them as one."""
+        """Return every tensor; embedding and head are one tensor where the graph shares them."""
         embedding = self._nodes["/model/embed_tokens/GatherBlockQuantized"]
         head = self._blocks("/lm_head/MatMul_Q4")
         found: dict[str, tuple[Array | _Blocks, int]] = {

@@ -69,7 +69,7 @@ class UseLeft:
 
     Attributes:
         name: The name that is gone.
-        new: What it is called now, ``""`` if it was deleted.
+        new: Its new name, ``""`` if it was deleted.
         path: The file of the use.
         line: 0-based line, in the file as it will be after the change.
         text: That line, without spaces around it.

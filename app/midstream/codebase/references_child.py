@@ -306,7 +306,7 @@ def _held(leaf: _Leaf) -> str:
 
 
 def _overrides(project: Project, leaves: Mapping[Spot, _Leaf]) -> Iterator[tuple[Spot, Spot]]:
-    """Members of classes of which one inherits from the other."""
+    """Members of classes that inherit from one another."""
     members: dict[str, Spot] = {}
     bases: dict[str, set[str]] = {}
     for spot, leaf in leaves.items():

@@ -22,7 +22,7 @@ _SEVERAL_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|[^_]_[^_]")
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What one file has of the name.
+    """The occurrences of the name in one file.
 
     Attributes:
         spots: Where it stands, without what a local variable of that name means.

@@ -310,7 +310,7 @@ def _imports(lines: Sequence[str]) -> bool:
 
 
 def _defines(members: Sequence[Definition], line: int, before: str) -> bool:
-    """Whether a name that follows ``before`` in a line is the one that is defined there."""
+    """Whether the name behind ``before`` in a line is being defined there."""
     return any(
         line == d.start if d.kind == "assignment" else d.contains(line) and before in _HEADS
         for d in members

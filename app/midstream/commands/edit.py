@@ -134,7 +134,7 @@ class DiffSink:
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def reading(self, progress: PromptReading | None) -> None:
-        """Show it in one line of the terminal, which whatever is printed next replaces."""
+        """Show it in one line of the terminal, which the next output replaces."""
         if sys.stderr.isatty() and (self._reads or progress is not None):
             self._reads = progress is not None
             words = f"reading {progress}" if self._reads else ""

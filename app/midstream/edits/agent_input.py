@@ -82,8 +82,8 @@ def rewritten(
     Args:
         tool: One of ``EDIT_TOOLS``.
         arguments: The input of the original call; what is not about the text is taken from it.
-        files: What the call is to do; at least one file changes, and for tools other than
-            ``apply_patch`` exactly one, which is not deleted.
+        files: What the call is to do; at least one file changes.  Tools other than ``apply_patch``
+            change exactly one file and do not delete it.
 
     Raises:
         UnplacedError: The tool cannot express it.

@@ -107,8 +107,8 @@ class HunkFacts:
         new: The lines that it adds.
         kinds: Its kinds with their evidence, the one that asks most of a reader first.
         changes: The tokens that differ; empty where lines only come or go.
-        partial: Whether a name that was replaced stays elsewhere in the hunk, or the new one was
-            there before: then it is not the same as where all of them are replaced.
+        partial: Whether the replaced name stays elsewhere in the hunk, or the new one was there
+            before; such a hunk differs from one that replaces all of them.
     """
 
     id: int

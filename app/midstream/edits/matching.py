@@ -279,7 +279,7 @@ _KEYS: Final[dict[MatchLevel, Callable[[str], str]]] = {
     MatchLevel.INDENTATION: str.strip,
     MatchLevel.PUNCTUATION: _fold,
 }
-"""What lines are compared by at each level that is looked up, from strict to lenient."""
+"""The form in which lines are compared at each level, from strict to lenient."""
 
 
 def _nearest(starts: list[int], near: int) -> list[int]:

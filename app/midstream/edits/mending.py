@@ -38,7 +38,7 @@ def unnumbered(old: Sequence[str], new: Sequence[str]) -> list[str] | None:
 
 
 def _begins(rest: str, separator: str) -> bool:
-    """Whether what follows a number is that, and a line that may be blank."""
+    """Whether the separator follows a line's number; a blank line may lack it, or its end."""
     return rest.startswith(separator) or rest in ("", separator.rstrip())
 
 

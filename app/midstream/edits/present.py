@@ -1,6 +1,6 @@
 """Detects requests to add what the code already has.
 
-Only requests that ask for nothing else are recognised, so that no other wish is lost.
+Only requests that ask for nothing else are recognised, so no other request is lost.
 """
 
 from __future__ import annotations

@@ -546,7 +546,7 @@ class FileProposal:
                 change meets shows it.
 
         Returns:
-            False if it meets one of those, or the rewrite that streams.
+            False if it meets one of those, or the streaming rewrite.
         """
         current = self._current
         if current is not None and current.start <= change.stop and change.start <= current.stop:

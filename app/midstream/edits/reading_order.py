@@ -35,7 +35,7 @@ def reading_order(
 
     Args:
         code: The hunks before them, in their order.
-        tests: The hunks of test files, in their order; those that belong to none come last.
+        tests: The hunks of test files, in their order; tests without such code come last.
         facts: All hunks by id.
     """
     last = {facts[hunk_id].path: hunk_id for hunk_id in code}

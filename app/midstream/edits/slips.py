@@ -281,7 +281,7 @@ _VALUES: Final = frozenset(
     for name in dir(builtins)
     if not isinstance(getattr(builtins, name), type) and name not in ("None", "Ellipsis")
 )
-"""Builtins that are no types, such as ``any`` and ``len``."""
+"""Builtins that are not types, such as ``any`` and ``len``."""
 
 
 def _text(node: ast.expr | None) -> str:
@@ -313,7 +313,7 @@ def _returns(function: _Function) -> tuple[int, int]:
 
 
 def _not_used_instead(instruction: str, before: str, after: str, known: str) -> str:
-    """What was to be used instead of something else and does not appear, if it is a name."""
+    """A name that was to be used instead of something else and does not appear."""
     for match in _INSTEAD.finditer(instruction):
         name = match["name"].rstrip(".")
         first = name.partition(".")[0]

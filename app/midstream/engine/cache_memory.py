@@ -70,7 +70,7 @@ class CacheMemory(Protocol):
 
     def move(self, runs: Sequence[Run], rotation: Rotation) -> bool:
         """Put rows in other places, behind those in front of the first run; nothing stays behind
-        the last one. Runs follow one another, and there is room for them.
+        the last one. The runs are adjacent and fit into the capacity.
 
         Returns:
             Whether they were moved; False where this cache cannot.

@@ -77,7 +77,7 @@ class RunTerminatedError(Exception):
 
 @dataclass(slots=True)
 class _BoundRun:
-    """Everything bound for runs of one length: what to write before, what to read after.
+    """The buffers bound for runs of one length: inputs to write before, outputs to read after.
 
     Between two small runs the weights push everything else out of the caches, so that every line of
     Python costs several times what it seems to; what can be made ready once is.

@@ -40,7 +40,7 @@ class EditRequest:
 
     @property
     def asked(self) -> str:
-        """The one instruction that the model is given for all that were said."""
+        """The one instruction that stands for all instructions so far."""
         return carried((*self.earlier, self.instruction)).instruction
 
 

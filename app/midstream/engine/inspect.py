@@ -108,7 +108,7 @@ def check(
         threads: Threads inside one operator.
 
     Yields:
-        What was tried, as soon as it is known.
+        Each trial as soon as it has ended.
     """
     step = "files"
     try:

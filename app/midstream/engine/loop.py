@@ -40,7 +40,7 @@ ALONE = nullcontext()
 
 
 MEASURED_TOKENS = 64
-"""Tokens of a prompt that are read at once, from which on the time tells how fast that goes."""
+"""Tokens read at once that are enough to measure the reading rate."""
 
 
 class ReadingSpeed:

@@ -257,9 +257,9 @@ class _Writer:
         """Multiply shares by values: [heads, parts, group / parts * S, width].
 
         ONNX Runtime cuts a product between threads by rows or by columns, whichever are more, and
-        the columns of a piece say how sums over the cache are cut. So that a row's bits do not
-        depend on the number of rows there has to be a product for each thread, of which none is
-        cut; with more threads than key/value heads, the query heads of a group are parted for that.
+        the columns of a piece say how sums over the cache are cut. Each thread needs a whole
+        product of its own, so that a row's bits do not depend on the number of rows; with more
+        threads than key/value heads, the query heads of a group are parted for that.
 
         A single token, which is never run where bits matter, has a product for each query head: one
         row is multiplied without copying the values aside.

@@ -74,8 +74,8 @@ class Usage:
 
     Attributes:
         input_tokens: Tokens of the prompt.
-        cached_tokens: Those of them that were in the cache already.
-        read_tokens: Those of them that are in the cache by now.
+        cached_tokens: How many of them were in the cache before.
+        read_tokens: How many of them are in the cache by now.
         output_tokens: Generated tokens, the stop token included.
         forwards: Forward passes that produced output tokens (prefill not counted).
         drafted_tokens: Tokens proposed from the source text.

@@ -324,7 +324,7 @@ _HOLDS_SECRETS: Final = re.compile(
 
 
 def holds_secrets(path: str) -> bool:
-    """Whether a file is one that credentials are kept in, by its name."""
+    """Whether a file is meant for credentials, by its name."""
     return _HOLDS_SECRETS.search(path) is not None
 
 

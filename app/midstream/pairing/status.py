@@ -209,7 +209,7 @@ class Notice:
 
     Attributes:
         level: Its severity.
-        text: What happened and what to do about it.
+        text: The event and the remedy, in a sentence.
         action: Name of the screen's action that does so, ``""`` for none.
         passing: Whether it only holds until the session's state changes.
         discloses: Whether it says what leaves this machine; every front end shows it.
@@ -483,7 +483,7 @@ class Cost:
 
     Attributes:
         input_tokens: Tokens of the prompt.
-        cached_tokens: Those of them that the server had in its cache.
+        cached_tokens: How many of them the server had in its cache.
         output_tokens: Generated tokens.
         prefill_s: Seconds the server read the prompt.
         decode_s: Seconds the server generated.

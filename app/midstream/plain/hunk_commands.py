@@ -97,7 +97,7 @@ class HunkCommands:
         meant = [hunk for hunk in meant if hunk not in flagged]
         if len(meant) == 1:
             await self._session.decisions.accept(meant[0].id)
-        elif meant:  # In one step, which one undo takes back.
+        elif meant:  # In one step, so one undo takes it back.
             await self._session.decisions.accept_all({hunk.id for hunk in meant})
         done = [h for h in meant if h.state is HunkState.ACCEPTED]
         self._decided(done, accept=True)

@@ -316,7 +316,7 @@ def _written(function: _Function | None) -> str:
 
 
 def _contents(content: object) -> tuple[object, str]:
-    """What is text and what is reasoning in a ``content``, which may have parts of both kinds."""
+    """The text and the reasoning in a ``content``, which may have parts of both kinds."""
     if not isinstance(content, list):
         return content, ""
     text: list[object] = []

@@ -18,7 +18,7 @@ from midstream.responses.liberal import is_whole_json, loads
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 """A final event repeats the instructions and the whole output; nothing is larger."""
 MAX_SAID_BYTES: Final = 65_536
-"""Of text that is in no frame, to quote from."""
+"""Characters of text outside any frame that are kept for an error message."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _OPENINGS: Final = (b"{", b"[")

@@ -101,7 +101,7 @@ class EventComposer:
         return [ServerEvent(type="response.created", response=response)]
 
     def text(self, value: object) -> list[ServerEvent]:
-        """Text of the answer, in whatever it is written."""
+        """Text of the answer, in any encoding."""
         text = text_of(value)
         if text is None:
             self.ending.spoil("a part of its text could not be read")

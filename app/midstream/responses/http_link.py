@@ -291,7 +291,7 @@ class HttpLink:
                 async for chunk in chunks:
                     heard = reading.take(chunk)
                     if attempt.state == "ended" or reading.reader.finished:
-                        if ending != attempt.state:  # Whatever else comes, it is not waited for.
+                        if ending != attempt.state:  # Any other data is not waited for.
                             ending = attempt.state
                             over = _DRAIN_S if ending == "ended" else _COUNTS_S
                             limit.reschedule(clock() + over)

@@ -329,7 +329,7 @@ class Lane:
 
     def _terminal(self, kind: str, response: WireResponse) -> None:
         if self.running is None and response.id and response.id not in self._over:
-            self._created(response)  # Some gateways do not say that one begins.
+            self._created(response)  # Some gateways do not announce the beginning of one.
         turn = self.running
         if turn is None:
             return

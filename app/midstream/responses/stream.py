@@ -184,7 +184,7 @@ class Stream:
         self._wake.set()
 
     def push_progress(self, progress: Progress) -> None:
-        """What is said of text that follows; the last one counts until it is read."""
+        """The facts about the text that follows; the last one counts until it is read."""
         if self._interrupted or self._terminal is not None:
             return
         self._progress = progress

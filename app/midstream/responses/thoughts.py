@@ -21,7 +21,7 @@ _NAMES: Final = (
     *("<reasoning>", "<reflection>", "<scratchpad>", "<analysis>"),
 )
 _INTERCHANGEABLE: Final = _NAMES[:4]
-"""Models close one of these with another."""
+"""Models open with one of these and close with another."""
 _TAGS: Final = {opening: f"</{opening[1:]}" for opening in _NAMES} | {
     "<|thinking|>": "<|/thinking|>",
     "[think]": "[/think]",
@@ -35,7 +35,7 @@ some with blanks or attributes."""
 
 
 def _loose(*tags: str) -> re.Pattern[str]:
-    """One of some tags, with blanks in it, and attributes in an opening one."""
+    """One of these tags; it may hold blanks, and an opening one attributes."""
     found: list[str] = []
     for tag in tags:
         *parts, last = map(re.escape, re.findall(r"[<>\[\]/]|[^<>\[\]/]+", tag))

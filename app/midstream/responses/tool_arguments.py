@@ -25,7 +25,7 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 
 MAX_UNKNOWN_LENGTH: Final = 200_000
-"""Characters of arguments that do not begin as expected, after which no end is waited for."""
+"""Characters of arguments that begin unexpectedly, after which the end is not awaited."""
 
 _OPENING: Final = re.compile(rf'\s*\{{\s*"{FIELD}"\s*:\s*"')
 _PIECE: Final = re.compile(

@@ -242,7 +242,7 @@ def _named_file(messages: Sequence[Message]) -> str | None:
 
 
 def _look(path: str) -> str:
-    """The command that prints a file, so that it can be told whether all of it has arrived."""
+    """The command that prints a file with its length and an end, so that a cut is noticed."""
     name = shlex.quote(path)
     return (
         f"printf '*** File, %d bytes\\n' \"$(wc -c < {name})\" && cat {name} && "

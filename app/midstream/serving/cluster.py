@@ -31,7 +31,7 @@ A Ray that is started for the deployment alone listens on loopback, except for t
 that is made for it and known to its processes only.
 The ports of a cluster (6379, 8265, 10001 and the workers') are as open as it was started: give it
 a token (``RAY_AUTH_MODE=token``), and keep them inside a private network. Ray's proxy also answers
-``/-/healthz`` and ``/-/routes`` without a token; they say nothing of what is asked.
+``/-/healthz`` and ``/-/routes`` without a token; they hold nothing of the requests.
 """
 
 from __future__ import annotations

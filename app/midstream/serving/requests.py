@@ -74,7 +74,7 @@ _REFUSED = {
     "conversation": "conversation is not supported; continue with previous_response_id.",
     "prompt": "Stored prompts are not supported; send instructions and input.",
 }
-"""Fields without which a request would be answered as another one, and what to send."""
+"""Fields that cannot be ignored without answering another request, and what to send instead."""
 
 
 class TextFormat(msgspec.Struct, frozen=True):

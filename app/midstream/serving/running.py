@@ -27,7 +27,7 @@ from midstream.serving.logs import hush
 from midstream.serving.service import Service
 
 _MAX_UNREAD_BYTES = 1024 * 1024
-"""Bytes that a peer leaves unread above which its pings are not answered: it would not see that."""
+"""Unread bytes of a peer above which its pings are not answered: it would not see the pong."""
 
 
 def bounded_socket(limits: Limits) -> type[WebSocketsSansIOProtocol]:

@@ -72,7 +72,7 @@ class OfferedTools:
     Attributes:
         offered: Their types ("function" or "custom"), by name.
         required: Whether one of them has to be called.
-        named: The one that has to be called; "" if the model may choose.
+        named: The tool that must be called; "" if the model may choose.
         namespaces: The namespaces of those that are in one, by name.
     """
 
@@ -284,7 +284,7 @@ class CallSplitter:
             steps.append(CallInput(text) if self._inside else TextStep(text))
 
     def _called(self) -> Iterator[Step]:
-        """The calls in what was held back, or that as text if they are none."""
+        """The calls in the text that was held back, or that text if it holds none."""
         text = "".join(self._function or ())
         self._function, self._inside = None, ""
         inside = text.strip().removeprefix("<tool_call>").removesuffix(_TAG_END)

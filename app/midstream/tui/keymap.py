@@ -277,7 +277,7 @@ def teach_sequences(own: Iterable[str] = ()) -> None:
     Textual takes the two for Alt and the key, or drops the Escape.
 
     Args:
-        own: Keys that are bound, in Textual's names; with Alt they stay what they are.
+        own: Bound keys, in Textual's names; those with Alt are not split into two keys.
     """
     sequences = cast("dict[str, Any]", _ansi_sequences.ANSI_SEQUENCES_KEYS)
     sequences["\x1b\r"] = (_Key("alt+enter"),)

@@ -175,7 +175,7 @@ class PromptDriver(LinuxDriver):
         self._parser = XTermParser(self._debug)
         self._decode = getincrementaldecoder("utf-8")().decode
         with contextlib.suppress(OSError, NotImplementedError):
-            # What follows from a key has nothing to do with what started the program.
+            # The effects of a key do not depend on what started the program.
             Context().run(self._loop.add_reader, self.fileno, self._read)
             self._listens = True
 

@@ -1,4 +1,4 @@
-"""Placement: which rectangle of which wafer holds what, and whether it fits in memory and colours.
+"""Placement: the rectangles of wafers that hold a model, and whether memory and colours suffice.
 
 A model is cut at layer boundaries over wafers; on a wafer every layer, the embedding and the output
 projection get a rectangle of PEs in proportion to their weights (``layer-rect``), or all layers of

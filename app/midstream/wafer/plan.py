@@ -1,4 +1,4 @@
-"""A plan: which rectangle of which wafer holds what, how full PEs are, and what does not fit."""
+"""A plan: the rectangles of wafers that hold a model, how full PEs are, and what does not fit."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Time:
-    """Simulated seconds of one request (or one token) with what to count for a rate."""
+    """Simulated seconds of one request (or one token), and the amount that a rate counts."""
 
     seconds: float
     tokens: float

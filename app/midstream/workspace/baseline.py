@@ -139,7 +139,7 @@ class Baseline:
         )  # The index has lost the one that is there: `git rm --cached`.
 
     def _take_index(self, tracked: frozenset[str]) -> None:
-        """Count what the index has of changed files as what they were."""
+        """Take the contents in the index as the former contents of changed files."""
         if not tracked:
             return
         try:
@@ -206,14 +206,14 @@ class Baseline:
     def read_ahead(self, paths: Collection[str]) -> None:
         """Read what files of the commit held with one process; only where no filter is on.
 
-        What does not fit into ``MAX_AHEAD`` is read when it is asked for.
+        Contents beyond ``MAX_AHEAD`` are read on demand.
         """
         with contextlib.suppress(GitFailedError):
             files = [path for path in paths if path in self._recorded().modes]
             self._ahead = stored_files(self._root, self.head, files, limit=MAX_AHEAD)
 
     def read(self, rel: str) -> Entry | None:
-        """What a name stood for, ``None`` if there was nothing.
+        """The former entry of a name, ``None`` if there was none.
 
         Args:
             rel: Path below the root, as the workspace names it.

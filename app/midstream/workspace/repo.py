@@ -273,7 +273,7 @@ def _subcommand(command: Sequence[str]) -> int:
 
 
 def _with_settings(env: Mapping[str, str], settings: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """An environment with settings that override those of files, whatever is in their names."""
+    """An environment with git settings that override those of files; names may hold anything."""
     count = env.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isdecimal() else 0
     found = {**env, **_OFFLINE, "GIT_CONFIG_COUNT": str(first + len(settings))}

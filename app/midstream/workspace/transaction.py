@@ -479,7 +479,7 @@ def _recover_record(record: Path, root: str, found: Recovery) -> None:
 
 
 def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recovery) -> None:
-    """Finish a batch of which a file was replaced; where that cannot be, what stands there stays.
+    """Finish a batch of which a file was replaced; where that is impossible, the file stays.
 
     Nobody goes back on what was decided: other programs may have built on it since.
     """

@@ -439,7 +439,7 @@ class Inspector:
             if rel.rpartition("/")[2] == IGNORE_FILE:
                 self.rules.forget()
             if (inner := self._inner_repository(rel)) is not None:
-                news.add(inner)  # Not reviewed, which is to be said.
+                news.add(inner)  # The change is not reviewed, and the user must be told.
                 continue
             if rel in followed:
                 look.add(rel)

@@ -43,7 +43,7 @@ _WRAPPING: Final = re.compile(
     r"(?:answer|response|output|result|code|source|solution|file|content|text))>(\s*)$",
     re.IGNORECASE,
 )
-"""Tags that models invent for what they were asked for."""
+"""Tags that models invent around the rewrite."""
 _ECHO: Final = re.compile(r"\s*<((?:instruction|before|after)(?:-\d+)?)>\s*$")
 """A block of the request that a model repeats."""
 _OBJECT: Final = re.compile(r'\s*\{\s*(?:"\w+"\s*(?::.*)?)?$')

@@ -288,7 +288,7 @@ class UnifiedDiffParser(LineParser):
 
 
 def _unquoted(name: str) -> str:
-    """A name as it is, of one that git may have quoted like a string of C."""
+    """The plain form of a name that git may have quoted like a C string."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
 

@@ -2,8 +2,8 @@
 
 The command is the user's setting, or one that the folder's files suggest. A folder may come from
 anywhere, so what it suggests runs only after it was confirmed, once per folder and command. It runs
-on the files as they are on disk, where hunks that were accepted are in them and others are not, or
-in a throw-away copy of the folder that also has the hunks that wait for a decision.
+on the files on disk, which have the accepted hunks only, or in a throw-away copy of the folder that
+has the undecided hunks as well.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Reading(StrEnum):
     """How long a hunk was on screen, measured against its size."""
 
     UNSEEN = "unseen"
-    """Some of it was never on screen."""
+    """Some of its lines were never on screen."""
     GLIMPSED = "glimpsed"
     READ = "read"
 

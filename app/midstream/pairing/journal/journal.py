@@ -3,7 +3,7 @@
 The journal holds the inputs of the edits part (base texts, streamed text, decisions), not its
 state.  Replaying them in order leads to the same hunks with the same ids.
 
-What can stand in it is in ``journal_entries``.
+Its entries are defined in ``pairing.journal.entries``.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Replay(Replayed):
         """Replay entries in order.
 
         Raises:
-            ResumeError: One of them does not fit.
+            ResumeError: An entry does not fit the state before it.
         """
         for number, entry in enumerate(entries):
             try:

@@ -56,7 +56,7 @@ class ModelChoice:
         price: What its tokens cost; a model on this machine costs nothing.
         edit_format: How it is asked to write edits.
         efforts: Efforts to offer, least first.
-        languages: Languages that it is made for; empty for any.
+        languages: Languages that it was trained for; empty for any.
         key: What is known about its key: ``set``, ``missing``, ``keyring``, or ``""`` for none
             needed.
         key_name: The variable or the keyring's service.

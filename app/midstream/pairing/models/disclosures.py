@@ -52,7 +52,7 @@ def _read() -> list[str]:
 
 
 class Introduction:
-    """Whether to say what the built-in model is for: until it was used, or that was dismissed.
+    """Whether to introduce the built-in model: until it was used, or the notice was dismissed.
 
     Attributes:
         due: Whether it is still to be said.

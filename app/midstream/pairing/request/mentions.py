@@ -361,7 +361,7 @@ def without_files(instruction: str) -> str:
 
 
 def named_with_file(instruction: str, path: str) -> str:
-    """The definition that is named with ``@`` in a file, ``""`` if there is none."""
+    """The definition that a mention of a file names, ``""`` if it names none."""
     for match in _at_paths(instruction):
         if match["symbol"] and _path_of(match) == path:
             return match["symbol"]

@@ -86,7 +86,7 @@ def as_proposed(said: str, before: Sequence[str], after: Sequence[str]) -> str:
     """A sentence about a name that only the file has, in the terms of who sees the proposal.
 
     Args:
-        said: The sentence; it comes back as it is if it is about anything else.
+        said: The sentence; a sentence about anything else is returned unchanged.
         before: The lines as the file has them.
         after: The same lines as they are proposed.
     """

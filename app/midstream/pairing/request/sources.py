@@ -72,7 +72,7 @@ class Wanted:
         conversation: What was asked and answered in words before.
         hunks: Hunks of the session, for the decisions.
         instructions: Whether the project's instructions go along.
-        related: What belongs to the place, ``None`` if that is not known.
+        related: The code related to the place, ``None`` if it is not known.
         most_related: Tokens that it may take.
         shown: 0-based half-open range of lines around the place that go out anyway where ``text``
             is left out.

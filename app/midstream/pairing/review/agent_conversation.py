@@ -249,7 +249,7 @@ class AgentConversation:
         return [*facts, *self._chosen("model")]
 
     def _chosen(self, category: str) -> list[str]:
-        """What is chosen of one kind, in words."""
+        """The chosen option of one kind, in words."""
         words: list[str] = []
         for choice in self.choices:
             if choice.category == category:

@@ -157,7 +157,7 @@ class Answer:
 
     @property
     def prose(self) -> str:
-        """What it said outside its edits, on one line."""
+        """Its prose outside the edits, on one line."""
         return " ".join("".join(self.reply.prose).split())
 
     @property

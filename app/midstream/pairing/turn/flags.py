@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from midstream.pairing.status import SessionStatus, Spawn
 
 MAX_FILES: Final = 20
-"""More files that wait are not searched for uses of what they take away: that reads the project."""
+"""Limit on waiting files that are searched for uses of removed names: that reads the project."""
 
 
 class ReviewFlags:

@@ -20,7 +20,8 @@ def asked(turns: Sequence[Turn], hunks: Iterable[Hunk]) -> tuple[str, ...]:
     """The instructions that led to the newest accepted change, oldest first.
 
     More than one where a later answer rewrote an earlier one: what the last of them names may never
-    have been in the repository. One that only wants another name is put into the one before it.
+    have been in the repository. An instruction that only corrects a name is merged into the one
+    before it.
     """
     known = tuple(hunks)
     accepted = {hunk.rank[0] for hunk in known if hunk.state == "accepted"}

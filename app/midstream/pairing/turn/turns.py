@@ -221,7 +221,7 @@ class Turns(Sequence[Turn]):
 
         Args:
             question: What is about to be sent.
-            seconds: To wait at most; what is not known by then does not go along.
+            seconds: To wait at most; code that is not found by then is not sent.
 
         Raises:
             UserError: The file cannot be read.

@@ -24,7 +24,7 @@ class FilePicked(Message):
 
     Attributes:
         path: The file.
-        line: 0-based line of it, ``None`` for wherever it is.
+        line: 0-based line of the file, ``None`` for no particular one.
     """
 
     path: str

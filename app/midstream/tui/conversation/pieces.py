@@ -80,7 +80,7 @@ class Pieces:
         self._taken = 0
 
     def follow(self, entries: Sequence[Entry]) -> bool:
-        """Take what is new; ``False`` if what was there is no longer the beginning."""
+        """Take what is new; ``False`` if the earlier text is no longer its beginning."""
         if len(entries) < self._taken:
             return False
         if self._taken and self.all:

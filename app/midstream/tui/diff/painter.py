@@ -87,7 +87,7 @@ def _place(text: str, start: int, at: int, limit: int) -> int:
 
 
 def wrapped(segments: Sequence[Segment], room: int, ground: Style) -> list[list[Segment]]:
-    """The segments of one line as those of as many lines as it takes."""
+    """The segments of one line, wrapped into as many lines as it takes."""
     text = "".join(segment.text for segment in segments)
     places = breaks(text, room)
     if not places:

@@ -35,7 +35,7 @@ class HunkPart:
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """The range, counting old lines and then new ones, if it is one range."""
+        """The range, counting old lines and then new ones; ``None`` for several ranges."""
         deleted = self.hunk.deleted
         (old, new), (old_stop, new_stop) = self.first, self.last
         if new == new_stop:

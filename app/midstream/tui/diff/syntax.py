@@ -133,7 +133,7 @@ class FileSyntax:
     def of_hunk(self, hunk: Hunk) -> list[LexedLine] | None:
         """The rows of a hunk with their tokens; ``None`` where there are none to be had.
 
-        What is not lexed yet is lexed now, if it is near.
+        Nearby lines that are not lexed yet are lexed now.
         """
         if not self._base.advance(hunk.start, limit=_NEAR):
             return None

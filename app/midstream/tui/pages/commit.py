@@ -47,7 +47,7 @@ MAX_ROWS: Final = 6
 LOW: Final = 20
 """Screens with fewer rows show no recent commits there."""
 SLOW_S: Final = 0.5
-"""Seconds after which it is said that git is still staging."""
+"""Seconds after which a notice says that git is still staging."""
 _LEAVING: Final = frozenset({"page.close", "quit.app"})
 """Actions that wait for nothing."""
 _FREE: Final = frozenset({"commit.message", "commit.editor", "commit.editor.anywhere", "page.help"})

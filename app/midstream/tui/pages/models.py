@@ -390,7 +390,7 @@ class ModelsScreen(PageScreen):
             )
 
     async def _take(self, choice: ModelChoice, said: str) -> None:
-        """Use and keep a model that was just set up; what is sent there was on screen."""
+        """Use and keep a model that was just set up; the page has said what is sent there."""
         profile = choice.profile
         if profile is not None and not profile.loopback:
             await asyncio.to_thread(note_disclosed, profile.url)

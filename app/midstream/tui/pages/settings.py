@@ -515,7 +515,7 @@ class SettingsScreen(PageScreen):
 
         Args:
             changes: See ``change_file``.
-            sentence: What to say when it is done.
+            sentence: The notice once it is done.
             setting: The setting; another place that wins over the file is said instead.
             warning: What to say instead, as a warning.
         """

@@ -194,7 +194,7 @@ class Rail(RowList):
         mark = self._marks.get(path, "")
         if not mark and path in self._above:
             return ((f" {self._glyphs.separator}", "warning"),)
-        while not mark and path:  # a new folder has one mark for all that is in it
+        while not mark and path:  # a new folder has one mark for all of its files
             path = parent(path)
             mark = "?" if self._marks.get(path) == "?" else ""
         return ((f" {mark}", MARKS[mark]),) if mark else ()
