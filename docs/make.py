@@ -79,8 +79,9 @@ def settings() -> Iterator[str]:
         )
     yield "## Endpoints\n"
     yield (
-        "A table `[endpoints.NAME]` in your file describes a model server. The setting `endpoint` "
-        "or `--endpoint NAME` chooses one. Keys that a table omits default to those of its kind.\n"
+        "A table `[endpoints.NAME]` in your file describes a model server; kinds with an address "
+        "below need none. The setting `endpoint` or `--endpoint NAME` chooses one. Keys that a "
+        "table omits default to those of its kind.\n"
     )
     yield from table(
         ("key", "value", "what it is"),

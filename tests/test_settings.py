@@ -219,6 +219,46 @@ def test_an_endpoint_that_is_wrong_leaves_the_others_usable(tmp_path: Path) -> N
         settings.with_endpoint("leak", "--endpoint")
 
 
+def test_a_known_service_or_engine_needs_no_table() -> None:
+    chosen = Settings().with_endpoint("anthropic", "--endpoint").profile
+    assert chosen is not None
+    assert (chosen.name, chosen.url) == ("anthropic", "https://api.anthropic.com/v1")
+    assert chosen.key_env == "ANTHROPIC_API_KEY"
+    engine = Settings().with_endpoint("ollama", "--endpoint").profile
+    assert engine is not None
+    assert (engine.kind, engine.key_env) == ("ollama", None)
+
+
+def test_a_table_of_ones_own_has_the_name_of_a_known_service(tmp_path: Path) -> None:
+    table = '[endpoints.openai]\nurl = "https://proxy.example/v1"\nmodel = "m"\n'
+    chosen = read(tmp_path, table).with_endpoint("openai", "--endpoint").profile
+    assert chosen is not None
+    assert chosen.url == "https://proxy.example/v1"
+    broken = read(tmp_path, '[endpoints.openai]\nmodle = "m"\n')
+    with pytest.raises(UsageError, match='did you mean "model"'):
+        broken.with_endpoint("openai", "--endpoint")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("api.openai.com", "wss://api.openai.com/v1"),
+        ("localhost", "http://localhost/v1"),
+        ("localhost:8977", "http://localhost:8977/v1"),
+        ("llm.example.com/team/v1", "https://llm.example.com/team/v1"),
+    ],
+)
+def test_an_endpoint_may_be_a_host(host: str, url: str) -> None:
+    assert Settings().with_endpoint(host, "--endpoint").endpoint_url == url
+
+
+def test_an_unknown_endpoint_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match='did you mean "anthropic"'):
+        Settings().with_endpoint("antropic", "--endpoint")
+    with pytest.raises(UsageError, match=r"known are local, openai, .*\[endpoints\.azure\]"):
+        Settings().with_endpoint("azure", "--endpoint")
+
+
 def test_a_folder_can_put_an_endpoint_right(tmp_path: Path) -> None:
     table = f'[projects."{tmp_path}".endpoints.typo]\nurl = "https://b.example/v1"\n'
     settings = read(tmp_path, BROKEN + table, root=tmp_path)

@@ -7,6 +7,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -299,6 +300,7 @@ def test_the_catalogue_without_a_network(
     assert "{" not in said
     models = published_models()
     assert all(model.name in said and model.license in said for model in models)
+    assert re.search(r"memory bandwidth \(\d+ GB/s\)", said)
     assert [model.size for model in models] == sorted(model.size for model in models)
     assert published_model("onnx-community/qwen2.5-coder-0.5b-instruct") is models[1]
     assert all(model.read <= model.size for model in models)

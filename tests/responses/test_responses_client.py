@@ -371,6 +371,11 @@ async def test_closing_the_client_ends_its_streams() -> None:
     [
         ("ws://127.0.0.1:9/v1", None, "cannot be reached"),
         ("ws://127.0.0.1:PORT/v1", "wrong", "refused the key"),
+        (
+            "ws://127.0.0.1:PORT/v1",
+            None,
+            "wants a key, and none was sent.*ENDPOINT_TOKEN_ENV",
+        ),
     ],
 )
 async def test_an_endpoint_that_cannot_be_used_is_one_sentence(

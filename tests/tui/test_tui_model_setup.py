@@ -44,9 +44,9 @@ def ring() -> Iterator[MemoryKeyring]:
 
 
 @asynccontextmanager
-async def first_use(project: Path) -> AsyncIterator[Stage]:
+async def first_use(project: Path, settings: Settings | None = None) -> AsyncIterator[Stage]:
     """An app with the settings of the file, without a model given on the command line."""
-    app = MidstreamApp(project, load_settings(project))
+    app = MidstreamApp(project, settings or load_settings(project))
     async with app.run_test(size=(120, 40)) as pilot:
         stage = Stage(app, pilot, None)
         await stage.until(lambda: app.session is not None, "session")
@@ -171,11 +171,12 @@ async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
             await typed(stage, screen, server.url + "/chat/completions")
             await stage.until(lambda: "check" in screen.entry.field.placeholder, "key")
             assert screen.entry.field.password
-            assert "answers HTTP 401" in screen.notice.text
+            assert "wants a key, and none was sent (HTTP 401); type it." in screen.notice.text
             await typed(stage, screen, "wrong")
             await stage.until(lambda: ("/v1/models", "wrong") in server.asked, "request")
             await stage.until(lambda: screen.entry.is_open, "field again")
             assert screen.entry.field.value == ""
+            assert "refused the key (HTTP 401); type another." in screen.notice.text
             assert not ring.kept
             await typed(stage, screen, "right")
             await picking(stage)
@@ -215,6 +216,51 @@ async def test_without_a_keyring_it_is_said_where_the_key_is(
         assert "right" not in (state / "config.toml").read_text()
     finally:
         keyring.set_keyring(former)
+
+
+async def test_a_key_that_is_missing_at_the_next_start_is_typed_on_the_models_page(
+    project: Path, state: Path, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DESK_API_KEY", raising=False)
+    with KeyServer(key="right").running() as server:
+        (state / "config.toml").write_text(
+            f'endpoint = "desk"\n[endpoints.desk]\nurl = "{server.url}"\nmodel = "small-1"\n'
+            'context = 9000\nkey_env = "DESK_API_KEY"\n'
+        )
+        async with first_use(project) as stage:
+            stage.screen.set_focus(stage.pane)
+            await stage.press("M")
+            screen = await the_page(stage)
+            await stage.until(lambda: screen.choice is not None, "row of the model in use")
+            assert screen.choice.endpoint == "desk"
+            await stage.press("enter")
+            assert screen.notice.text == "DESK_API_KEY is not set; type the key."
+            await typed(stage, screen, "right")
+            await stage.until(lambda: stage.app.screen is stage.screen, "back")
+            assert "small-1 is written to your settings and answers" in stage.notice
+        profile = load_settings().profile
+        assert (profile.model, profile.context, profile.keyring) == ("small-1", 9000, "midstream")
+        assert profile.endpoint({}).token == "right"
+
+
+async def test_a_known_service_without_a_model_lists_its_models(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KeyServer(key="from-environment").running() as server:
+        monkeypatch.setitem(DIALECTS, "groq", _moved(DIALECTS["groq"], server))  # type: ignore[index]
+        monkeypatch.setenv("GROQ_API_KEY", "from-environment")
+        settings = load_settings(project).with_endpoint("groq", "--endpoint")
+        async with first_use(project, settings) as stage:
+            stage.screen.set_focus(stage.pane)
+            await stage.press("M")
+            screen = await the_page(stage)
+            await stage.until(lambda: screen.choice is not None, "row of the endpoint in use")
+            assert screen.choice.endpoint == "groq"
+            await stage.press("enter")
+            await picking(stage)
+            await stage.press("enter")
+            await stage.until(lambda: stage.app.screen is stage.screen, "back")
+            assert stage.app.settings.profile.model == "large-1"
 
 
 async def test_a_server_without_a_list_is_asked_for_by_name(project: Path) -> None:

@@ -69,7 +69,9 @@ async def test_rows_have_price_context_and_key(
         assert "$1.25 in, $10 out per million tokens" in about
         assert "OPENAI_API_KEY is not set" in about
         await stage.press("enter")
-        assert "OPENAI_API_KEY is not set, and openai needs its key" in screen.notice.text
+        assert screen.notice.text == "OPENAI_API_KEY is not set; type the key."
+        assert screen.entry.is_open
+        assert screen.entry.field.password
         assert stage.app.screen is screen
 
 

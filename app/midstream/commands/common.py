@@ -25,7 +25,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--endpoint",
         metavar="NAME|URL",
-        help="use this model server instead of the built-in one: a configured name or an address",
+        help="use this model server instead of the built-in one: the name of a configured "
+        "endpoint or of a known one, such as openai, anthropic or ollama; an address; or a host",
     )
     group.add_argument(
         "--transport",

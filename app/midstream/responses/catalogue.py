@@ -75,10 +75,13 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
     try:
         return msgspec.json.decode(get(endpoint, path, seconds=seconds, most_bytes=_MAX_BYTES))
     except RefusedError as error:
-        said = f"{endpoint.host} answers HTTP {error.status}"
+        host, status = endpoint.host, f"HTTP {error.status}"
         # Gemini and xAI answer 400 to a wrong key, and nothing else of such a request can be wrong.
         if error.status in (400, 401, 403):
-            raise KeyRefusedError(said, "check its key") from None
+            if endpoint.token is None:
+                raise KeyRefusedError(f"{host} wants a key, and none was sent ({status})") from None
+            raise KeyRefusedError(f"{host} refused the key ({status})", "check it") from None
+        said = f"{host} answers {status}"
         kind = NoListError if error.status in (404, 405, 501) else UnavailableError
         raise kind(said, "it may not offer this list") from None
     except OSError as error:

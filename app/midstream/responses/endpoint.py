@@ -5,6 +5,7 @@ Holds facts only: no connection, no key lookup (settings do that) and no model l
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from midstream.responses.dialect import (
     Dialect,
     EndpointKind,
     WireApi,
+    kind_of,
 )
 
 Transport = Literal["auto", "websocket", "sse", "chat", "messages"]
@@ -146,3 +148,51 @@ class Endpoint:
     def loopback(self) -> bool:
         """Whether the server runs on this machine; proxies and compression are off then."""
         return self.host in _LOOPBACK
+
+
+def is_address(text: str) -> bool:
+    """Whether a word is an address or a host, rather than the name of an endpoint."""
+    return text == "localhost" or any(mark in text for mark in ".:/")
+
+
+def complete_address(text: str) -> str:
+    """The base address in what a person has: an address of one method, or a host alone.
+
+    Raises:
+        UsageError: It is no address.
+    """
+    text = text.strip()
+    wrong = UsageError("That is not an address; give one such as https://HOST/v1.")
+    if not text or " " in text or not text.isprintable():
+        raise wrong
+    try:
+        if "://" not in text:
+            near = _is_near(urlsplit(f"//{text}").hostname or "")
+            text = f"{'http' if near else 'https'}://{text}"
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise wrong from None
+    if not host:
+        raise wrong
+    if parts.scheme not in _SCHEMES:
+        raise UsageError(f"{parts.scheme}:// is not the address of a model server; use https://.")
+    if "@" in parts.netloc:
+        raise UsageError("Leave the name and password out of the address; a key is asked for.")
+    path = parts.path.rstrip("/")
+    for method in _API_PATHS:
+        path = path.removesuffix(method)
+    url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    if path:
+        return url
+    return DIALECTS[kind_of(url)].url or urlunsplit(
+        (parts.scheme, parts.netloc, "/v1", parts.query, "")
+    )
+
+
+def _is_near(host: str) -> bool:
+    """Whether a host is on this machine or in its network, where few servers have TLS."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or "." not in host

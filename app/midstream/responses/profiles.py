@@ -19,6 +19,10 @@ from midstream.responses.model_info import ModelInfo
 
 BUILT_IN: Final = "built-in"
 """What a person calls the server that Midstream starts itself; no profile has this name."""
+KNOWN_NAMES: Final[tuple[EndpointKind, ...]] = tuple(
+    kind for kind, dialect in DIALECTS.items() if dialect.url
+)
+"""Names of services and engines that need no table: each kind that has a usual address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +79,22 @@ class Profile:
     @classmethod
     def at(cls, url: str, model: str = "", key_env: str | None = None) -> Profile:
         """The profile for a bare address."""
-        kind = kind_of(url)
+        return cls._of("", kind_of(url), url, model, key_env)
+
+    @classmethod
+    def known(cls, name: str) -> Profile | None:
+        """The profile of a service or engine that has one usual address, such as ``openai``."""
+        kinds: dict[str, EndpointKind] = {kind: kind for kind in KNOWN_NAMES}
+        kind = kinds.get(name)
+        return None if kind is None else cls._of(kind, kind, DIALECTS[kind].url)
+
+    @classmethod
+    def _of(
+        cls, name: str, kind: EndpointKind, url: str, model: str = "", key_env: str | None = None
+    ) -> Profile:
         defaults = DIALECTS[kind]
         return cls(
-            "",
+            name,
             kind,
             url,
             model,
@@ -114,7 +130,10 @@ class Profile:
         called = f"the endpoint {self.name}" if self.name else self.url
         if not self.model and self.dialect.hosted:
             where = f"endpoints.{self.name}.model" if self.name else "endpoint.model"
-            raise UsageError(f"No model is named for {called}; set {where} or pass --model.")
+            raise UsageError(
+                f"No model is named for {called}; pass --model, choose one on the models page, or "
+                f"set {where}."
+            )
         token = self._key(called, environ)
         endpoint = Endpoint(self.url, token, self.model, self.kind, self.transport)
         if self.dialect.hosted and not (endpoint.secure or endpoint.loopback):
@@ -145,6 +164,6 @@ class Profile:
         if self.key_env is not None:
             raise UsageError(
                 f"{self.key_env} is not set, and {called} needs its key from there; "
-                "export it and try again."
+                "export it, or type it on the models page."
             )
         return None

@@ -120,6 +120,12 @@ class Refusal:
 
     def _sentence(self) -> str:
         where, status, quote = self._where, self.status, self._quote
+        if status == 401 and self.endpoint.token is None:
+            return (
+                f"{where} wants a key, and none was sent (HTTP 401{quote}); type it on the models "
+                "page, or name the variable that holds it in MIDSTREAM_ENDPOINT_TOKEN_ENV (in "
+                "key_env for an endpoint of your settings)."
+            )
         if status == 401 or (status == 403 and self._given is not None):
             return f"{where} refused the key (HTTP {status}{quote}); check the endpoint's token."
         if status == 403:

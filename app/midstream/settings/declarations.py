@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar, cast
 from midstream.errors import UsageError
 from midstream.resources import config_path
 from midstream.responses.dialect import EFFORTS
-from midstream.responses.endpoint import TRANSPORTS, Transport
-from midstream.responses.profiles import BUILT_IN, Profile
+from midstream.responses.endpoint import TRANSPORTS, Transport, complete_address, is_address
+from midstream.responses.profiles import BUILT_IN, KNOWN_NAMES, Profile
 from midstream.settings.value_types import (
     BINDS,
     BOOLEAN,
@@ -381,8 +381,8 @@ class Settings:
         """These settings with another endpoint.
 
         Args:
-            chosen: Name of a configured endpoint, an address, or "built-in" for the built-in
-                server.
+            chosen: Name of a configured endpoint or of a known service or engine, an address, a
+                host, or "built-in" for the built-in server.
             where: The place that chose it, for error sentences.
 
         Raises:
@@ -400,18 +400,22 @@ class Settings:
             return settings
         if "://" in chosen:
             return replace(settings, endpoint_url=str(URL.check(chosen, where)))
-        if chosen not in {profile.name for profile in self.endpoints}:
-            raise UsageError(f"{where}: {self._unknown_endpoint(chosen)}")
-        return replace(settings, endpoint=chosen)
+        if chosen in {profile.name for profile in self.endpoints}:
+            return replace(settings, endpoint=chosen)
+        if chosen not in dict(self.broken_endpoints):
+            if (known := Profile.known(chosen)) is not None:
+                return replace(settings, endpoints=(*self.endpoints, known), endpoint=chosen)
+            if is_address(chosen):
+                return replace(settings, endpoint_url=complete_address(chosen))
+        raise UsageError(f"{where}: {self._unknown_endpoint(chosen)}")
 
     def _unknown_endpoint(self, name: str) -> str:
         if (reason := dict(self.broken_endpoints).get(name)) is not None:
             return reason
-        names = [profile.name for profile in self.endpoints]
-        known = f"known are {', '.join(names)}; " if names else ""
+        names = list(dict.fromkeys([*(one.name for one in self.endpoints), *KNOWN_NAMES]))
         otherwise = (
-            f"{known}add [endpoints.{name}] to {config_path()}, or give an address such as "
-            "wss://api.openai.com/v1."
+            f"known are {', '.join(names)}. Give an address such as https://api.openai.com/v1, or "
+            f"add [endpoints.{name}] to {config_path()}."
         )
         return f'there is no endpoint "{name}"; {suggest(name, names, otherwise)}'
 

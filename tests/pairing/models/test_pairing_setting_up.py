@@ -90,7 +90,7 @@ def test_a_key_is_checked_with_a_list_of_models(kind: str, server: KeyServer) ->
     with server.running():
         profile = replace(Profile.at("https://x.example/v1"), name="x", kind=kind, url=server.url)
         assert [one.id for one in models_at(profile, "good")] == ["large-1", "small-1"]
-        with pytest.raises(KeyRefusedError, match=f"answers HTTP {server.refusal}; check its key"):
+        with pytest.raises(KeyRefusedError, match=rf"refused the key \(HTTP {server.refusal}\)"):
             models_at(profile, "bad")
         assert {path for path, _ in server.asked} <= {"/v1/models", "/v1/key"}
 

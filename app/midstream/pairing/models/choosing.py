@@ -87,6 +87,13 @@ class ModelChoice:
         """Whether the built-in server runs it."""
         return self.endpoint == BUILT_IN
 
+    @property
+    def lacking(self) -> bool:
+        """Whether its endpoint cannot be asked yet, for want of a key or of a model's name."""
+        profile = self.profile
+        nameless = profile is not None and profile.dialect.hosted and not profile.model
+        return self.key == "missing" or nameless
+
 
 def model_choices(
     settings: Settings,

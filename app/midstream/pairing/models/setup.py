@@ -5,31 +5,26 @@ A key is stored in the system's keyring or nowhere; the configuration file only 
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
-from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from midstream.errors import UsageError
 from midstream.pairing.models.lists import free_name
 from midstream.responses.catalogue import ListedModel, check_key
-from midstream.responses.dialect import DIALECTS, kind_of
+from midstream.responses.dialect import DIALECTS
+from midstream.responses.endpoint import complete_address
 from midstream.responses.keys import SERVICE, NoKeyringError, store_key
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
-
-_METHODS: Final = ("/chat/completions", "/completions", "/responses", "/messages", "/models")
-"""What examples and documentation append to the address of an API."""
 
 
 def hosted_apis(settings: Settings) -> tuple[Profile, ...]:
     """An endpoint for each company's service that none is configured for."""
     used = {profile.key_env for profile in settings.endpoints}
     return tuple(
-        _new(dialect.url, settings)
+        named(Profile.at(dialect.url), settings)
         for dialect in DIALECTS.values()
         if dialect.hosted and dialect.url and dialect.key_env not in used
     )
@@ -50,50 +45,17 @@ def pasted(text: str, settings: Settings) -> Profile:
     Raises:
         UsageError: It is no address.
     """
-    text = text.strip()
-    wrong = UsageError("That is not an address; paste one such as https://HOST/v1.")
-    if not text or " " in text or not text.isprintable():
-        raise wrong
-    try:
-        if "://" not in text:
-            near = _is_near(urlsplit(f"//{text}").hostname or "")
-            text = f"{'http' if near else 'https'}://{text}"
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise wrong from None
-    if not host:
-        raise wrong
-    if parts.scheme not in ("http", "https", "ws", "wss"):
-        raise UsageError(f"{parts.scheme}:// is not the address of a model server; use https://.")
-    if "@" in parts.netloc:
-        raise UsageError("Leave the name and password out of the address; a key is asked for.")
-    path = parts.path.rstrip("/")
-    for method in _METHODS:
-        path = path.removesuffix(method)
-    url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    known = DIALECTS[kind_of(url)].url
-    if not path:
-        url = known or urlunsplit((parts.scheme, parts.netloc, "/v1", parts.query, ""))
-    return _new(url, settings)
+    return named(Profile.at(complete_address(text)), settings)
 
 
-def _is_near(host: str) -> bool:
-    """Whether a host is on this machine or in its network, where few servers have TLS."""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or "." not in host
-
-
-def _new(url: str, settings: Settings) -> Profile:
-    kind = kind_of(url)
-    host = urlsplit(url).hostname or ""
-    name: str = kind
-    if kind == "custom":
+def named(profile: Profile, settings: Settings) -> Profile:
+    """An endpoint under a name that no other one has."""
+    host = urlsplit(profile.url).hostname or ""
+    name: str = profile.kind
+    if profile.kind == "custom":
         name = re.sub(r"^(api|www)\.", "", host) if re.search("[a-z]", host) else "server"
     taken = [one.name for one in settings.endpoints] + [one for one, _ in settings.broken_endpoints]
-    return replace(Profile.at(url), name=free_name(name, taken))
+    return replace(profile, name=free_name(name, taken))
 
 
 def key_variable(profile: Profile) -> str:

@@ -15,7 +15,14 @@ from urllib.parse import urlsplit
 from midstream.errors import UserError
 from midstream.pairing.models.choosing import ModelChoice, listed_choice
 from midstream.pairing.models.disclosures import what_is_sent
-from midstream.pairing.models.setup import hosted_apis, keep_key, keys_found, models_at, pasted
+from midstream.pairing.models.setup import (
+    hosted_apis,
+    keep_key,
+    keys_found,
+    models_at,
+    named,
+    pasted,
+)
 from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
 from midstream.responses.profiles import Profile
 from midstream.tui.notices import Choice
@@ -69,6 +76,15 @@ class ModelSetup:
             ("paste an address", self._paste),
         ]
         self._page.notices.ask("Set up a larger model with:", *ways)
+
+    def complete(self, profile: Profile) -> None:
+        """Ask for what a configured endpoint lacks: its key, its model, or both."""
+        if not profile.name:
+            profile = named(profile, self._page.services.settings)
+        if profile.has_key() is False:
+            self._ask_key(profile, f"{profile.key_env} is not set; type the key.")
+        else:
+            self._try(profile)
 
     def give(self, text: str) -> None:
         """Take what was typed into the page's field."""
@@ -159,17 +175,24 @@ class ModelSetup:
             try:
                 models = await asyncio.to_thread(models_at, own, key)
             except KeyRefusedError as error:
-                self._ask_key(profile, f"{error.problem}; type the key to use.")
+                sent = bool(key or own.has_key())
+                self._ask_key(profile, f"{error.problem}; type {'another' if sent else 'it'}.")
+                return
             except NoListError as error:
-                page.notices.say("info", f"{error.problem}: it lists no models; name the one.")
-                self._ask("Model", "as the server calls it", lambda name: named(own, name))
+                if not own.model:
+                    page.notices.say("info", f"{error.problem}: it lists no models; name the one.")
+                    self._ask("Model", "as the server calls it", lambda name: called(own, name))
+                    return
+                models = ()
+            if own.model:
+                same = ListedModel(own.model, own.context, own.price)
+                await self._keep(own, same, key)
+            elif models:
+                self._choose(own, models, key)
             else:
-                if models:
-                    self._choose(own, models, key)
-                else:
-                    page.notices.say("warning", f"{_host(profile)} has no model that writes text.")
+                page.notices.say("warning", f"{_host(profile)} has no model that writes text.")
 
-        def named(own: Profile, name: str) -> None:
+        def called(own: Profile, name: str) -> None:
             self._choose(own, (ListedModel(name),), key)
 
         self._run(work)
@@ -178,20 +201,21 @@ class ModelSetup:
         """Offer an endpoint's models; taking one keeps the endpoint, and its key if one came."""
         listed = {model.id: model for model in models}
 
-        async def take(model: ListedModel) -> None:
-            own, said = profile, ""
-            if key:
-                own, said = await asyncio.to_thread(keep_key, profile, key)
-            await self._take(listed_choice(own, model, group=own.name), said)
-
         def chosen(name: str | None) -> None:
             if name is not None:
-                self._run(lambda: take(listed[name]))
+                self._run(lambda: self._keep(profile, listed[name], key))
 
         rows = [ListRow(name, ((f" {visible(name)}", "foreground"),)) for name in listed]
         self._page.notices.clear()
         note = "" if profile.loopback else what_is_sent(profile.url)
         self._pick(f"Models of {_host(profile)}", rows, note, chosen)
+
+    async def _keep(self, profile: Profile, model: ListedModel, key: str) -> None:
+        """Use a model from now on, and keep its key if one was typed."""
+        said = ""
+        if key:
+            profile, said = await asyncio.to_thread(keep_key, profile, key)
+        await self._take(listed_choice(profile, model, group=profile.name), said)
 
     # asking
 

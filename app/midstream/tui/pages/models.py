@@ -358,12 +358,8 @@ class ModelsScreen(PageScreen):
             self._start(session, agent)
         if choice is None or session is None:
             return
-        if choice.key == "missing":
-            self.notices.say(
-                "warning",
-                f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
-                "export it and start again.",
-            )
+        if choice.profile is not None and choice.lacking:
+            self.setup.complete(choice.profile)
             return
         again = choice.id == self.used and not (self.services.given_endpoint or self.working_with)
         if again and not keep:
