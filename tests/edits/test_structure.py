@@ -66,6 +66,97 @@ def test_indentation_that_means_something_is_marked() -> None:
     )
 
 
+WRAPPED = [
+    ("«if a:»", ["work(1)", "stop(2)"]),
+    ("«if a:»", ["if b:", "    work(1)", "stop(2)"]),
+    ("«for a in work(1):»", ["work(1)", "stop(2)"]),
+    ("«with a:»", ["total = work(", "  1,", ")", "# said", "stop(2)"]),
+    ("«def f():»", ["try:", "    work(1)", "except OSError:", "    stop(2)"]),
+    ("«if a:»", ["text = '''", "  kept", "'''", "stop(2)"]),
+]
+
+
+@pytest.mark.parametrize(("head", "lines"), WRAPPED)
+@pytest.mark.parametrize("indent", ["", "    ", "\t"])
+def test_statements_that_a_block_was_written_around_are_no_change(
+    head: str, lines: list[str], indent: str
+) -> None:
+    # What is within a text keeps its spaces.
+    within = [n for n, line in enumerate(lines) if n and "'''" in "".join(lines[:n])]
+    inner = ["" if n in within and n < 3 else "    " for n in range(len(lines))]
+    outer = ["" if n in within and n < 3 else indent for n in range(len(lines))]
+    old = "\n".join(f"{space}{line}" for space, line in zip(outer, lines, strict=True))
+    body = [f"{i}{o}{line}" for i, o, line in zip(inner, outer, lines, strict=True)]
+    new = "\n".join([f"{indent}{head.strip('«»')}", *body])
+    # The indentation of a line that came is marked with it.
+    wrapped = "\n".join([f"«{indent}{head.strip('«»')}»", *body])
+    assert marked(old, new) == (old, wrapped)
+    assert marked(new, old) == (wrapped, old)
+
+
+def test_handlers_and_branches_around_statements_are_marked_alone() -> None:
+    old = "    with open(a) as f:\n        x = f.read()\n    y = 1"
+    new = (
+        "    try:\n        with open(a) as f:\n            x = f.read()\n        y = 1\n"
+        "    except OSError:\n        x = None"
+    )
+    assert marked(old, new) == (
+        old,
+        "«    try:»\n        with open(a) as f:\n            x = f.read()\n        y = 1\n"
+        "«    except OSError:»\n«        x = None»",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Into or out of a block that is there on both sides.
+        (" if a:\n    work(1)\n    stop(2)", " if a:\n    work(1)\n« »stop(2)"),
+        (" if a:\n    work(1)\n stop(2)", " if a:\n    work(1)\n«    »stop(2)"),
+        ("    stop(2)\n    work(1)", "«  »stop(2)\n«  »work(1)"),
+        (
+            "  if a:\n    if b:\n      work(1)\n    else:\n      stop(2)",
+            "  if a:\n    if b:\n      work(1)\n«  »else:\n«    »stop(2)",
+        ),
+        # The new block is not all that is new.
+        (
+            "  if a:\n    work(1)\n    stop(2)",
+            "  if a:\n    work(1)\n«  for b in a:»\n«      »stop(2)",
+        ),
+    ],
+)
+def test_statements_in_another_block_are_marked(old: str, new: str) -> None:
+    found = marked(old, new.replace("«", "").replace("»", ""))
+    assert found is not None
+    assert found[1] == new
+
+
+def test_where_nothing_can_be_seen_of_a_mark_the_plain_ones_stand() -> None:
+    assert marked("if a:\n    work(1)\n    stop(2)", "if a:\n    work(1)\nstop(2)") is None
+
+
+def test_lines_that_are_no_whole_blocks_keep_their_indentation() -> None:
+    old = "        if a:\n            work(1)\n    stop(2)\n        go(3)"
+    new = "        if a:\n            work(1)\n    stop(2)\n            go(3)"
+    found = marked(old, new)
+    assert found is not None
+    assert found[1].endswith("«            »go(3)")
+
+
+def test_what_came_is_whole_lines_and_whole_brackets() -> None:
+    old = "one();\nif (b) {\n  two();\n}"
+    new = "if (a) {\n  one();\n  if (b) {\n    two();\n  }\n}"
+    assert marked(old, new, "a.js") == (
+        old,
+        "«if (a) {»\n  one();\n  if (b) {\n    two();\n  }\n«}»",
+    )
+    old = "on('x', () => {\n  one(1);\n  two(2);\n});"
+    new = "on('x', () => {\n  if (a) {\n    one(1);\n    two(3);\n  }\n});"
+    found = marked(old, new, "a.js")
+    assert found is not None
+    assert found[1] == ("on('x', () => {\n  «if (a) {»\n    one(1);\n    two(«3»);\n  «}»\n});")
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -165,6 +256,86 @@ def test_what_is_not_marked_is_equal_in_order(old: str, new: str, path: str) -> 
             rest += line.text[at:]
         rests.append("".join(rest.split()))
     assert rests[0] == rests[1]
+
+
+Block = list["str | tuple[str, Block]"]
+"""Statements, and headers with the statements below them."""
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[Block, Block]:
+    """Two programs of statements that each have, of which some lie in other blocks."""
+    count = iter(range(1_000))
+
+    def block(depth: int) -> Block:
+        found: Block = []
+        for _ in range(draw(st.integers(1, 4))):
+            number = next(count)
+            if depth < 3 and draw(st.booleans()):
+                head = draw(st.sampled_from(["if c{}:", "for c{} in x:", "with c{}(x):"]))
+                found.append((head.format(number), block(depth + 1)))
+            else:
+                found.append(draw(st.sampled_from(["s{}()", "s{} = (1,)"])).format(number))
+        return found
+
+    def changed(old: Block) -> Block:
+        new: Block = []
+        for each in old:
+            if isinstance(each, str):
+                new.append(each)
+            else:
+                inner = changed(each[1])
+                how = draw(st.integers(0, 5))
+                if how == 0:
+                    new += inner  # the block is gone
+                elif how == 1 and len(inner) > 1:
+                    new += [(each[0], inner[:-1]), inner[-1]]
+                elif how == 2 and new:
+                    new[-1:] = [(each[0], [new[-1], *inner])]
+                else:
+                    new.append((each[0], inner))
+        if not draw(st.integers(0, 3)):
+            at, number = draw(st.integers(0, len(new) - 1)), next(count)
+            stop = draw(st.integers(at + 1, len(new)))
+            new[at:stop] = [(f"while c{number}:", new[at:stop])]
+        return new
+
+    old = block(0)
+    return old, changed(old)
+
+
+def written(block: Block, indent: str = "") -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each line with its indentation and the headers around it."""
+    for each in block:
+        if isinstance(each, str):
+            yield each, indent, ()
+        else:
+            yield each[0], indent, ()
+            for line, deeper, around in written(each[1], f"{indent}    "):
+                yield line, deeper, (each[0], *around)
+
+
+@given(programs())
+@examples(500)
+def test_a_line_without_a_mark_is_in_the_blocks_that_have_none(both: tuple[Block, Block]) -> None:
+    sides = [list(written(block)) for block in both]
+    olds, news = (lexed("a.py", "\n".join(i + line for line, i, _ in side)) for side in sides)
+    marks = token_difference("a.py", olds, news)
+    if marks is None:
+        return
+    clean: list[dict[str, tuple[str, tuple[str, ...]]]] = []
+    for side, spans in zip(sides, marks, strict=True):
+        touched = {line for (line, _, _), mine in zip(side, spans, strict=True) if mine}
+        clean.append(
+            {
+                line: (indent, tuple(each for each in around if each not in touched))
+                for line, indent, around in side
+                if line not in touched
+            }
+        )
+    for line in clean[0].keys() & clean[1].keys():
+        (one, around), (two, within) = clean[0][line], clean[1][line]
+        assert one == two or around == within
 
 
 @given(TEXTS)

@@ -135,3 +135,37 @@ def test_a_hunk_far_down_is_compared_by_token_once_the_lines_above_are_lexed(
     assert not strips.unlexed
     late = [strips.of(y, cursor=False, selected=False) for y in range(1_000, view.size)]
     assert [a != b for a, b in zip(early, late, strict=True)].count(True) >= 2
+
+
+def test_hunks_that_a_blank_line_divides_are_compared_together() -> None:
+    before = "def bill(row):\n    total = work(row)\n\n    return total\n"
+    after = "def bill(row):\n    if row:\n        total = work(row)\n\n        return total\n"
+    hunks = HunkStore()
+    proposal = FileProposal("bill.py", SourceText.from_text(before), hunks)
+    proposal.begin(0, 4)
+    proposal.feed(after)
+    proposal.finish()
+    first, second = hunks.for_path("bill.py")
+    view = FileView(proposal, hunks)
+    view.refresh()
+    syntax, strips = FileSyntax(view), RowStrips()
+    syntax.sync()
+    while syntax.advance(4):
+        pass
+    strips.show(view, syntax)
+    strips.by_tokens = True
+
+    def marked() -> dict[int, list[str]]:
+        syntax.begin_frame()
+        found: dict[int, list[str]] = {first.id: [], second.id: []}
+        for row in filter(None, map(view.row, range(view.size))):
+            if row.hunk is not None:
+                spans = strips.changed_words(row)
+                found[row.hunk.id] += [row.text[start:stop] for start, stop in spans]
+        return found
+
+    assert marked() == {first.id: ["    if row:"], second.id: []}
+    # Without the block that it is said to have moved into, the line is indented otherwise.
+    hunks.reject(first.id)
+    view.refresh()
+    assert marked()[second.id] == ["    ", "        "]

@@ -2,8 +2,10 @@
 
 The marks of ``edits.intraline`` compare line with line; these compare all old lines with all new
 ones, so that arguments on lines of their own are no change.  Strings and comments are one token
-each.  Where a line begins is a token as well, except within brackets, and in Python its indentation
-is a part of it.  In doubt, nothing is said, and the plain marks stand.
+each.  Where a line begins is a token as well, except within brackets.  In Python, its indentation
+is a part of it, unless the blocks that a line lies in are the same on both sides, apart from those
+whose first line is marked: what an ``if`` was written around is no change.  In doubt, nothing is
+said, and the plain marks stand.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from midstream.edits.lcs import equal_blocks
 
 MAX_TOKENS: Final = 4_000
 """Tokens of the longer side of a hunk that are compared."""
+_REACH: Final = 100
+"""How many tokens away a better place is looked for."""
 _ALIKE: Final = 0.5
 """Share of the shorter side that has to be on the other one; less says nothing."""
 _TOKEN: Final = re.compile(r"\w+|[-+*/%=<>!&|^~?:.@]+|[^\w\s]")
@@ -29,6 +33,7 @@ _SPACED: Final = re.compile(r"</|/>|=\s*\}|^\s*#\s*define\b|\\$")
 """Where spaces mean something in code: markup, ``f"{value = }"``, macros, continued lines."""
 _SUFFIXES: Final = frozenset((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".go", ".rs", ".java"))
 _C_SUFFIXES: Final = frozenset((".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh"))
+_OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
 class LexedLine(NamedTuple):
@@ -43,10 +48,40 @@ class _Token(NamedTuple):
     line: int
     start: int
     stop: int
+    in_text: bool = False
+    """Whether it begins a line within a string."""
 
     @property
     def begins_line(self) -> bool:
         return self.text.startswith("\n")
+
+
+class _BlockLine(NamedTuple):
+    """A line of Python, with all that its brackets hold.
+
+    Attributes:
+        indent: The space before it.
+        first: Its first token.
+        last: Its last one that is no comment.
+        around: The lines that open the blocks it lies in, by the tokens that begin them.
+    """
+
+    indent: str
+    first: int
+    last: int
+    around: tuple[int, ...]
+
+
+class _Side(NamedTuple):
+    """One side of a hunk.
+
+    Attributes:
+        tokens: Its tokens.
+        lines: Its lines by the token that begins each, in Python, if their blocks are clear.
+    """
+
+    tokens: list[_Token]
+    lines: dict[int, _BlockLine]
 
 
 class TokenMarks(NamedTuple):
@@ -84,16 +119,192 @@ def token_difference(
     olds, news = _tokens(path, old), _tokens(path, new)
     if olds is None or news is None:
         return None
-    blocks = equal_blocks([token.text for token in olds], [token.text for token in news])
+    sides = _Side(olds, {}), _Side(news, {})
+    if is_python(path) and (before := _blocks(olds)) and (after := _blocks(news)):
+        sides = _Side(olds, before), _Side(news, after)
+    pairs = _Pairs(*sides)
     visible = min(sum(not t.begins_line for t in side) for side in (olds, news))
-    same = sum(not token.begins_line for i, _, size in blocks for token in olds[i : i + size])
+    same = sum(to >= 0 and not t.begins_line for t, to in zip(olds, pairs.of_old, strict=True))
     if not visible or same < _ALIKE * visible:
         return None
-    left = _left(olds, [(i, size) for i, _, size in blocks])
-    come = _left(news, [(j, size) for _, j, size in blocks])
+    pairs.slide()
+    pairs.part_moved()
+    left, come = _left(olds, pairs.of_old), _left(news, pairs.of_new)
     if left is None or come is None:
         return None
     return TokenMarks(_spans(old, left), _spans(new, come))
+
+
+class _Pairs:
+    """Which token of one side is which of the other, in the same order.
+
+    Attributes:
+        of_old: For each old token the new one, or -1.
+        of_new: For each new token the old one, or -1.
+    """
+
+    def __init__(self, old: _Side, new: _Side) -> None:
+        self._old = old
+        self._new = new
+        self.of_old = [-1] * len(old.tokens)
+        self.of_new = [-1] * len(new.tokens)
+        for i, j, size in equal_blocks(_texts(old), _texts(new)):
+            for at in range(size):
+                self._pair(i + at, j + at)
+
+    def _pair(self, i: int, j: int) -> None:
+        self.of_old[i], self.of_new[j] = j, i
+
+    def slide(self) -> None:
+        """Of equal places for what came or went, take that of whole lines and whole brackets."""
+        _slide(_texts(self._old), self.of_old, self.of_new)
+        _slide(_texts(self._new), self.of_new, self.of_old)
+
+    def part_moved(self) -> None:
+        """Part the beginnings of lines that are indented otherwise, without a mark that says why.
+
+        The blocks around both are to be the same, in the same order, apart from those whose first
+        word is marked, and to begin at the same indentation: all that is around the hunk is then
+        the same, too.
+        """
+        moved: list[tuple[int, int]] = []
+        for i, mine in self._old.lines.items():
+            j = self.of_old[i]
+            theirs = self._new.lines.get(j)
+            if j < 0 or (theirs is not None and mine.indent == theirs.indent):
+                continue
+            if theirs is None or not self._within_same(mine, theirs):
+                moved.append((i, j))
+        for i, j in moved:
+            self.of_old[i] = self.of_new[j] = -1
+
+    def _within_same(self, mine: _BlockLine, theirs: _BlockLine) -> bool:
+        olds, news = self._old.lines, self._new.lines
+        if _outermost(olds, mine) != _outermost(news, theirs):
+            return False
+        before = [at for at in mine.around if self.of_old[olds[at].first] >= 0]
+        after = [at for at in theirs.around if self.of_new[news[at].first] >= 0]
+        return len(before) == len(after) and all(map(self._is_same_line, before, after))
+
+    def _is_same_line(self, i: int, j: int) -> bool:
+        mine, theirs = self._old.lines[i], self._new.lines[j]
+        pairs = (i, j), (mine.first, theirs.first), (mine.last, theirs.last)
+        return all(self.of_old[one] == other for one, other in pairs)
+
+
+def _texts(side: _Side) -> list[str]:
+    """What is compared: the beginning of a line with known blocks without its indentation."""
+    return ["\n:" if at in side.lines else token.text for at, token in enumerate(side.tokens)]
+
+
+def _outermost(lines: dict[int, _BlockLine], line: _BlockLine) -> str:
+    return lines[line.around[0]].indent if line.around else line.indent
+
+
+def _slide(texts: Sequence[str], mine: list[int], theirs: list[int]) -> None:
+    """Move each run of tokens without partners that could as well be a little before or behind.
+
+    Args:
+        texts: The tokens of one side.
+        mine: Their partners.
+        theirs: The partners of the tokens of the other side.
+    """
+    brackets = _brackets(texts)
+    stop: int = 0
+    while stop < len(texts):
+        if mine[stop] >= 0:
+            stop += 1
+            continue
+        start = stop
+        while stop < len(texts) and mine[stop] < 0:
+            stop += 1
+        places = _places(texts, mine, start, stop)
+        if len(places) == 1:
+            continue
+        size = stop - start
+        left = {at for at in brackets if mine[at] < 0 and not start <= at < stop}
+        costs: list[tuple[int, bool, int, int]] = []
+        for at in places:
+            run = range(at, at + size)
+            others = [brackets[each] for each in run if each in brackets]
+            torn = sum(other not in run and other not in left for other in others)
+            costs.append((torn, not texts[at].startswith("\n"), abs(at - start), at))
+        best: int = min(costs)[-1]
+        whole = range(places[0], places[-1] + size)
+        partners = [mine[at] for at in whole if mine[at] >= 0]
+        mine[best : best + size] = [-1] * size
+        taken = [at for at in whole if not best <= at < best + size]
+        for at, partner in zip(taken, partners, strict=True):
+            mine[at], theirs[partner] = partner, at
+        stop = max(stop, best + size)
+
+
+def _places(texts: Sequence[str], mine: Sequence[int], start: int, stop: int) -> range:
+    """Where a run of tokens without partners can begin, so that the rest has equal partners."""
+    size = stop - start
+    low = high = start
+    while low > max(0, start - _REACH) and mine[low - 1] >= 0:
+        if texts[low - 1] != texts[low - 1 + size]:
+            break
+        low -= 1
+    while high + size < min(len(texts), stop + _REACH) and mine[high + size] >= 0:
+        if texts[high] != texts[high + size]:
+            break
+        high += 1
+    return range(low, high + 1)
+
+
+def _brackets(texts: Sequence[str]) -> dict[int, int]:
+    """For each bracket the one that it closes, or that closes it."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for at, text in enumerate(texts):
+        if text in _OPENING.values():
+            opened.append(at)
+        elif text in _OPENING and opened and texts[opened[-1]] == _OPENING[text]:
+            found[at] = opened[-1]
+            found[opened.pop()] = at
+    return found
+
+
+def _blocks(tokens: Sequence[_Token]) -> dict[int, _BlockLine] | None:
+    """The lines of Python code by the tokens that begin them, with the blocks around each.
+
+    Returns:
+        ``None`` where the lines are no whole blocks: a line is deeper than the one above, which
+        opens none, or less deep than its neighbours.
+    """
+    found: dict[int, _BlockLine] = {}
+    around: list[int] = []
+    bodies: dict[int, str] = {}
+    begins = [at for at, token in enumerate(tokens) if token.begins_line]
+    opened = False
+    for at, stop in zip(begins, [*begins[1:], len(tokens)], strict=True):
+        indent = tokens[at].text[1:]
+        is_comment = tokens[at + 1].text.startswith("#")
+        if tokens[at].in_text:
+            continue
+        while not is_comment and around and len(found[around[-1]].indent) >= len(indent):
+            if opened:
+                return None
+            around.pop()
+        inside = [each for each in around if len(found[each].indent) < len(indent)]
+        last = stop - 1
+        while last > at + 1 and tokens[last].text.startswith("#"):
+            last -= 1
+        found[at] = _BlockLine(indent, at + 1, last, tuple(inside))
+        if is_comment:
+            continue
+        block = around[-1] if around else -1
+        body = bodies.setdefault(block, indent)
+        if body != indent:
+            if around or not body.startswith(indent):
+                return None
+            bodies[block] = indent  # It ends a block that begins above.
+        if opened := tokens[last].text.endswith(":"):
+            around.append(at)
+            bodies.pop(at, None)
+    return found
 
 
 def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
@@ -102,10 +313,13 @@ def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
     Returns:
         ``None`` where they are not lexed or too many, or where spaces may mean something.
     """
-    python, depth = is_python(path), 0
+    python = is_python(path)
     # Between curly brackets of other languages are statements, which a line break may end.
-    opening, closing = ("([{", ")]}") if python else ("([", ")]")
+    loose = "([{" if python else "(["
     comment = ("#",) if python else ("#", "//", "/*", "*/")
+    opened: list[bool] = []
+    """For each bracket around, whether line breaks mean nothing in it."""
+    goes_on = False
     found: list[_Token] = []
     if not any(line.spans for line in lines):
         return None
@@ -114,9 +328,12 @@ def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
             continue
         if _SPACED.search(line.text):
             return None
-        if depth == 0:
+        if not (opened and opened[-1]):
             indent = line.text[: len(line.text) - len(line.text.lstrip())] if python else ""
-            found.append(_Token(f"\n{indent}", number, 0, len(indent)))
+            in_text = goes_on or line.text[:1].isspace()
+            in_text = in_text and any(at == 0 and kind == "string" for at, _, kind in line.spans)
+            found.append(_Token(f"\n{indent}", number, 0, len(indent), in_text))
+        goes_on = _ends_in_text(line)
         for token, is_atom in _tokens_of(line, number):
             found.append(token)
             text = token.text
@@ -124,15 +341,20 @@ def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
                 continue
             if text[0] in _QUOTES or text.startswith(comment):
                 return None
-            if text in opening:
-                depth += 1
-            elif text in closing:
-                depth = max(0, depth - 1)
-            elif text == "{" and depth:
-                return None
+            if text in "([{":
+                opened.append(text in loose)
+            elif text in ")]}" and opened:
+                opened.pop()
         if len(found) > MAX_TOKENS:
             return None
     return found
+
+
+def _ends_in_text(line: LexedLine) -> bool:
+    """Whether a string goes on in the next line, as far as its last character tells."""
+    if not line.spans or line.spans[-1][1] < len(line.text):
+        return False
+    return line.spans[-1][2] == "string" and line.text[-1] not in _QUOTES
 
 
 def _tokens_of(line: LexedLine, number: int) -> Iterator[tuple[_Token, bool]]:
@@ -162,16 +384,18 @@ def _atoms(line: LexedLine) -> list[tuple[int, int]]:
     return found
 
 
-def _left(tokens: Sequence[_Token], blocks: Sequence[tuple[int, int]]) -> list[_Token] | None:
-    """The tokens outside of blocks; ``None`` if one of them cannot be seen, nor one beside it."""
+def _left(tokens: Sequence[_Token], partners: Sequence[int]) -> list[_Token] | None:
+    """The tokens without partners; ``None`` if one of them cannot be seen, nor one beside it."""
     left: list[_Token] = []
-    at = 0
-    for first, size in (*blocks, (len(tokens), 0)):
-        run = tokens[at:first]
-        if run and all(token.start == token.stop for token in run):
+    run: list[_Token] = []
+    for token, partner in zip((*tokens, None), (*partners, 0), strict=True):
+        if token is not None and partner < 0:
+            run.append(token)
+            continue
+        if run and all(each.start == each.stop for each in run):
             return None
         left += run
-        at = first + size
+        run = []
     return left
 
 

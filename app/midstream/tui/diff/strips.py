@@ -84,6 +84,26 @@ def compare_halves(
     return olds, news
 
 
+def _neighbours(hunk: Hunk, view: FileView) -> list[Hunk]:
+    """The hunks around one that only blank lines divide from it, as those of a wrapped block."""
+    of_file = view.hunks.for_path(hunk.path)
+    hunks = [h for h in of_file if h is hunk or (h.decidable and h.state is not HunkState.REJECTED)]
+    base = view.proposal.base.lines
+    first = last = hunks.index(hunk)
+    left = MAX_COMPARED_LINES - hunk.deleted - hunk.added
+
+    def joins(above: Hunk, below: Hunk, other: Hunk) -> bool:
+        nonlocal left
+        left -= other.deleted + other.added
+        return left >= 0 and not any(map(str.strip, base[above.stop : below.start]))
+
+    while first and joins(hunks[first - 1], hunks[first], hunks[first - 1]):
+        first -= 1
+    while last + 1 < len(hunks) and joins(hunks[last], hunks[last + 1], hunks[last + 1]):
+        last += 1
+    return hunks[first : last + 1]
+
+
 KEPT_ROWS: Final = 2_000
 MAX_COMPARED_LINES: Final = 200
 """Hunks with more rows get no intra-line marks."""
@@ -117,10 +137,13 @@ class RowStrips:
         self._kept: dict[object, tuple[list[Strip], bool]] = {}
         """The strips of what stands on a row, and whether they have all their colours."""
         self._changed: dict[object, dict[int, tuple[Range, ...]]] = {}
+        self._nearby: tuple[int, dict[int, tuple[int, ...]]] = (-1, {})
+        """The hunks around each, as of a version of all of them."""
 
     def show(self, view: FileView | None, syntax: FileSyntax | None) -> None:
         """Paint the rows of another file, or none."""
         self._view, self._syntax = view, syntax
+        self._nearby = -1, {}
         self._changed.clear()
         self.forget(None)
 
@@ -142,7 +165,8 @@ class RowStrips:
         note, fact = self._note(hunk) if hunk is not None and row.first else ("", False)
         standing = None
         if hunk is not None:
-            standing = (hunk.id, hunk.state, row.offset, row.first, self._halves(hunk))
+            standing = (hunk.id, hunk.state, row.offset, row.first)
+            standing += (self._halves(hunk), self._near(hunk))
         marked = None
         if cursor or selected or scoped or found or note or self.left:
             marked = (cursor, selected, scoped, found, self.left, note)
@@ -168,6 +192,18 @@ class RowStrips:
             self._kept[key] = strips, ready
         self.unlexed |= not ready
         return strips
+
+    def _near(self, hunk: Hunk) -> tuple[int, ...]:
+        """The hunks together with which the tokens of one are compared, if they are."""
+        view = self._view
+        if not self.by_tokens or view is None or not hunk.decidable:
+            return ()
+        if self._nearby[0] != view.hunks.version:
+            self._nearby = view.hunks.version, {}
+        known = self._nearby[1]
+        if hunk.id not in known:
+            known[hunk.id] = tuple(each.id for each in _neighbours(hunk, view))
+        return known[hunk.id]
 
     def _halves(self, hunk: Hunk) -> tuple[int, int] | None:
         """The hunks of the move that a hunk is part of, if it is."""
@@ -230,7 +266,7 @@ class RowStrips:
             return ()
         if self.by_tokens and self._syntax is not None and not self._is_ready(row, self._syntax):
             return ()  # painted again when it is
-        key = (hunk.id, view.structure, self._halves(hunk), self.by_tokens)
+        key = (hunk.id, view.structure, self._halves(hunk), self._near(hunk))
         ranges = self._changed.get(key)
         if ranges is None:
             ranges = self._changed[key] = self._compared(hunk, view)
@@ -242,7 +278,24 @@ class RowStrips:
             return compare_halves(move.gone.old, move.made.new)[move.made is hunk]
         if hunk.deleted + hunk.added > MAX_COMPARED_LINES:
             return {}
-        rows = view.hunk_rows(hunk.id)
-        lexed = self._syntax.of_hunk(hunk) if self.by_tokens and self._syntax else None
-        found = None if lexed is None else compare_tokens(view.proposal.path, rows, lexed)
-        return compare_rows(rows) if found is None else found
+        found = self._compared_tokens(hunk, view) if self.by_tokens else None
+        return compare_rows(view.hunk_rows(hunk.id)) if found is None else found
+
+    def _compared_tokens(self, hunk: Hunk, view: FileView) -> dict[int, tuple[Range, ...]] | None:
+        """The tokens of a hunk that differ; ``None`` in doubt."""
+        rows: list[Row] = []
+        lines: list[LexedLine] = []
+        mine = range(0)
+        for near in map(view.hunks.get, self._near(hunk)):
+            its_rows = view.hunk_rows(near.id)
+            lexed = None if self._syntax is None else self._syntax.of_hunk(near)
+            if lexed is None:
+                return None
+            if near is hunk:
+                mine = range(len(rows), len(rows) + len(its_rows))
+            rows += its_rows
+            lines += lexed
+        found = compare_tokens(view.proposal.path, rows, lines)
+        if found is None:
+            return None
+        return {at - mine.start: ranges for at, ranges in found.items() if at in mine}

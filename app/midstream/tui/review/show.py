@@ -112,7 +112,7 @@ class Show(Controller):
         pane.set_by_tokens(by_tokens)
         words = "Marks show the words that differ, line by line"
         if by_tokens:
-            words = "Marks show the tokens that differ, not how lines break"
+            words = "Marks show the tokens that differ, not how lines break or what was wrapped"
             if view is not None and not has_structure(view.proposal.path):
                 words += "; this language is compared line by line"
         self._notices.say("info", f"{words}.")
