@@ -114,3 +114,50 @@ def test_a_reflog_that_was_cut_is_no_move(repository: Path) -> None:
     assert not baseline.follow_head({"a.py"})
     git(repository, "checkout", "-q", "main")
     assert baseline.follow_head({"a.py"}) == {"a.py"}
+
+
+@pytest.fixture
+def filtered(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A repository in which ``a.py`` has a filter and was changed; the user's configuration."""
+    (repository / ".gitattributes").write_text("*.py filter=lfs\n")
+    git(repository, "add", ".gitattributes")
+    git(repository, "commit", "-qm", "Filter")
+    (repository / "a.py").write_text("a = 2\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "own"))
+    return tmp_path / "own"
+
+
+def set_filter(config: Path, **programs: str) -> None:
+    for what, program in {"required": "true", **programs}.items():
+        git(config.parent, "config", "--file", str(config), f"filter.lfs.{what}", program)
+
+
+def test_a_filter_of_the_repository_alone_is_named_as_the_reason(
+    repository: Path, filtered: Path
+) -> None:
+    set_filter(repository / ".git/config", clean="cat", smudge="cat")
+    baseline = Baseline(Workspace(repository), since_commit=True)
+    assert baseline.changed == {"a.py"}
+    with pytest.raises(UnknownFormerError, match=r"this repository alone.*`git lfs install`"):
+        baseline.read("a.py")
+
+
+@pytest.mark.parametrize("local", [{}, {"process": "no-such-program"}])
+def test_a_filter_that_both_configurations_name_is_the_users(
+    repository: Path, filtered: Path, local: dict[str, str]
+) -> None:
+    set_filter(repository / ".git/config", clean="false", smudge="false", **local)
+    set_filter(filtered, clean="cat", smudge="tr 1 7")
+    baseline = Baseline(Workspace(repository), since_commit=True)
+    assert baseline.changed == {"a.py"}
+    if local:  # The user's own cannot be run in its place.
+        with pytest.raises(UnknownFormerError, match="this repository alone"):
+            baseline.read("a.py")
+    else:
+        assert baseline.read("a.py") == Entry(b"a = 7\n", executable=False)
+
+
+def test_a_filter_of_the_user_that_fails_is_told_by_git(repository: Path, filtered: Path) -> None:
+    set_filter(filtered, clean="cat", smudge="false")
+    with pytest.raises(UnknownFormerError, match="smudge filter lfs failed"):
+        Baseline(Workspace(repository), since_commit=True).read("a.py")

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -115,6 +116,10 @@ _PLACES: Final = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
 """Spaces before the path of an entry of the status, by how the entry begins."""
 
 
+_FILTER_FAILED: Final = re.compile(r": smudge filter (.+) failed$")
+"""What git says where a filter is required; it stands behind the file's name."""
+
+
 class GitStoppedError(Exception):
     """Git was ended because it was no longer wanted."""
 
@@ -180,8 +185,23 @@ def run_git(
     done = _run(folder, command, env, stdin, timeout, limit, stuck_after, stop)
     if done.code != 0 and not done.cut:
         output = done.errors.decode(errors="replace").strip()
-        raise GitFailedError(_reason(output, done.code), output)
+        reason = _reason(output, done.code)
+        if not programs and (found := _FILTER_FAILED.search(reason)):
+            reason = _why_no_filter(folder, env, found[1]) or reason
+        raise GitFailedError(reason, output)
     return done.output
+
+
+def _why_no_filter(folder: Path, env: Mapping[str, str], driver: str) -> str:
+    """Why a filter was not run, ``""`` if it was."""
+    found = _local_filters(folder, env).get(driver)
+    if found is None or found.runs:
+        return ""
+    setup = "`git lfs install`" if driver == "lfs" else "`git config --global`"
+    return (
+        f"its filter {shown(driver)} is set up in this repository alone, whose programs do not run "
+        f"for a look; {setup} sets it up for you"
+    )
 
 
 def _run(
@@ -257,9 +277,9 @@ def _disarmed(
     if name in _FILTERING:
         # What a filter makes of a file is not known without it; whether it differs is.
         needed = str(name not in _COMPARING).lower()
-        for driver, own in _local_filters(folder, env).items():
-            programs = {"clean": "", "smudge": "", "process": "", "required": needed, **own}
-            settings += [(f"filter.{driver}.{what}", value) for what, value in programs.items()]
+        for driver, found in _local_filters(folder, env).items():
+            values = found.disarmed(needed).items()
+            settings += [(f"filter.{driver}.{what}", value) for what, value in values]
     flags = _COMPARING.get(name, ())
     return _with_settings(env, settings), [*command[: at + 1], *flags, *command[at + 1 :]]
 
@@ -282,18 +302,45 @@ def _with_settings(env: Mapping[str, str], settings: Sequence[tuple[str, str]]) 
     return found
 
 
-def _local_filters(folder: Path, env: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Filters that the repository's configuration names.
+@dataclass(slots=True)
+class _LocalFilter:
+    """A filter that the repository's configuration names.
 
-    Returns:
-        For each, what the user's or the system's configuration says about a filter of that name.
+    Attributes:
+        own: What the user's or the system's configuration says about a filter of that name.
+        has_process: Whether the repository's names a process, which cannot be taken back: an empty
+            one keeps git from running the other two programs.
     """
+
+    own: dict[str, str] = field(default_factory=dict[str, str])
+    has_process: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether the user's own programs are run."""
+        one_by_one = self.own.get("clean") or self.own.get("smudge")
+        return bool(self.own.get("process") or (one_by_one and not self.has_process))
+
+    def disarmed(self, needed: str) -> dict[str, str]:
+        """The settings with which none of the repository's programs runs.
+
+        Args:
+            needed: Whether the filter is required where the user's own does not run.
+        """
+        programs = {"clean": "", "smudge": "", **self.own}
+        if self.has_process:
+            programs.setdefault("process", "")
+        return programs if self.runs else {**programs, "required": needed}
+
+
+def _local_filters(folder: Path, env: Mapping[str, str]) -> dict[str, _LocalFilter]:
+    """Filters that the repository's configuration names."""
     listing = ("config", "--show-scope", "-z", "--list")
     done = _run(
         folder, listing, _with_settings(env, _DISARMED), b"", GIT_TIMEOUT_S, MAX_OUTPUT, STUCK_S
     )
     fields = os.fsdecode(done.output).split("\0")
-    named: set[str] = set()
+    named: dict[str, _LocalFilter] = {}
     trusted: dict[str, dict[str, str]] = {}
     for scope, field_ in zip(fields[::2], fields[1::2], strict=False):
         key, _, value = field_.partition("\n")
@@ -301,10 +348,12 @@ def _local_filters(folder: Path, env: Mapping[str, str]) -> dict[str, dict[str, 
         if not key.startswith("filter."):
             continue
         if scope in ("local", "worktree"):
-            named.add(driver)
+            named.setdefault(driver, _LocalFilter()).has_process |= what == "process"
         else:
             trusted.setdefault(driver, {})[what] = value
-    return {driver: trusted.get(driver, {}) for driver in sorted(named)}
+    for driver, found in named.items():
+        found.own = trusted.get(driver, {})
+    return dict(sorted(named.items()))
 
 
 def _reason(output: str, status: int) -> str:
