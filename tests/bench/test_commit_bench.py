@@ -66,3 +66,18 @@ def test_a_renamed_file_is_counted_like_its_hunks(repository: Path) -> None:
     figures = commits.measure(repository, "HEAD", slips=0, seed=1)
     assert (figures.files, figures.lines) == (2, 4)
     assert figures.unmoved == 4  # too short to be a block
+
+
+@pytest.mark.parametrize("revision", ["HEAD", None])
+def test_files_behind_a_submodule_are_read(repository: Path, revision: str | None) -> None:
+    commit = git(repository, "rev-parse", revision).strip() if revision else "1" * 40
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},library")
+    (repository / "use7.py").write_text("x = 1\n")
+    git(repository, "commit", "-q", "-m", "Take a library", "--", "use7.py")
+    git(repository, "update-index", "--cacheinfo", f"160000,{commit},library")
+    (repository / "use8.py").write_text(USE.format(8))
+    git(repository, "add", "use8.py")
+    git(repository, "commit", "-q", "-m", "Change both")
+    figures = commits.measure(repository, "HEAD~2..HEAD", slips=0, seed=1)
+    # One line stands for the library.
+    assert (figures.files, figures.lines) == (3, 1 + 8 + 2)

@@ -587,7 +587,7 @@ def stored_files(root: Path, tree: str, paths: Iterable[str], *, limit: int) -> 
         root: A folder.
         tree: The commit.
         paths: Files below the folder; those that the commit does not have are left out, and so are
-            names with line breaks.
+            folders, submodules and names with line breaks.
         limit: Bytes to read at most; files that do not fit are left out, too.
 
     Raises:
@@ -602,14 +602,15 @@ def stored_files(root: Path, tree: str, paths: Iterable[str], *, limit: int) -> 
         end = answer.find(b"\n", at)
         facts = answer[at:end].rsplit(b" ", 2)
         at = end + 1
-        if len(facts) == 3 and facts[1] == b"blob" and facts[2].isdigit():
+        if len(facts) == 3 and facts[2].isdigit():
             size = int(facts[2])
             if at + size >= len(answer):
                 break  # Cut off.
-            found[path] = answer[at : at + size]
+            if facts[1] == b"blob":  # Folders, and submodules whose commit is here, come as well.
+                found[path] = answer[at : at + size]
             at += size + 1
-        elif facts[-1] != b"missing":
-            break  # A folder or a submodule, which has no content here.
+        elif facts[-1] not in (b"missing", b"submodule"):
+            break
     return found
 
 
