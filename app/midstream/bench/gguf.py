@@ -1,10 +1,9 @@
 """A model folder as GGUF (version 3), so that llama.cpp is timed with exactly the same model.
 
-Two kinds of graphs can be written, because their tensors have known names: those that the training
-recipe builds and those of ONNX Runtime GenAI's builder, both what llama.cpp calls "llama" (rotary
-grouped-query attention, RMSNorm, SwiGLU; biases or none). Matrices keep their bits: 8 become Q8_0
-and 4 become Q4_0, both in blocks of 32 with a half-precision scale, 32 stay float32. Needs the
-``onnx`` package.
+Graphs of ONNX Runtime GenAI's builder can be written, because their tensors have known names: what
+llama.cpp calls "llama" (rotary grouped-query attention, RMSNorm, SwiGLU; biases of queries, keys
+and values or none) with symmetric 4-bit blocks of 32. Matrices become Q4_0, in blocks of 32 with a
+half-precision scale; the rest is float32. Needs the ``onnx`` package.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ALIGNMENT = 32
 """Bytes to whose multiples tensors are aligned unless a file says otherwise."""
 
 BLOCK = 32
-"""Weights per scale in Q8_0 and Q4_0."""
+"""Weights per scale in Q4_0."""
 
 UINT32, FLOAT32, STRING = 4, 6, 8
 """Value types of the metadata."""
@@ -36,8 +35,8 @@ UINT32, FLOAT32, STRING = 4, 6, 8
 STILL = 1e-30
 """Radians per position that turn nothing."""
 
-KINDS = {32: 0, 4: 2, 8: 8}
-"""Tensor types by bits: F32, Q4_0, Q8_0."""
+F32, Q4_0 = 0, 2
+"""Types of tensors."""
 
 
 class NotWritableError(Exception):
@@ -48,22 +47,20 @@ def write_gguf(folder: ModelFolder, target: Path) -> None:
     """Write a folder's model.
 
     Raises:
-        NotWritableError: The training recipe did not build it, or the ``onnx`` package is missing.
+        NotWritableError: It is another kind of graph, or the ``onnx`` package is missing.
     """
     if find_spec("onnx") is None:
         raise NotWritableError("the onnx package, which reads the weights, is not installed")
     onnx: Any = import_module("onnx")
     graph = onnx.load(str(folder.graph)).graph
-    built_by_us = any(node.name == "layers.0.attention" for node in graph.node)
     try:
-        model = _Model(folder, graph) if built_by_us else _BuilderModel(folder, graph)
+        model = _Model(folder, graph)
         tensors = model.tensors()
     except KeyError as error:
         raise NotWritableError(
-            "its graph comes neither from Midstream nor from the builder of onnxruntime-genai"
+            "only 4-bit graphs by the builder of onnxruntime-genai can be written"
         ) from error
-    inputs = {_shape(values)[-1] for values, bits in tensors.values() if bits != 32}
-    if any(count % BLOCK for count in inputs):
+    if any(v.steps.shape[-1] % BLOCK for v in tensors.values() if isinstance(v, _Blocks)):
         raise NotWritableError(f"a matrix has a number of inputs that is no multiple of {BLOCK}")
     _write(target, model.facts(), tensors)
 
@@ -84,16 +81,12 @@ class _Blocks:
         return _Blocks(self.steps[rows], self.scales[rows])
 
 
-Tensors = Mapping[str, tuple[Array | _Blocks, int]]
-"""By name: values, [outputs, inputs] or [values], and their bits."""
+Tensors = Mapping[str, Array | _Blocks]
+"""By name: [outputs, inputs] in 4 bits, or [values] in float32."""
 
 
-def _shape(values: Array | _Blocks) -> tuple[int, ...]:
-    return values.steps.shape if isinstance(values, _Blocks) else values.shape
-
-
-class _BuilderModel:
-    """The same of a graph by ONNX Runtime GenAI's builder, with symmetric 4-bit blocks of 32."""
+class _Model:
+    """A folder's weights and sizes, by the names that ONNX Runtime GenAI's builder gives."""
 
     def __init__(self, folder: ModelFolder, graph: Any) -> None:
         """Read everything; raises KeyError where a name is missing."""
@@ -132,26 +125,27 @@ class _BuilderModel:
         """Return every tensor; embedding and head are one tensor where the graph shares them."""
         embedding = self._nodes["/model/embed_tokens/GatherBlockQuantized"]
         head = self._blocks("/lm_head/MatMul_Q4")
-        found: dict[str, tuple[Array | _Blocks, int]] = {
-            "token_embd.weight": (head, 4),
-            "output_norm.weight": (
-                self._array(f"model.layers.{self._layers}.final_norm_layernorm.weight"),
-                32,
-            ),
-            "rope_freqs.weight": (_slowness(self._cos, self._sin), 32),
+        norm = self._array(f"model.layers.{self._layers}.final_norm_layernorm.weight")
+        found: dict[str, Array | _Blocks] = {
+            "token_embd.weight": head,
+            "output_norm.weight": norm,
+            "rope_freqs.weight": _slowness(self._cos, self._sin),
         }
         if embedding.input[2] != self._nodes["/lm_head/MatMul_Q4"].input[2]:
             raise KeyError(embedding.name)
         heads = (self._heads * self._width, *2 * (self._kept * self._width,))
         for layer in range(self._layers):
             at, to = f"model.layers.{layer}", f"blk.{layer}"
-            found[f"{to}.attn_norm.weight"] = (self._array(f"{at}.input_layernorm.weight"), 32)
+            found[f"{to}.attn_norm.weight"] = self._array(f"{at}.input_layernorm.weight")
             after = self._array(f"{at}.post_attention_layernorm.weight")
-            found[f"{to}.ffn_norm.weight"] = (after, 32)
+            found[f"{to}.ffn_norm.weight"] = after
+            bias = f"{at}.attn.qkv_proj.Add.bias"
             packed = self._blocks(f"/model/layers.{layer}/attn/qkv_proj/MatMul_Q4")
             for part, end, size in zip("qkv", accumulate(heads), heads, strict=True):
                 rows = _rows(end - size, end, self._width if part != "v" else None)
-                found[f"{to}.attn_{part}.weight"] = (packed.taken(rows), 4)
+                found[f"{to}.attn_{part}.weight"] = packed.taken(rows)
+                if bias in self._held:
+                    found[f"{to}.attn_{part}.bias"] = self._array(bias)[rows]
             for theirs, ours in (
                 ("attn/o_proj", "attn_output"),
                 ("mlp/gate_proj", "ffn_gate"),
@@ -159,7 +153,7 @@ class _BuilderModel:
                 ("mlp/down_proj", "ffn_down"),
             ):
                 blocks = self._blocks(f"/model/layers.{layer}/{theirs}/MatMul_Q4")
-                found[f"{to}.{ours}.weight"] = (blocks, 4)
+                found[f"{to}.{ours}.weight"] = blocks
         return found
 
     def _array(self, name: str) -> Array:
@@ -173,83 +167,6 @@ class _BuilderModel:
         steps = np.stack([stored & 15, stored >> 4], axis=-1).reshape(len(stored), -1)
         scales = self._array(node.input[2]).reshape(len(stored), -1)
         return _Blocks(steps[:, : int(said["K"])], scales)
-
-
-class _Model:
-    """A folder's weights and sizes, by the names that the training recipe gives."""
-
-    def __init__(self, folder: ModelFolder, graph: Any) -> None:
-        """Read everything; raises KeyError where a name is missing."""
-        onnx: Any = import_module("onnx")
-        self._context = folder.context_length
-        self._held = {item.name: onnx.numpy_helper.to_array(item) for item in graph.initializer}
-        self._said: dict[str, dict[str, Any]] = {
-            node.name: {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-            for node in graph.node
-        }
-        self._layers = sum(node.op_type == "GroupQueryAttention" for node in graph.node)
-        attention = self._said["layers.0.attention"]
-        self._heads, self._kept = int(attention["num_heads"]), int(attention["kv_num_heads"])
-        self._width = 2 * int(self._held["cos_cache"].shape[1])
-        self._hidden = len(self._matrix("layers.0.gate_up")[0]) // 2
-
-    def facts(self) -> dict[str, str | int | float]:
-        vocabulary, length = self._held["embedding"].shape
-        return _facts(
-            vocabulary=vocabulary,
-            context=self._context,
-            length=length,
-            hidden=self._hidden,
-            layers=self._layers,
-            heads=self._heads,
-            kept=self._kept,
-            width=self._width,
-            epsilon=float(self._said["final_norm"]["epsilon"]),
-        )
-
-    def tensors(self) -> Tensors:
-        """Return every tensor."""
-        found: dict[str, tuple[Array | _Blocks, int]] = {
-            "token_embd.weight": (self._held["embedding"], 32),
-            "output_norm.weight": (self._held["final_norm.gain"], 32),
-            "output.weight": self._matrix("logits"),
-            "rope_freqs.weight": (
-                _slowness(self._held["cos_cache"], self._held["sin_cache"]),
-                32,
-            ),
-        }
-        heads = (self._heads * self._width, *2 * (self._kept * self._width,))
-        for layer in range(self._layers):
-            at, to = f"layers.{layer}", f"blk.{layer}"
-            found[f"{to}.attn_norm.weight"] = (self._held[f"{at}.attention_norm.gain"], 32)
-            found[f"{to}.ffn_norm.weight"] = (self._held[f"{at}.hidden_norm.gain"], 32)
-            found[f"{to}.attn_output.weight"] = self._matrix(f"{at}.out")
-            found[f"{to}.ffn_down.weight"] = self._matrix(f"{at}.down")
-            packed, bits = self._matrix(f"{at}.qkv")
-            bias = self._held[f"{at}.qkv.bias"]
-            for part, end, size in zip("qkv", accumulate(heads), heads, strict=True):
-                rows = _rows(end - size, end, self._width if part != "v" else None)
-                found[f"{to}.attn_{part}.weight"] = (packed[rows], bits)
-                found[f"{to}.attn_{part}.bias"] = (bias[rows], 32)
-            both, bits = self._matrix(f"{at}.gate_up")
-            found[f"{to}.ffn_gate.weight"] = (both[: self._hidden], bits)
-            found[f"{to}.ffn_up.weight"] = (both[self._hidden :], bits)
-        return found
-
-    def _matrix(self, name: str) -> tuple[Array, int]:
-        """Return a product's float32 weights, [outputs, inputs], and how many bits they take."""
-        stored, said = self._held[f"{name}.weight"], self._said[name]
-        if stored.dtype == np.int8:
-            return stored.T * self._held[f"{name}.scales"][:, None], 8
-        if "bits" not in said:
-            return stored.T, 32
-        bits, outputs = int(said["bits"]), len(stored)
-        if bits == 4:
-            stored = np.stack([stored & 15, stored >> 4], axis=-1)
-        blocks = stored.reshape(outputs, -1, int(said["block_size"])).astype(np.float32)
-        scales = self._held[f"{name}.scales"].reshape(outputs, -1, 1)
-        values = (blocks - (1 << (bits - 1))) * scales
-        return values.reshape(outputs, -1)[:, : int(said["K"])], bits
 
 
 def _facts(
@@ -308,12 +225,13 @@ def _write(target: Path, facts: Mapping[str, str | int | float], tensors: Tensor
         else:
             head += struct.pack("<If", FLOAT32, value)
     body = bytearray()
-    for name, (values, bits) in tensors.items():
+    for name, values in tensors.items():
         # The innermost dimension comes first.
-        sizes = _shape(values)[::-1]
+        blocks = isinstance(values, _Blocks)
+        sizes = (values.steps.shape if blocks else values.shape)[::-1]
         head += _string(name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
-        head += struct.pack("<IQ", KINDS[bits], len(body))
-        body += _packed(values, bits)
+        head += struct.pack("<IQ", Q4_0 if blocks else F32, len(body))
+        body += _packed(values)
         body += bytes(-len(body) % ALIGNMENT)
     head += bytes(-len(head) % ALIGNMENT)
     target.write_bytes(bytes(head + body))
@@ -324,23 +242,12 @@ def _string(text: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def _packed(values: Array | _Blocks, bits: int) -> bytes:
+def _packed(values: Array | _Blocks) -> bytes:
     """Return a tensor's bytes: float32, or blocks of a half-precision scale and its weights."""
-    if isinstance(values, _Blocks):
-        steps = values.steps.reshape(-1, BLOCK)
-        scales = values.scales.reshape(-1, 1).astype("<f2")
-        # The first half of a block is in the low bits.
-        whole = steps[:, : BLOCK // 2] | (steps[:, BLOCK // 2 :] << 4)
-        return np.hstack([scales.view(np.uint8), whole]).tobytes()
-    if bits == 32:
+    if not isinstance(values, _Blocks):
         return np.ascontiguousarray(values, "<f4").tobytes()
-    blocks = values.reshape(-1, BLOCK)
-    top = 127 if bits == 8 else 7
-    scales = (np.abs(blocks).max(axis=1, keepdims=True) / top).astype("<f2")
-    steps = np.divide(blocks, scales, out=np.zeros_like(blocks), where=scales > 0)
-    whole = np.clip(np.rint(steps), -top, top).astype(np.int8)
-    if bits == 4:
-        # The first half of a block is in the low bits, shifted to be above zero.
-        raised = (whole + 8).astype(np.uint8)
-        whole = raised[:, : BLOCK // 2] | (raised[:, BLOCK // 2 :] << 4)
-    return np.hstack([scales.view(np.uint8), whole.view(np.uint8)]).tobytes()
+    steps = values.steps.reshape(-1, BLOCK)
+    scales = values.scales.reshape(-1, 1).astype("<f2")
+    # The first half of a block is in the low bits.
+    whole = steps[:, : BLOCK // 2] | (steps[:, BLOCK // 2 :] << 4)
+    return np.hstack([scales.view(np.uint8), whole]).tobytes()
