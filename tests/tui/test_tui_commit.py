@@ -823,7 +823,11 @@ async def test_amending_asks_whether_what_was_accepted_is_to_be_in_it(
     await stage.until(lambda: screen.changes and screen.changes.amends, "amending")
     await stage.press("ctrl+s")
     await stage.until(lambda: screen.notices.asking, "question")
-    assert screen.notices.choices == ("stage all, amend", "amend without it", "choose files")
+    assert screen.notices.choices == (
+        "stage what was accepted, amend",
+        "amend without it",
+        "choose files",
+    )
     await stage.press("1")
     await stage.until(lambda: stage.app.screen is stage.screen, "amended")
     assert git(repo, "log", "--format=%s") == "First\n"
@@ -846,9 +850,29 @@ async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
     assert "not kept" in " ".join(rows(screen))
     await stage.press("C")
     await stage.until(lambda: screen.notices.asking, "question")
-    assert "is not what was kept" in screen.notice.text
+    assert screen.notices.choices == ("stage what was accepted, commit", "choose files")
     await stage.press("1")
     await stage.until(lambda: stage.app.screen is stage.screen, "committed")
     assert not path.exists()
     assert git(repo, "show", "HEAD:pkg/other.py") == moved.read_text()
     assert git(repo, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("answer", ["1", "2"])
+async def test_what_was_accepted_since_a_file_was_staged_is_asked_about(
+    stage: Stage, repo: Path, answer: str
+) -> None:
+    """As after a hook that refused, when more is kept in the file and it is committed again."""
+    await answered(stage)
+    await accepted(stage, 1)
+    await stage.session.commit.stage("pkg/things.py")
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    await state_is(stage, screen, "partly")
+    await stage.press("ctrl+s")
+    await stage.until(lambda: screen.notices.asking, "question")
+    await stage.press(answer)
+    await stage.until(lambda: stage.app.screen is stage.screen, "committed")
+    committed = git(repo, "show", "HEAD:pkg/things.py")
+    assert "    found = 0\n" in committed
+    assert ("found += 1" in committed) is (answer == "1")

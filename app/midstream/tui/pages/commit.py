@@ -571,31 +571,30 @@ class CommitScreen(PageScreen):
 
     def _asks_what(self, changes: Changes, session: PairingSession) -> bool:
         """Ask whether the commit is to have what was kept, where the index does not say it."""
-        kept, committing = changes.stageable, session.commit
-        commit = partial(self._commit, changes, session)
+        partly = tuple(file.path for file in changes.files if file.state == "partly")
+        step = session.commit.stage
         if changes.unkept and len(changes.replaceable) == changes.unkept:
-            instead = changes.replaceable
-            self.action_files()
-            self.notices.ask(
-                f"What is staged of {counted(len(instead), 'file')} is not what was kept. Stage "
-                "what was kept instead, and commit?",
-                (
-                    "stage what was kept, commit",
-                    partial(commit, partial(committing.stage_instead, *instead)),
-                ),
-                ("choose files", self.notices.clear),
-            )
-        elif self.amend and kept and not changes.chosen:
-            self.action_files()
-            self.notices.ask(
-                f"Nothing is staged. Stage what was accepted in {counted(len(kept), 'file')}, "
-                "or amend without it?",
-                ("stage all, amend", partial(commit, partial(committing.stage, *kept))),
-                ("amend without it", commit),
-                ("choose files", self.notices.clear),
-            )
+            paths, step = changes.replaceable, session.commit.stage_instead
+            what = f"In {counted(len(paths), 'file')}, something else is staged than what was kept."
+        elif changes.unkept:
+            return False  # Refused, with what to do.
+        elif partly:
+            paths = partly
+            what = f"Not all that was accepted in {counted(len(paths), 'file')} is staged."
+        elif self.amend and changes.stageable and not changes.chosen:
+            paths = changes.stageable
+            what = f"What was accepted in {counted(len(paths), 'file')} is not staged."
         else:
             return False
+        commit = partial(self._commit, changes, session)
+        do = "amend" if self.amend else "commit"
+        self.action_files()
+        self.notices.ask(
+            f"{what} Stage it first?",
+            (f"stage what was accepted, {do}", partial(commit, partial(step, *paths))),
+            *(((f"{do} without it", commit),) if not changes.unkept else ()),
+            ("choose files", self.notices.clear),
+        )
         return True
 
     def _commit(
