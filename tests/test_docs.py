@@ -28,6 +28,7 @@ PROSE = (
     "docs/guard.md",
     "docs/index.md",
     "docs/library.md",
+    "docs/measurements.md",
     "docs/models.md",
     "docs/review.md",
     "docs/server.md",

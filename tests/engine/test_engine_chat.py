@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.request import RegionRequest, render_chat_follow_up, render_chat_request
-from midstream.engine.folder import ModelFolderError, read_folder
+from midstream.engine.confidence import weighed
+from midstream.engine.folder import CHAT_CALIBRATION, Calibration, ModelFolderError, read_folder
 from midstream.engine.model import OnnxModel
 from midstream.engine.plan import PromptError
 from midstream.engine.prompts import ChatDecoder, ChatPrompt, load_tokenizer
-from midstream.engine.types import GenerateRequest, Message
+from midstream.engine.types import FinishReason, GenerateRequest, Message
 from tests.helpers.folders import write_folder
 
+OWN = "[confidence]\nthreshold = 0.25\nbias = 1\nweights = { size = 2 }\n"
 HELLO = GenerateRequest(messages=(Message("user", "Hello!"),), instructions="Be brief.")
 
 
@@ -105,6 +107,30 @@ def test_a_region_is_the_draft(tmp_path: Path) -> None:
         plan = prompt.plan(GenerateRequest(messages))
         drafted = "".join(plan.decoder.feed(token) for token in plan.draft_ids)
         assert drafted == f"```\n{region}```\n"
+
+
+def test_a_rewrite_is_judged_and_nothing_else(tmp_path: Path) -> None:
+    write_folder(tmp_path / "chat", prompt="chat")
+    folder = read_folder(tmp_path / "chat")
+    assert folder.confidence == CHAT_CALIBRATION
+    assert folder.facts["confidence_threshold"] == str(CHAT_CALIBRATION.threshold)
+    text = render_chat_request(RegionRequest("add a docstring", "x = 1\n"))
+    model = OnnxModel(folder, threads=1)
+    for asked, judged in ((text, True), ("Hello!", False)):
+        generation = model.start(
+            GenerateRequest((Message("user", asked),), max_output_tokens=40, stop=("e",))
+        )
+        list(generation)
+        assert generation.finish_reason is FinishReason.STOP
+        assert (generation.usage.confidence is not None) is judged
+    write_folder(tmp_path / "own", prompt="chat", card=OWN)
+    assert read_folder(tmp_path / "own").confidence == Calibration(0.25, 1.0, {"size": 2.0})
+
+
+def test_longer_doubt_means_less_confidence() -> None:
+    sure, unsure = ({"doubt": doubt, "size": 2.0} for doubt in (-1.0, 3.0))
+    assert weighed(CHAT_CALIBRATION, sure) > CHAT_CALIBRATION.threshold
+    assert weighed(CHAT_CALIBRATION, unsure) < CHAT_CALIBRATION.threshold
 
 
 def test_text_comes_out_whole_characters_only(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Confidence of an edit model in an answer, from the probabilities of its tokens.
+"""Confidence of a model in its rewrite of a region, from the probabilities of its tokens.
 
 While an answer is written, the rows of logits that its tokens were chosen from are kept. When it is
 complete, features of the probabilities are weighed as ``[confidence]`` in the model folder says.
 The weights are those of a logistic regression on answers to held-out requests
 (``models/training/confidence.py``), so the result is the share of right ones among such answers.
-Without that table in the folder, no row is looked at.
+Chat models whose folder has no such table are judged by ``CHAT_CALIBRATION``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from midstream.engine.folder import Calibration
 Array = np.ndarray[Any, Any]
 
 CHUNK: Final = 64
-"""Rows that are kept before their probabilities are computed."""
+"""Rows that are kept at most before their probabilities are computed."""
+CHUNK_NUMBERS: Final = 1 << 21
+"""Numbers of all rows that are kept: 8 MiB, 13 rows of a vocabulary of 152,000 tokens."""
 _MIN_DOUBT: Final = 1e-3
 
 
@@ -46,15 +48,16 @@ class TokenTrace:
             tokens: What was chosen.
         """
         if not self._rows.size:
-            self._rows = np.empty((CHUNK, logits.shape[1]), np.float32)
+            vocab = logits.shape[1]
+            self._rows = np.empty((max(1, min(CHUNK, CHUNK_NUMBERS // vocab)), vocab), np.float32)
         self._tokens += tokens
         at = 0
         while at < len(tokens):
-            count = min(len(tokens) - at, CHUNK - self._used)
+            count = min(len(tokens) - at, len(self._rows) - self._used)
             self._rows[self._used : self._used + count] = logits[at : at + count]
             self._used += count
             at += count
-            if self._used == CHUNK:
+            if self._used == len(self._rows):
                 self._compute()
 
     def read(self) -> Array:

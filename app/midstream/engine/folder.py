@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from midstream.errors import UnavailableError
 from midstream.resources import MAX_CONFIG_BYTES, read_json, read_small, read_toml
@@ -73,6 +73,14 @@ class Calibration:
     threshold: float
     bias: float
     weights: Mapping[str, float]
+
+
+CHAT_CALIBRATION: Final = Calibration(0.65, 0.1965, {"doubt": -1.8466, "size": 0.9696})
+"""How rewrites of chat models are judged whose folder does not say.
+
+Fitted on the answers of Qwen2.5-Coder-0.5B and 1.5B to the first seventy requests of ``midstream
+models check --edits``; ``docs/benchmarks.md`` has what it flags, by folds of requests.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +202,9 @@ def _read_folder(path: Path) -> ModelFolder:
         )
     name = "".join(filter(str.isprintable, str(card.get("name", path.name))))
     context = _context_length(path, model, config)
+    confidence = _confidence(_table(card, "confidence", path / "midstream.toml"), path)
+    if confidence is None and prompt == "chat":
+        confidence = CHAT_CALIBRATION
     search: dict[str, Any] = _table(genai, "search", path / "genai_config.json")
     shares = search.get("past_present_share_buffer")
     return ModelFolder(
@@ -210,10 +221,10 @@ def _read_folder(path: Path) -> ModelFolder:
         shares_cache=shares if isinstance(shares, bool) else None,
         drafting=_drafting(_table(card, "drafting", path / "midstream.toml"), path),
         limits=_limits(_table(card, "limits", path / "midstream.toml"), path),
-        confidence=_confidence(_table(card, "confidence", path / "midstream.toml"), path),
+        confidence=confidence,
         cache_shape=_cache_shape(decoder or config),
         plain_attention=_plain_attention(decoder) and _plain_attention(config),
-        facts=_facts(card, prompt, context),
+        facts=_facts(card, prompt, context, confidence),
         chat_template=template,
         special_tokens=_special_tokens(texts),
     )
@@ -399,7 +410,9 @@ def _eos_ids(path: Path, model: dict[str, Any], config: dict[str, Any]) -> froze
     return frozenset(ids)
 
 
-def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
+def _facts(
+    card: dict[str, Any], prompt: str, context: int, confidence: Calibration | None
+) -> dict[str, str]:
     facts = {str(k): str(v) for k, v in _table(card, "facts", Path("midstream.toml")).items()}
     for key in ("edit_format", "max_region_lines", "languages"):
         value: object = card.get(key)
@@ -407,9 +420,8 @@ def _facts(card: dict[str, Any], prompt: str, context: int) -> dict[str, str]:
             facts[key] = ",".join(str(item) for item in cast("list[object]", value))
         elif value is not None:
             facts[key] = str(value)
-    threshold: object = _table(card, "confidence", Path("midstream.toml")).get("threshold")
-    if threshold is not None:
-        facts["confidence_threshold"] = str(threshold)
+    if confidence is not None:
+        facts["confidence_threshold"] = str(confidence.threshold)
     facts["prompt"] = prompt
     if prompt == "chat":  # The session writes the region in front of the instruction.
         facts.setdefault("region_first", "1")

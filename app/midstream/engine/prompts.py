@@ -158,6 +158,7 @@ class ChatPrompt:
         self._tokenizer = tokenizer
         self._control = ControlTokens(tokenizer)
         self.vocab_size = tokenizer.get_vocab_size()
+        self._confidence = folder.confidence
         self._special = dict(folder.special_tokens)
         # Configurations of exports often name the base model's end and not the conversation's.
         end = tokenizer.token_to_id(self._special.get("eos_token", ""))
@@ -180,11 +181,13 @@ class ChatPrompt:
         if not prompt:
             raise PromptError("The conversation is empty.")
         decoder = ChatDecoder(self._tokenizer, self._stop_ids, control.ids - spelled)
-        drafter = None
+        drafter = judge = None
+        if draft and self._confidence is not None:
+            judge = EditJudge(self._confidence, draft)
         if not draft:
             source = "\n".join(message.text for message in request.messages)
             drafter = PatchDrafter(source, self._tokenizer, prompt)
-        return EncodedRequest(prompt, draft, self._stop_ids, decoder, drafter=drafter)
+        return EncodedRequest(prompt, draft, self._stop_ids, decoder, drafter=drafter, judge=judge)
 
     def render(self, request: GenerateRequest, joint: str = "") -> str:
         """Return the conversation as the template writes it, up to where the answer begins.
