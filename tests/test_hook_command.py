@@ -39,7 +39,9 @@ def test_installing_shows_the_change_and_keeps_the_rest(home: Path) -> None:
     refused = hook("--install", "claude", given="n\n")
     assert (refused.returncode, path.read_text()) == (1, OWN)
     assert '"command": "midstream hook"' in refused.stdout
-    assert hook("--install", "claude", given="y\n").returncode == 0
+    written = hook("--install", "claude", given="y\n")
+    assert written.returncode == 0
+    assert "Next: run `midstream review .`" in written.stdout
     settings = json.loads(path.read_text())
     assert settings["model"] == "opus"
     assert settings["ä"] == [1, 2]
@@ -66,6 +68,20 @@ def test_codex_is_installed_in_its_own_file(home: Path) -> None:
     (group,) = settings["hooks"]["PreToolUse"]
     assert group["matcher"] == "apply_patch"
     assert group["hooks"] == [{"type": "command", "command": "midstream hook", "timeout": 600}]
+
+
+def test_on_a_terminal_it_says_who_runs_it() -> None:
+    leader, terminal = os.openpty()
+    try:
+        command = [sys.executable, "-m", "midstream", "hook"]
+        done = subprocess.run(
+            command, stdin=terminal, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(leader)
+        os.close(terminal)
+    assert done.returncode == 2
+    assert "`midstream hook --install claude`" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 1}', '{"hooks": {"Stop": 1}}'])

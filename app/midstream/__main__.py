@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the program; returns its exit code."""
-    if sys.argv[1:] == ["hook"]:  # an agent waits for it before every edit
+    if sys.argv[1:] == ["hook"] and not os.isatty(0):  # an agent waits for it before every edit
         from midstream.agents.hook_client import main as answer_hook
 
         return answer_hook()

@@ -524,7 +524,11 @@ COMMANDS = (
         _run_agent,
     ),
     Command("web", "open the screen in a browser on this machine", "midstream.commands.web"),
-    Command("hook", "have Claude Code and Codex ask before they write", "midstream.commands.hook"),
+    Command(
+        "hook",
+        "let Claude Code and Codex ask a review before they write",
+        "midstream.commands.hook",
+    ),
     Command(
         "mcp", "tell an agent the state of the review of its changes", "midstream.commands.mcp"
     ),

@@ -1,4 +1,4 @@
-"""Have Claude Code and Codex ask before they write: the command that their hook runs.
+"""Have Claude Code and Codex ask a review before they write: the command that their hook runs.
 
 The agent gives it what it is about to write on standard input. If a session reviews the folder, the
 edit is shown there and the decisions are printed; otherwise nothing happens. ``--install`` adds it
@@ -27,13 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--install",
         choices=AGENTS,
-        help="add the hook to your settings of this agent, after asking",
+        help="make this agent run the hook: shows what that changes in its settings file, and "
+        "writes it if you agree",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer a hook, or install it; returns the exit code."""
     if options.install is None:
+        if os.isatty(0):
+            raise UsageError(
+                "`midstream hook` is what Claude Code and Codex run before each edit, which they "
+                "send it; `midstream hook --install claude` (or codex) sets that up."
+            )
         from midstream.agents.hook_client import main
 
         return main()
@@ -74,6 +80,10 @@ def install(agent: str) -> int:
         print("Codex runs it once you have trusted it: type /hooks there.")
     if shutil.which("midstream") is None:
         print("The agent must find the program midstream: put its folder on the PATH.")
+    print(
+        "Next: run `midstream review .` in the folder in which the agent works. Its edits then "
+        "wait there for your decision.\nWithout a review of its folder, the agent works as before."
+    )
     return 0
 
 

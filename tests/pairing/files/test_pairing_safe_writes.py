@@ -98,7 +98,10 @@ async def test_uses_of_a_renamed_function_are_listed(
     (root / "main.py").write_text("import run\n\nprint(run.check('a'))\n")
     (root / "run.py").write_text(f'{BEFORE}\n\nprint(f"{{check(1)}}")\n')
     witness = await propose(session, model, BEFORE.replace("def check", "def verify"))
+    await witness.until(lambda: "Not in this change" in witness.notice)
+    assert "`check` is still used in main.py:3, run.py:8. Change these as well." in witness.notice
+    assert session.status.notices[-1].action == "hunk.elsewhere"
     assert await session.decisions.accept_rest("run.py") == 1
-    await witness.until(lambda: "still used" in witness.notice)
+    await witness.until(lambda: witness.notice.startswith("`check` is still used"))
     assert witness.notice.startswith("`check` is still used in main.py:3, run.py:8.")
     assert session.status.notices[-1].action == "hunk.elsewhere"

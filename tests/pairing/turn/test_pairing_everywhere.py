@@ -357,7 +357,7 @@ async def test_another_language_is_renamed_everywhere_as_well(
     await session.turns.finished()
     (hunk,) = session.hunks.undecided()
     assert await session.decisions.accept(hunk.id)
-    await witness.until(lambda: "still used" in witness.notice)
+    await witness.until(lambda: witness.notice.startswith("`load` is still used"))
     assert witness.notice.startswith("`load` is still used in load.js:5, user.js:1, user.js:3.")
     assert await session.background.elsewhere(hunk.id) == 2
     await session.background.finished()

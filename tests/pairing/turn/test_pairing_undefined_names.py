@@ -55,6 +55,20 @@ async def test_half_a_rename_is_told_and_told_once(
     assert len(said(session)) == 1
 
 
+async def test_what_was_rejected_of_another_request_is_no_half_of_this_one(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await answered(session, model, BEFORE.replace("# first", "# at first"))
+    assert await session.decisions.reject(1)
+    await answered(session, model, BEFORE.replace("found = []", "kept = []"))
+    assert await session.decisions.accept_rest("run.py") == 1
+    await witness.until(lambda: bool(said(session)))
+    (sentence,) = said(session)
+    assert "only part" not in sentence
+    assert sentence.endswith("Change it where it is still used.")
+
+
 async def test_a_rename_that_was_stopped_is_told_after_accepting_all(
     root: Path, session: PairingSession, model: SteppedModel
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -229,7 +229,8 @@ class UndefinedNames:
     Looks at a file when its last open hunk was decided and neither the model nor another program
     writes any more: an agent often completes a rename in its next edit.  A rename with one
     accepted and one rejected hunk, or one that was stopped, leaves code that does not run.  That is
-    the user's decision: it is never fixed here.
+    the user's decision: it is never fixed here.  Of a renaming that waits for its decision, the
+    uses that it leaves are told before, since another action takes them along.
     """
 
     def __init__(
@@ -249,6 +250,8 @@ class UndefinedNames:
             path = event.path
         elif isinstance(event, TurnFinished) and event.turn.hunks:
             path = event.turn.path
+            if not event.turn.background:
+                self._spawn(self._tell_uses_ahead(path))
         else:
             return
         if path not in self._due:
@@ -265,16 +268,23 @@ class UndefinedNames:
         if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
             return
         # Of a half that was rejected on purpose, the uses that it would have changed are no news.
-        half = self._is_half(path)
-        if half and await self._tell_undefined(path, proposal, half=True):
+        rejected = self._rejected(path)
+        if rejected and await self._tell_undefined(path, proposal, rejected):
             return
-        if not await self._tell_uses_left(path, proposal) and not half:
-            await self._tell_undefined(path, proposal, half=False)
+        if not await self._tell_uses_left(path, proposal):
+            await self._tell_undefined(path, proposal)
 
-    async def _tell_undefined(self, path: str, proposal: FileProposal, *, half: bool) -> bool:
+    async def _tell_undefined(
+        self, path: str, proposal: FileProposal, rejected: Sequence[str] = ()
+    ) -> bool:
         """Tell which names nothing in the file defines any more.
 
         Only this finds parameters and local names, as when the model was stopped in a renaming.
+
+        Args:
+            path: The file.
+            proposal: Its proposal.
+            rejected: Lines of rejected hunks; given any, only names are told that occur there.
 
         Returns:
             Whether there are any, told now or before.
@@ -283,6 +293,9 @@ class UndefinedNames:
         verdict = await look(path, before, after)
         found = verdict.undefined
         names = tuple(dict.fromkeys(each.undefined for each in found))
+        if rejected:
+            names = tuple(name for name in names if _occurs(name, rejected))
+            found = [each for each in found if each.undefined in names]
         if not self._is_as(after, proposal):
             return bool(names)
         told, self._undefined_reported[path] = self._undefined_reported.get(path, ()), names
@@ -291,9 +304,8 @@ class UndefinedNames:
         them = " and ".join(f"`{name}`" for name in names[:2])
         gone = f"{them} ({path}, line {found[0].line}) {'is' if len(names) == 1 else 'are'} "
         # A name that the file had before has lost its definition, another one never had any here.
-        known = any(re.search(rf"\b{names[0]}\b", line) for line in before)
-        gone += "no longer defined" if known else "not defined"
-        if half:
+        gone += "no longer defined" if _occurs(names[0], before) else "not defined"
+        if rejected:
             self._status.warn(
                 f"{gone}: only part of the change was accepted. Undo a decision, or ask for the "
                 "rest."
@@ -303,6 +315,25 @@ class UndefinedNames:
         else:
             self._status.warn(f"{gone}. Undo a decision, or ask for the rest.")
         return True
+
+    async def _tell_uses_ahead(self, path: str) -> None:
+        """Tell where names are used that a renaming leaves, before it is decided."""
+        proposal = self._files.get(path)
+        if proposal is None or not self._is_open(proposal) or is_whole(proposal.base):
+            return
+        before = proposal.base.lines
+        if len(before) > MAX_LINES or not has_syntax(path):
+            return
+        after = proposal.proposed_region(0, len(before)).splitlines()
+        try:
+            left = await uses_left_in(self._files.workspace, path, before, after)
+        except ReferencesError:
+            return  # It is told when the change is accepted.
+        others = [use for use in left if use.certain and use.new]
+        if others and self._is_open(proposal):
+            self._status.inform(
+                f"Not in this change: {listed(others)}. Change these as well.", "hunk.elsewhere"
+            )
 
     async def _tell_uses_left(self, path: str, proposal: FileProposal) -> bool:
         """Tell where names are still used that the accepted hunks rename or delete.
@@ -347,7 +378,16 @@ class UndefinedNames:
         """Whether a file still is as it was looked at, and nothing in it is open."""
         return lines == proposal.composed().lines and not self._is_open(proposal)
 
-    def _is_half(self, path: str) -> bool:
-        """Whether of the hunks of a file some are in it and others not."""
-        states = {hunk.state for hunk in self._files.hunks.for_path(path)}
-        return {"accepted", "rejected"} <= states
+    def _rejected(self, path: str) -> list[str]:
+        """The lines of the rejected hunks of a file; none unless others are in it."""
+        hunks = self._files.hunks.for_path(path)
+        if all(hunk.state != "accepted" for hunk in hunks):
+            return []
+        rejected = (hunk for hunk in hunks if hunk.state == "rejected")
+        return [line for hunk in rejected for line in (*hunk.old, *hunk.new)]
+
+
+def _occurs(name: str, lines: Iterable[str]) -> bool:
+    """Whether a name stands in one of some lines."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return any(map(word.search, lines))
