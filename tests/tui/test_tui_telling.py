@@ -215,3 +215,22 @@ async def test_what_is_sent_while_the_session_opens_is_sent_then(
                 await stage.until(lambda: model.requests, "request")
                 assert model.region.startswith("def double")
                 assert stage.composer.text == ""
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+async def test_news_cover_no_warning_that_nobody_has_read(stage: Stage, level: str) -> None:
+    notices = stage.screen.notices
+    notices.say(level, "The last session cannot be resumed.")
+    notices.say("info", "Another program changed a.py.", outcome=True, passing=True)
+    assert stage.notice == "The last session cannot be resumed."
+    assert notices.said[-1] == "Another program changed a.py."
+    notices._shown_at -= 60
+    notices.say("info", "Another program changed b.py.", outcome=True, passing=True)
+    assert stage.notice == "The last session cannot be resumed."
+    stage.screen.set_focus(stage.pane)
+    await stage.press("j")
+    notices.say("info", "Another program changed c.py.", outcome=True, passing=True)
+    assert stage.notice == "Another program changed c.py."
+    notices.say("info", "Committed abc. A hook changed what is committed of c.py.")
+    notices.say("info", "Another program changed c.py.", outcome=True, passing=True)
+    assert stage.notice.startswith("Committed")

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
@@ -119,6 +120,9 @@ class Notices:
         self._fading: Timer | None = None
         self._fades_with_key = False
         self._passing = False
+        self._shown_at = 0.0
+        self._key_since = False
+        """Whether a key was pressed since."""
         self.said: deque[str] = deque(maxlen=KEPT)
         """The last sentences that may have been missed, each once: warnings, errors, outcomes."""
 
@@ -149,7 +153,8 @@ class Notices:
             text: The sentence.
             outcome: Keep an ``info`` until the first key after its time: it was not caused by a
                 key, so the user may be looking elsewhere.
-            passing: Remove an ``info`` at the next ``pass_over``.
+            passing: Remove an ``info`` at the next ``pass_over``.  It covers no warning before a
+                key was pressed, and nothing that was said a moment ago.
             lasting: Keep an ``info`` until something else is said: it tells of what goes on.
         """
         if not self.line.is_mounted or not self._is_running():
@@ -160,9 +165,12 @@ class Notices:
             if text in self.said:
                 self.said.remove(text)
             self.said.append(text)
+        if passing and self._is_unread:
+            return
         self.line.show(level, text)
         self._stop_fading()
         self._passing = passing
+        self._shown_at, self._key_since = monotonic(), False
         if level == "info" and not lasting:
             time = COVER_S if self.asking else FACT_S
             self._fading = self.line.set_timer(time, self._fade_with_key if outcome else self._fade)
@@ -189,8 +197,17 @@ class Notices:
         self.line.clear()
         self._changed()
 
+    @property
+    def _is_unread(self) -> bool:
+        """Whether what is shown should stay for now."""
+        if self._passing or not self.line.is_shown:
+            return False
+        is_new = monotonic() - self._shown_at < COVER_S
+        return is_new or (self.line.level != "info" and not self._key_since)
+
     def key_pressed(self) -> None:
         """The user is there: an outcome whose time is over fades."""
+        self._key_since = True
         if self._fades_with_key:
             self._fades_with_key = False
             self._fade()
