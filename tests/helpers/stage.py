@@ -170,9 +170,18 @@ async def on_stage(
         app = MidstreamApp(
             root, settings or Settings(journal=False, attention=False), endpoint=endpoint, **options
         )  # type: ignore[arg-type]
-        async with app.run_test(size=size) as pilot:
-            stage = Stage(app, pilot, model)
-            await stage.until(
-                lambda: app.session is not None and app.session.status.state == "ready", "ready"
-            )
+        async with ready(app, model, size=size) as stage:
             yield stage
+
+
+@contextlib.asynccontextmanager
+async def ready(
+    app: MidstreamApp, model: SteppedModel | None = None, *, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[Stage]:
+    """An app that runs, once its session is ready; with any model, which a test may have."""
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, model or SteppedModel())
+        await stage.until(
+            lambda: app.session is not None and app.session.status.state == "ready", "ready"
+        )
+        yield stage

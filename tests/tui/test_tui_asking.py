@@ -23,7 +23,7 @@ from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.hosted import Hosted
 from tests.helpers.pages import make_repo
-from tests.helpers.stage import CODE, Stage, on_stage
+from tests.helpers.stage import CODE, Stage, on_stage, ready
 from tests.helpers.stepped import SteppedModel, served
 
 LINES = [f"line_{n:02d} = {n}\n" for n in range(60)]
@@ -61,11 +61,7 @@ async def hosted_stage(
 ) -> AsyncIterator[Stage]:
     """The app on a hosted chat model."""
     app = MidstreamApp(root, replace(settings, journal=False, attention=False))
-    async with app.run_test(size=size) as pilot:
-        stage = Stage(app, pilot, SteppedModel())
-        await stage.until(
-            lambda: app.session is not None and app.session.status.state == "ready", "ready"
-        )
+    async with ready(app, size=size) as stage:
         yield stage
 
 
@@ -450,9 +446,7 @@ async def test_what_an_edit_model_reads_is_on_the_first_screen(project: Path) ->
     model = SteppedModel(facts)
     async with served(model) as endpoint:
         app = MidstreamApp(project, Settings(journal=False, attention=False), endpoint=endpoint)
-        async with app.run_test(size=(80, 24)) as pilot:
-            stage = Stage(app, pilot, model)
-            await stage.until(lambda: app.session and app.session.status.state == "ready", "ready")
+        async with ready(app, model, size=(80, 24)) as stage:
             words = " ".join(stage.screen.panes.welcome.render().plain.split())
             assert "reads only the lines it is to change and your instruction." in words
             await stage.open("pkg/things.py")

@@ -11,8 +11,7 @@ import pytest
 
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
-from tests.helpers.stage import Stage
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stage import ready
 
 pytestmark = pytest.mark.system
 
@@ -23,11 +22,7 @@ async def test_a_dead_model_server_is_started_again_by_enter(project: Path, tmp_
     slow = {"match": "slowly", "edit": [edit], "rate": 20}
     script.write_text(json.dumps([slow]))
     app = MidstreamApp(project, Settings(journal=False, attention=False), replay=script)
-    async with app.run_test(size=(120, 36)) as pilot:
-        stage = Stage(app, pilot, SteppedModel())
-        await stage.until(
-            lambda: app.session is not None and app.session.status.state == "ready", "ready"
-        )
+    async with ready(app) as stage:
         await stage.open("pkg/things.py")
         await stage.press("i")
         stage.composer.put("slowly in double")

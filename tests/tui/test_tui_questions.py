@@ -22,7 +22,7 @@ from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sheet import ReadingScreen
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
-from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stage import Stage, on_stage, ready
 from tests.helpers.stepped import SteppedModel
 
 LOOK = related.RelatedCode.look
@@ -55,11 +55,7 @@ async def hosted_stage(
     async with hosted.running() as url:
         settings = replace(hosted.settings(url, "search-replace"), journal=False, attention=False)
         app = MidstreamApp(root, settings)
-        async with app.run_test(size=size) as pilot:
-            stage = Stage(app, pilot, SteppedModel())
-            await stage.until(
-                lambda: app.session is not None and app.session.status.state == "ready", "ready"
-            )
+        async with ready(app, size=size) as stage:
             await stage.open("shop.py")
             await stage.press("i")
             yield stage

@@ -14,8 +14,7 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.review import navigate
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
-from tests.helpers.stage import Stage
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stage import Stage, ready
 
 FILES = {"run.py": "step = 1\nlast = 2\n", "util.py": "a = 1\nb = 2\n", "gone.txt": "one\n"}
 PATCH = (
@@ -41,11 +40,7 @@ async def answered(root: Path, *, attention: bool) -> AsyncIterator[Stage]:
         settings = hosted.settings(url, "v4a")
         settings = replace(settings, journal=False, attention=attention)
         app = MidstreamApp(root, settings)
-        async with app.run_test(size=(150, 40)) as pilot:
-            stage = Stage(app, pilot, SteppedModel())
-            await stage.until(
-                lambda: app.session is not None and app.session.status.state == "ready", "ready"
-            )
+        async with ready(app, size=(150, 40)) as stage:
             await stage.open("run.py")
             await stage.press("i")
             stage.composer.put("rework it")

@@ -11,19 +11,14 @@ import pytest
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from tests.helpers.copyist import write_copyist
-from tests.helpers.stage import CODE, Stage
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stage import CODE, ready
 
 
 @pytest.mark.parametrize("unsure", [True, False])
 async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, unsure: bool) -> None:
     folder = write_copyist(tmp_path / "judged", threshold=1.1 if unsure else 0.0)
     app = MidstreamApp(project, Settings(journal=False, attention=False, model=folder))
-    async with app.run_test(size=(120, 36)) as pilot:
-        stage = Stage(app, pilot, SteppedModel())
-        await stage.until(
-            lambda: app.session is not None and app.session.status.state == "ready", "ready"
-        )
+    async with ready(app) as stage:
         await stage.open("pkg/things.py")
         await stage.press("i")
         # One whole rename is never flagged.

@@ -11,8 +11,7 @@ from midstream.serving import turn
 from midstream.tui.app import MidstreamApp
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.slow_server import SlowServer
-from tests.helpers.stage import Stage
-from tests.helpers.stepped import SteppedModel
+from tests.helpers.stage import Stage, ready
 
 
 async def test_waiting_is_told_and_passes_with_the_text(
@@ -22,11 +21,7 @@ async def test_waiting_is_told_and_passes_with_the_text(
     server = SlowServer("def double(number):\n    return number + number\n")
     async with server.running() as settings:
         app = MidstreamApp(project, settings)
-        async with app.run_test(size=(120, 36)) as pilot:
-            stage = Stage(app, pilot, SteppedModel())
-            await stage.until(
-                lambda: app.session is not None and app.session.status.state == "ready", "ready"
-            )
+        async with ready(app) as stage:
             await stage.open("pkg/things.py")
             await stage.press("i")
             stage.composer.put("add in double")
