@@ -15,7 +15,7 @@ from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
 from midstream.pairing.guard import LightState
-from midstream.pairing.headless import EditFailedError, Job, run_job
+from midstream.pairing.headless import EditFailedError, Job, Sink, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import SessionState
@@ -383,15 +383,9 @@ async def test_a_served_script_end_to_end(
         assert "step_0" not in text
 
 
-class Sink:
+class HunkSink(Sink):
     hunks: ClassVar[list[str]] = []
 
-    def started(self, turn: object, base: object, model: str) -> None: ...
-    def reading(self, progress: object) -> None: ...
-
-    def waiting(self, sentence: str) -> None: ...
-    def text(self, text: str) -> None: ...
-    def passed(self, line: int) -> None: ...
     def hunk(self, hunk: Hunk) -> None:
         self.hunks.extend(hunk.new)
 
@@ -402,15 +396,15 @@ async def test_headless_gives_the_corrected_answer(
     give(model, *HEAD, BAD_SQL, end=False)
     job = Job(root, Question("use the database", "m.py", 4), apply=True)
     running = asyncio.create_task(
-        run_job(job, Sink(), settings=Settings(journal=False), endpoint=endpoint)
+        run_job(job, HunkSink(), settings=Settings(journal=False), endpoint=endpoint)
     )
     while len(model.requests) < 2:  # noqa: ASYNC110 (nobody tells)
         await asyncio.sleep(0.01)
     give(model, GOOD_SQL, *TAIL)
     outcome = await running
     assert outcome.written
-    assert GOOD_SQL.rstrip("\n") in Sink.hunks
-    assert BAD_SQL.rstrip("\n") not in Sink.hunks
+    assert GOOD_SQL.rstrip("\n") in HunkSink.hunks
+    assert BAD_SQL.rstrip("\n") not in HunkSink.hunks
     assert GOOD_SQL in (root / "m.py").read_text()
     assert BAD_SQL not in (root / "m.py").read_text()
 
@@ -425,7 +419,7 @@ async def test_headless_writes_nothing_of_an_answer_with_a_secret(
     asked = Question("use the key", "m.py", 4)
     job = Job(root, asked, apply=True, unsure=unsure, anyway=True)
     with pytest.raises(EditFailedError):
-        await run_job(job, Sink(), settings=Settings(journal=False), replay=script)
+        await run_job(job, HunkSink(), settings=Settings(journal=False), replay=script)
     assert (root / "m.py").read_text() == BEFORE
 
 

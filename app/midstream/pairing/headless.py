@@ -97,39 +97,31 @@ class Outcome:
 
 
 class Sink(Protocol):
-    """The receiver of a job's progress."""
+    """Receives a job's progress; does nothing with what a subclass does not take."""
 
     def started(self, turn: Turn, base: SourceText, model: str) -> None:
         """The request is on its way."""
-        ...
 
     def waiting(self, sentence: str) -> None:
         """Nothing has come for a while (may be told before ``started``)."""
-        ...
 
     def reading(self, progress: PromptReading | None) -> None:
         """The server has read a part of a long prompt; ``None``: it reads no more."""
-        ...
 
     def disclosed(self, sentence: str) -> None:
         """The sentence about what the endpoint receives, shown the first time that it is used."""
-        ...
 
     def text(self, text: str) -> None:
         """More text of the region has arrived."""
-        ...
 
     def file(self, path: str, base: SourceText) -> None:
         """The hunks that follow belong to this file (if an answer may change several)."""
-        ...
 
     def hunk(self, hunk: Hunk) -> None:
         """A hunk has settled (in order of position)."""
-        ...
 
     def passed(self, line: int) -> None:
         """Base lines before ``line`` are settled."""
-        ...
 
 
 async def run_job(

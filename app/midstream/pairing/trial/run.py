@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.codebase.syntax_check import breaks
 from midstream.errors import UserError
-from midstream.pairing.headless import Job, NothingToChangeError, run_job
+from midstream.pairing.headless import Job, NothingToChangeError, Sink, run_job
 from midstream.pairing.request.question import Question
 
 if TYPE_CHECKING:
-    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.status import PromptReading, Turn
     from midstream.pairing.trial.requests import TrialRequest
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -49,24 +47,12 @@ class TrialResult:
     seconds: float
 
 
-class _FirstTextClock:
+class _FirstTextClock(Sink):
     """Notes when the first text comes."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.first: float | None = None
-
-    def started(self, turn: Turn, base: SourceText, model: str) -> None: ...
-
-    def waiting(self, sentence: str) -> None: ...
-
-    def reading(self, progress: PromptReading | None) -> None: ...
-
-    def disclosed(self, sentence: str) -> None: ...
-
-    def file(self, path: str, base: SourceText) -> None: ...
-
-    def passed(self, line: int) -> None: ...
 
     def text(self, text: str) -> None:
         """Text has come."""
