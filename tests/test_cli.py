@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import itertools
 import json
 import os
@@ -23,6 +24,7 @@ import pytest
 
 import midstream
 from midstream.cli import BENCHES, COMMANDS
+from midstream.commands.common import wrapped
 from midstream.commands.doctor import examine
 from midstream.resources import default_model
 from midstream.tui.keymap import key_troubles
@@ -687,3 +689,21 @@ def test_a_module_of_the_project_never_runs_in_place_of_a_library(
     )
     assert done.returncode == 0, done.stderr
     assert not (folder / "ran").exists()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_sentences_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    said = "2 hunks undecided in /a/long/name-of-a-folder.py; they stay."
+    assert wrapped(said, Terminal()).split("\n") == [
+        "2 hunks undecided in",
+        "/a/long/name-of-a-folder.py;",
+        "they stay.",
+    ]
+    assert wrapped(said, io.StringIO()) == said

@@ -192,6 +192,7 @@ ACTIONS: Final = (
     Action("composer.send", "enter", "steer.send", "send", "Send; while the model writes, redirect it and keep complete hunks", _S, _C),
     Action("composer.queue", "alt+enter", "steer.queue", "queue", "Send when the current answer ends", _S, _C),
     Action("composer.newline", "ctrl+j", "steer.newline", "new line", "Insert a line break", _S, _C),
+    Action("composer.clear", "ctrl+u", "steer.clear", "clear", "Delete the text before the cursor: at its end, all of it; Ctrl+Z brings it back", _S, _C),
     Action("composer.expand", "ctrl+t", "steer.expand", "open paste", "Expand the pasted block behind a chip", _S, _C),
     Action("composer.recall", "up", "steer.recall", "recall", "On the first line, recall earlier instructions", _S, _C),
     Action("composer.leave", "escape", "steer.leave", "back", "Return to the code; your text is kept", _S, _C),

@@ -136,10 +136,11 @@ def _report(error: UserError, *, as_json: bool = False) -> None:
             value["candidates"] = [candidate.label for candidate in candidates]
         print(json.dumps({"error": value}, ensure_ascii=False))
     else:
-        from midstream.commands.common import printable
+        from midstream.commands.common import printable, wrapped
 
         # The sentence may quote what a model said.
-        print(f"midstream: {printable(str(error))}", file=sys.stderr)
+        said = wrapped(f"midstream: {printable(str(error))}", sys.stderr)
+        print(said, file=sys.stderr)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -342,6 +343,7 @@ def _open_path(
 
 def _run_demo(options: argparse.Namespace) -> int:
     """Try Midstream on a temporary copy of a small project."""
+    from midstream.commands.common import wrapped
     from midstream.demo import READING_PACE, check_command, make_demo
 
     settings, flags = _read_settings(None, options)
@@ -357,7 +359,7 @@ def _run_demo(options: argparse.Namespace) -> int:
     try:
         return _open(info.root, settings, flags, options, demo=info)
     finally:
-        print(f"The copy you worked on is in {info.root}; delete it when you like.")
+        print(wrapped(f"The copy you worked on is in {info.root}; delete it when you like."))
 
 
 def _read_settings(

@@ -126,6 +126,9 @@ async def test_what_the_folder_suggests_is_asked_about(project: Path) -> None:
         screen = await checks(stage)
         await stage.until(lambda: screen.notices.asking, "question")
         assert "Makefile suggests make test" in screen.notice.text
+        await stage.press("enter")
+        assert screen.notice.text == "The number of an answer chooses it; esc leaves it."
+        assert screen.notices.asking
         await stage.press("2")
         assert stage.session.check.state is CheckState.NEVER
         await stage.press("r")

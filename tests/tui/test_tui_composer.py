@@ -316,3 +316,25 @@ def test_folders_and_words_are_offered_to_models_that_read_them() -> None:
     assert made.candidates("app/")[0].text != "@app/"
     assert made.candidates("src/app/")[0].text == "@src/app/"
     assert "@diff" in [choice.text for choice in made.candidates("")]
+
+
+async def test_one_key_clears_all_lines(stage: Stage) -> None:
+    composer = stage.composer
+    stage.screen.panes.focus_composer()
+    composer.put("one\ntwo\nthree")
+    await stage.press("ctrl+u")
+    assert composer.text == ""
+    await stage.press("ctrl+z")
+    assert composer.text == "one\ntwo\nthree"
+    await stage.press("left", "left", "ctrl+u")
+    assert composer.text == "ee"
+
+
+async def test_text_takes_the_place_of_what_could_not_be_sent(stage: Stage) -> None:
+    composer = stage.composer
+    stage.screen.panes.focus_composer()
+    composer.give_back("rename it")
+    await stage.press("w")
+    assert composer.text == "w"
+    composer.give_back("rename it")
+    assert composer.text == "rename it\nw", "what was typed since is kept"

@@ -62,7 +62,8 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     assert "Quarantined" in stage.notice
     assert (project / "pkg" / "things.py").read_text() == CODE
     assert "L release" in stage.keys
-    await stage.press("L")
+    await stage.press("L", "enter")
+    assert stage.notice == "A release needs a reason; esc leaves the hunk quarantined."
     await stage.type("a test key")
     await stage.press("enter")
     await stage.until(lambda: held.state is HunkState.SETTLED, "release")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import shutil
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from midstream.settings import Settings, check_setting
 
@@ -87,6 +90,18 @@ def print_json(value: object) -> None:
 def colours() -> bool:
     """Whether to colour standard output."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def wrapped(text: str, stream: TextIO | None = None) -> str:
+    """Sentences broken between words for a terminal; as they are for anything else."""
+    if not (stream or sys.stdout).isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    lines = (
+        textwrap.wrap(line, columns, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in text.split("\n")
+    )
+    return "\n".join(itertools.chain.from_iterable(lines))
 
 
 def printable(text: str) -> str:

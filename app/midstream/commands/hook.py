@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+from midstream.commands.common import wrapped
 from midstream.errors import UsageError, UserError
 
 AGENTS = ("claude", "codex")
@@ -81,8 +82,11 @@ def install(agent: str) -> int:
     if shutil.which("midstream") is None:
         print("The agent must find the program midstream: put its folder on the PATH.")
     print(
-        "Next: run `midstream review .` in the folder in which the agent works. Its edits then "
-        "wait there for your decision.\nWithout a review of its folder, the agent works as before."
+        wrapped(
+            "Next: run `midstream review .` in the folder in which the agent works. Its edits then "
+            "wait there for your decision. Without a review of its folder, the agent works as "
+            "before."
+        )
     )
     return 0
 

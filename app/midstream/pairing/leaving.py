@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,12 +62,9 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     if not left:
         return ""
     them = "it" if len(waiting) == 1 else "them"
-    if resuming:
-        fate = f"{resuming} brings {them} back"
-    elif all(hunk.external for hunk in waiting):
-        fate = "what was written there stays"
-    else:
-        fate = f"no journal keeps {them}"
+    fate = f"{resuming} brings {them} back" if resuming else f"no journal keeps {them}"
+    if stays := _stays_on_disk(waiting):
+        fate = f"{stays}, and {resuming} asks again" if resuming else stays
     flagged = len(session.flagged_on_disk())
     be = "is" if flagged == 1 else "are"
     on_disk = f" {counted(flagged, 'flagged hunk')} {be} on disk already." if flagged else ""
@@ -77,7 +74,17 @@ def left_behind(session: PairingSession, resuming: str) -> str:
 def behind(session: PairingSession | None) -> str:
     """What quitting means at this moment, to follow "quits"."""
     left = "" if session is None else _undecided(session)
-    return f" and leaves {left}" if left else "; accepted hunks are on disk"
+    if session is None or not left:
+        return "; accepted hunks are on disk"
+    stays = _stays_on_disk(session.hunks.waiting())
+    return f" and leaves {left}{stays and f'; {stays}'}"
+
+
+def _stays_on_disk(waiting: Sequence[Hunk]) -> str:
+    """Words for undecided changes that are on disk, ``""`` where some are not."""
+    if not all(hunk.external and not hunk.call for hunk in waiting):
+        return ""
+    return "it stays on disk" if len(waiting) == 1 else "they stay on disk"
 
 
 def _undecided(session: PairingSession) -> str:

@@ -291,6 +291,9 @@ class PairingSession:
             session.status.warn(sentence)
         for _, reason in settings.broken_endpoints:
             session.status.warn(f"An endpoint is left out: {reason}")
+        if resumed is not None and resumed.baseline is not None and snapshot is None:
+            # Changes that wait are those of a review, which goes on with the session.
+            review = review or any(hunk.external for hunk in resumed.hunks.waiting())
         if review:
             session.review.expect()
         if resumed is not None:

@@ -588,12 +588,13 @@ def run_app(
     if app.defect is not None:
         raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root, snapshot))) from None
     if app.session is not None:
+        from midstream.commands.common import wrapped
         from midstream.pairing.leaving import resuming, summary
 
         command = resuming(root, snapshot) if app.settings.journal else ""
         placed = demo is None and snapshot is None
         for line in summary(app.session, command, placed=placed):
-            print(line)
+            print(wrapped(line))
     return app.return_code or 0
 
 

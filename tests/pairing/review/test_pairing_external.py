@@ -13,6 +13,7 @@ import pytest
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files import put_backs
 from midstream.pairing.journal.journal import Replay
+from midstream.pairing.leaving import behind, left_behind
 from midstream.pairing.review.external import MAX_FILES
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
@@ -305,10 +306,28 @@ async def test_a_review_is_resumed(
     async with await PairingSession.open(
         root, settings=settings, endpoint=endpoint, watch=False, resume=journal
     ) as session:
+        await session.review.begun()
+        assert session.review.on, "what is written from now on waits as well"
         (waits,) = session.hunks.undecided()
         assert (waits.id, waits.external, waits.new) == (second.id, True, second.new)
         assert await session.decisions.reject(waits.id)
         assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_leaving_a_review_says_that_what_was_written_stays(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        (root / "run.py").write_text(AFTER)
+        await session.review.start(since_commit=True)
+        left = "2 hunks undecided in run.py"
+        assert behind(session) == f" and leaves {left}; they stay on disk"
+        assert left_behind(session, "midstream --resume") == (
+            f"{left}; they stay on disk, and midstream --resume asks again."
+        )
+        assert left_behind(session, "") == f"{left}; they stay on disk."
 
 
 async def test_a_write_found_by_a_decision_is_in_the_journal(

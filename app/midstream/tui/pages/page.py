@@ -203,6 +203,10 @@ class PageScreen(EagerScreen):
         return not self.typing or BY_ID[str(parameters[0])].typing
 
     async def action_page(self, action_id: str) -> None:
+        if self.notices.asking and action_id == self.CHOOSE:
+            close = self.services.key_for("page.close")
+            self.notices.say("info", f"The number of an answer chooses it; {close} leaves it.")
+            return
         await self.run_action(BY_ID[action_id].call)
 
     def action_move(self, rows: int) -> None:

@@ -469,6 +469,7 @@ class Decide(Controller):
         session, view, why = self._state.session, self._state.view, " ".join(text.split())
         releasing = row is self._panes.release
         if releasing and not why:
+            self._notices.say("info", "A release needs a reason; esc leaves the hunk quarantined.")
             return
         row.shut()
         self._panes.focus(self._pane)

@@ -91,6 +91,11 @@ class Steer(Controller):
     def newline(self) -> None:
         self._composer.field.insert("\n")
 
+    def clear(self) -> None:
+        """Delete what stands before the cursor, in all lines."""
+        field = self._composer.field
+        field.delete((0, 0), field.cursor_location)
+
     def expand(self) -> None:
         if not self._composer.field.expand_chip():
             self._notices.say("info", "There is no pasted block to expand.")
@@ -391,7 +396,7 @@ class Steer(Controller):
 
     def _turn_failed(self, turn: Turn) -> None:
         if not (turn.background or self._composer.text.strip()):
-            self._composer.put(turn.instruction)
+            self._composer.give_back(turn.instruction)
         if turn.again:
             own = self._composer.text == turn.instruction
             how = self._services.key_for("composer.send") if own else "the next instruction"

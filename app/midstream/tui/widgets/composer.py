@@ -441,9 +441,15 @@ class Composer(Vertical):
         return text
 
     def give_back(self, text: str) -> None:
-        """Put back a text that could not be sent, in front of what was typed since."""
+        """Put back a text that could not be sent, in front of what was typed since.
+
+        It is selected where it is alone, so that other text takes its place.
+        """
         rest = self.text.strip()
-        self.put(f"{text}\n{rest}" if rest and rest != text else text)
+        alone = rest in ("", text)
+        self.put(text if alone else f"{text}\n{rest}")
+        if alone:
+            self.field.select_all()
 
     def recall(self, step: int) -> bool:
         """Show an earlier (1) or later (-1) instruction; says whether there was one."""
