@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from midstream.pairing.status import (
     TurnStarted,
 )
 from midstream.responses.endpoint import Endpoint
+from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
 from tests.helpers.rewriting import BEFORE, give, rewrite
@@ -443,6 +445,26 @@ async def test_no_server_is_said_and_costs_nothing(
         assert session.status.state is SessionState.OFFLINE
         assert not session.turns
         assert len((await session.files.open("run.py")).base.lines) == 40
+
+
+async def test_another_model_is_reached_at_once_where_none_was(
+    root: Path, settings: Settings, unused_tcp_port: int
+) -> None:
+    nowhere = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "m", "custom")
+    async with (
+        served(SteppedModel()) as there,
+        await PairingSession.open(
+            root, settings=settings, endpoint=nowhere, watch=False
+        ) as session,
+    ):
+        witness = Witness(session)
+        await witness.until(lambda: session.status.state is SessionState.OFFLINE)
+        profile = Profile("there", "custom", there.url, "stepped", "KEY_THERE")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KEY_THERE", there.token or "none")
+            session.use_model(replace(settings, endpoints=(profile,), endpoint="there"))
+            assert session.status.state is SessionState.STARTING
+            await witness.until(lambda: session.status.state is SessionState.READY)
 
 
 async def test_a_missing_model_folder_is_named(root: Path, tmp_path: Path) -> None:

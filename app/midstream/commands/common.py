@@ -47,7 +47,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--pace",
         type=float,
         metavar="N",
-        help="write at most N tokens per second; 40 is reading speed",
+        help="write at most N tokens per second; 20 is reading speed",
     )
     group.add_argument(
         "--pacing",

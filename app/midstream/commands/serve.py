@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pace",
         type=_rate,
         metavar="N",
-        help="write at most N tokens per second; 40 is reading speed",
+        help="write at most N tokens per second; 20 is reading speed",
     )
     model.add_argument(
         "--pacing",

@@ -444,6 +444,16 @@ class PairingSession:
             self.status.enter(SessionState.READY)
         await asyncio.to_thread(_load)
 
+    def use_model(self, settings: Settings) -> None:
+        """Answer the next request with the model of these settings.
+
+        Where no server was reached, this one is at once, so that the state on screen is its own.
+        """
+        self.server.switch(settings)
+        if self.status.state is SessionState.OFFLINE and not self.turns.busy:
+            self.status.enter(SessionState.STARTING)
+            self._tasks.spawn(self._start_server())
+
     async def _start_agent(self, agent: KnownAgent, earlier: AgentEntry | None) -> None:
         try:
             await self.agent.begin(agent, earlier)

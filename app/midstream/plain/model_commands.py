@@ -61,7 +61,7 @@ class ModelCommands:
                 f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
                 "export it and start again."
             )
-        self._session.server.switch(with_choice(settings, choice))
+        self._session.use_model(with_choice(settings, choice))
         self._say(f"{choice.name} answers from the next instruction on.")
         profile = choice.profile
         if profile is not None and not profile.loopback:

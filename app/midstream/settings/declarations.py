@@ -208,8 +208,8 @@ class Settings:
     )
     pace: float | None = setting(
         None, RATE, Section.MODEL,
-        "Limit on the tokens per second that the built-in server writes; 40 is reading speed.",
-        "model.pace", none="as fast as it can", example=40,
+        "Limit on the tokens per second that the built-in server writes; 20 is reading speed.",
+        "model.pace", none="as fast as it can", example=20,
         also="slow speed",
     )
     pacing: str = setting(

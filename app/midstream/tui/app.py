@@ -524,14 +524,14 @@ class MidstreamApp(App[None]):
             if name != "model" and not name.startswith("endpoint")
         }
         if self.session is not None:
-            self.session.server.switch(settings)
+            self.session.use_model(settings)
         self.review.refresh_facts()
 
     def use_pace(self, pace: float | None) -> None:
         self.flags = {**self.flags, "pace": pace}
         self.settings = replace(self.settings, pace=pace)
         if self.session is not None:
-            self.session.server.switch(self.settings)
+            self.session.use_model(self.settings)
         self.review.refresh_facts()
 
     def key_for(self, action_id: str) -> str:
