@@ -432,7 +432,7 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    """Show what works on this machine, and what to do about what does not."""
+    """Show what works on this machine and how to fix the rest."""
     from midstream.commands.doctor import run
     from midstream.tui.keymap import key_troubles
 
