@@ -412,6 +412,21 @@ def test_edit_writes_no_file_that_stops_parsing(folder: Path, tmp_path: Path) ->
     assert "return (" in (folder / "sums.py").read_text()
 
 
+def test_a_flagged_answer_is_no_success(folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "gone.json"
+    script.write_text(json.dumps([{"match": "", "edit": [["def total", "def summed"]]}]))
+    arguments = ["edit", folder / "sums.py:1-5", "-m", "make it faster", "--replay", script]
+    done = midstream_(*arguments, "--diff")
+    assert done.returncode == 1
+    assert "+def summed" in done.stdout
+    assert "no longer defines `total`" in done.stderr
+    assert midstream_(*arguments, "--diff", "--unsure").returncode == 0
+    assert midstream_(*arguments, "--apply").returncode == 1
+    assert (folder / "sums.py").read_text() == CODE
+    assert midstream_(*arguments, "--apply", "--unsure").returncode == 0
+    assert "def summed" in (folder / "sums.py").read_text()
+
+
 def test_apply_says_what_does_not_match(folder: Path) -> None:
     done = apply(folder, REPLY.replace("return 1", "return 7"))
     assert done.returncode == 1

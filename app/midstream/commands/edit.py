@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsure",
         action="store_true",
-        help="with --apply, also write an answer that is flagged or leaves names undefined",
+        help="an answer that is flagged or leaves names undefined is no failure; --apply writes it",
     )
     parser.add_argument(
         "--anyway",
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the instruction; 1 if the result was to be written and was not.
+    """Run the instruction; 1 if the result is doubtful, or was to be written and was not.
 
     Raises:
         UserError: What went wrong; nothing was written.
@@ -81,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     sink = JsonSink() if options.json else DiffSink()
     outcome = asyncio.run(run_job(job, sink, settings=settings, replay=options.replay))
     sink.ended(outcome)
-    return 1 if outcome.refused else 0
+    doubtful = bool(outcome.unsure or outcome.left) and not options.unsure
+    return 1 if outcome.refused or doubtful else 0
 
 
 def read_job(file: str, instruction: str, *, apply: bool) -> Job:
