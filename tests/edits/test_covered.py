@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, Obstacle, UndecidableError
+from midstream.edits.hunk_store import HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, Obstacle
 from midstream.edits.proposal import FileProposal
 from tests.helpers.property import examples
 from tests.helpers.strategies import chunks, code, mutate

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from midstream.edits.documents import LineEdit, SourceText, join_lines
 from midstream.edits.external import waiting_hunks
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, UndecidableError
+from midstream.edits.hunk_store import HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
 from tests.helpers.property import examples

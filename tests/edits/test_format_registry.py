@@ -23,7 +23,7 @@ from midstream.edits.events import (
     OldLine,
 )
 from midstream.edits.formats import FormatSpec, Sniff, format_spec, format_specs, names, register
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.parsing import LineParser, Wait
 from midstream.edits.proposal import FileProposal

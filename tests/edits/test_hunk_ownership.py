@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import Hunk, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk
 
 APP = Path(__file__).parents[2] / "app"
 

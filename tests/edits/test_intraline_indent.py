@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.indent import IndentRepair, find_shift
 from midstream.edits.intraline import pair_lines, word_difference
 from midstream.edits.proposal import FileProposal

@@ -9,7 +9,7 @@ from midstream.edits.apply import apply_reply
 from midstream.edits.documents import SourceText
 from midstream.edits.events import FileOp
 from midstream.edits.formats import format_spec, names
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.proposal import FileProposal
 from midstream.edits.sniffing import SniffingParser

@@ -15,7 +15,8 @@ from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.events import FileOp
 from midstream.edits.formats import format_spec, names
 from midstream.edits.formats.region import RegionParser
-from midstream.edits.hunks import HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import HunkState
 from midstream.edits.live import LiveReply
 from midstream.edits.outcome import FailureReason
 from midstream.edits.proposal import FileProposal

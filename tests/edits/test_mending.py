@@ -6,7 +6,7 @@ import pytest
 
 from midstream.edits.documents import SourceText
 from midstream.edits.formats.region import RegionParser
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.live import LiveReply
 from midstream.edits.mending import unnumbered, without_surroundings
 from midstream.edits.proposal import FileProposal, Overlay

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, Quarantine, UndecidableError
+from midstream.edits.hunk_store import HunkStore, UndecidableError
+from midstream.edits.hunks import Hunk, HunkState, Quarantine
 from midstream.edits.proposal import FileProposal, Segment
 from midstream.edits.rows import Row, RowKind
 from tests.helpers.property import examples

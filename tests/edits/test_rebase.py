@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import HunkState
 from midstream.edits.rebase import Rebase
 
 

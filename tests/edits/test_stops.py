@@ -18,7 +18,7 @@ import pytest
 
 import midstream.edits
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
 

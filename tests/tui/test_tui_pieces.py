@@ -71,7 +71,7 @@ def test_bars_scale_to_the_largest() -> None:
 
 def test_matches_go_around_the_end() -> None:
     from midstream.edits.documents import SourceText
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.tui.diff.view import FileView
 
@@ -90,7 +90,7 @@ def test_matches_go_around_the_end() -> None:
 
 def test_rows_that_stream_in_get_their_tokens_even_when_they_come_at_once() -> None:
     from midstream.edits.documents import SourceText
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.proposal import FileProposal
     from midstream.tui.diff.syntax import FileSyntax
     from midstream.tui.diff.view import FileView, Look

@@ -9,7 +9,7 @@ import pytest
 from textual.geometry import Region
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.resources import themes_dir
 from midstream.tui.diff import syntax as diff_syntax

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.tui.diff.view import FileView, Look
 from tests.helpers.property import examples

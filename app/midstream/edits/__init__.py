@@ -16,7 +16,7 @@ in the order in which text passes through them:
 A rewrite streams in; its first hunk is accepted before the rest has arrived:
 
 >>> from midstream.edits.documents import SourceText
->>> from midstream.edits.hunks import HunkStore
+>>> from midstream.edits.hunk_store import HunkStore
 >>> from midstream.edits.proposal import FileProposal
 >>> base = SourceText.from_bytes(b"import os\r\n\r\ndef area(r):\r\n    return 3 * r\r\n")
 >>> hunks = HunkStore()

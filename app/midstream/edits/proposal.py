@@ -12,7 +12,8 @@ from itertools import takewhile
 
 from midstream.edits.documents import LineEdit, NewlineFolder, SourceText, join_lines
 from midstream.edits.external import ExternalChange, ExternalWrite, waiting_hunks, waits
-from midstream.edits.hunks import Hunk, HunkState, HunkStore, Move, Obstacle
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState, Move, Obstacle
 from midstream.edits.indent import Dedented, IndentRepair
 from midstream.edits.lcs import line_edits
 from midstream.edits.origin import Origin

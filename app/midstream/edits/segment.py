@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from midstream.edits.aligner import Aligner, LineChange, Op
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.indent import IndentRepair
 from midstream.edits.rows import Row, RowKind
 

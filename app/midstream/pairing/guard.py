@@ -25,7 +25,8 @@ from midstream.pairing.journal.entries import QuarantineEntry, ReleaseEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.guard.scanner import Scanner
     from midstream.guard.second_opinion import SecondOpinion

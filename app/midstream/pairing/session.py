@@ -57,7 +57,8 @@ from midstream.processes import CLOSE_S
 
 if TYPE_CHECKING:
     from midstream.agents.catalogue import KnownAgent
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.checks.findings import FailedPlace
     from midstream.responses.endpoint import Endpoint

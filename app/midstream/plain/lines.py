@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from midstream.counting import counted
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.status import Turn, TurnStatus
 from midstream.workspace.paths import shown
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.errors import UserError
 from midstream.pairing.checks.run import (
     MAX_LINES,

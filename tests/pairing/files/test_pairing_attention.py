@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.proposal import FileProposal
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.files.attention import (

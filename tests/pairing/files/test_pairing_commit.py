@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.files.staged import Standing
 from midstream.pairing.leaving import summary
 from midstream.pairing.session import PairingSession

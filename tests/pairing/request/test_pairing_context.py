@@ -11,7 +11,8 @@ import pytest
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.formats import format_specs
-from midstream.edits.hunks import Hunk, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.models.server import ServerLink
 from midstream.pairing.request.context import (

@@ -9,7 +9,7 @@ import pytest
 from midstream.code.languages import LANGUAGES
 from midstream.code.outline import outline
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.request.target import (
     TargetUnclearError,

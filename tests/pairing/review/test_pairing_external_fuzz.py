@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.documents import join_lines
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UserError
 from midstream.pairing.files import put_backs
 from midstream.pairing.request.question import Question

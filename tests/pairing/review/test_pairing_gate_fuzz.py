@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from midstream.agents.hooks import BEFORE_TOOL, HookEvent
 from midstream.edits.agent_input import planned
 from midstream.edits.documents import join_lines
-from midstream.edits.hunks import HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import HunkState
 from midstream.pairing.journal.journal import Replay
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.documents import NO_FILE, SourceText
-from midstream.edits.hunks import Hunk, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import FileProperties, StandIn
 from midstream.pairing.review.uses import HunkText, find_places

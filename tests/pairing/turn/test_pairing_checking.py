@@ -12,7 +12,7 @@ import pytest
 from midstream.code.syntax import syntax_error
 from midstream.codebase.syntax_check import AT_ONCE, where_broken
 from midstream.edits.documents import SourceText
-from midstream.edits.hunks import HunkStore
+from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession

@@ -28,7 +28,7 @@ from midstream.pairing.status import (
 
 if TYPE_CHECKING:
     from midstream.agents.messages import AgentPlan
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Turn
 

@@ -35,7 +35,7 @@ from midstream.resources import open_regular
 from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.pairing.files.open import OpenFiles
     from midstream.workspace.copies import FolderCopy
     from midstream.workspace.files import Workspace

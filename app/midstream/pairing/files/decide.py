@@ -403,7 +403,7 @@ class Decisions:
         return await breaks(path, join_lines(text.lines), after)
 
     def _step(self, hunk_id: int, step: Callable[[], Sequence[Hunk]]) -> Sequence[Hunk]:
-        from midstream.edits.hunks import UndecidableError
+        from midstream.edits.hunk_store import UndecidableError
 
         version = self.hunks.version
         try:
@@ -449,7 +449,7 @@ class Decisions:
         *,
         anyway: bool,
     ) -> tuple[int, ...]:
-        from midstream.edits.hunks import UndecidableError
+        from midstream.edits.hunk_store import UndecidableError
 
         def take() -> Sequence[Hunk]:
             try:

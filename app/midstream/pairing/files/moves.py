@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
 
 MIN_SHARE: Final = 0.6

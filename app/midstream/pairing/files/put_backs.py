@@ -20,7 +20,8 @@ from midstream.pairing.journal.entries import PostponeEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Spawn
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from midstream.edits.documents import SourceText
-    from midstream.edits.hunks import HunkState, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import HunkState
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
     from midstream.workspace.content import Entry
@@ -102,7 +103,7 @@ class Replayed:
     """
 
     def __init__(self) -> None:
-        from midstream.edits.hunks import HunkStore
+        from midstream.edits.hunk_store import HunkStore
 
         self.hunks: HunkStore = HunkStore()
         self.files: dict[str, FileProposal] = {}

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from midstream.agents.messages import AgentToolCall
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.status import SessionStatus
 
 AUTOMATIC: Final = "automatic"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from midstream.pairing.journal.entries import ReadingEntry
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.files.attention import Attention, Sighting
     from midstream.pairing.journal.entries import ReadSoFar
     from midstream.pairing.journal.journal import SessionJournal

@@ -23,7 +23,8 @@ from midstream.pairing.status import (
 )
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.files.put_backs import RecentWrites
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.review.agent import AgentPartner

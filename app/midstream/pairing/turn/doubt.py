@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from midstream.edits.hunks import Hunk, HunkState
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.pairing.status import Turn
 
 

@@ -20,7 +20,8 @@ from midstream.pairing.status import (
 )
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk, HunkStore
+    from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.turn.answer import Answer
     from midstream.responses.events import Delta, Finished, Progress
     from midstream.responses.profiles import Price

@@ -22,7 +22,7 @@ from midstream.pairing.status import FollowUpKind, Turn
 from midstream.pairing.turn.reply_files import DryRun
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.live import LiveReply, Lookup
     from midstream.edits.parsing import ReplyParser
     from midstream.edits.proposal import FileProposal, Segment

@@ -227,7 +227,7 @@ def _apply(
     """The lines of each file that an answer names, and how many edits do not match (blocking)."""
     from midstream.edits.documents import SourceText
     from midstream.edits.events import FileOp
-    from midstream.edits.hunks import HunkStore
+    from midstream.edits.hunk_store import HunkStore
     from midstream.edits.live import LiveReply
     from midstream.edits.proposal import FileProposal, Overlay
 

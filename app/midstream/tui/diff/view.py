@@ -16,7 +16,8 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
-from midstream.edits.hunks import Hunk, HunkState, HunkStore
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.edits.rows import Row, RowKind
 
 if TYPE_CHECKING:
