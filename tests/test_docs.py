@@ -181,8 +181,8 @@ def docstrings() -> list[tuple[str, str]]:
 
 
 def test_docstrings_are_in_one_dialect() -> None:
-    """Google style, double backticks, and a capital after the name of a field."""
-    single = re.compile(r"(?<![`:\w])`[^`\n]+`(?![`_])")
+    """Google style, double backticks without roles, and a capital after the name of a field."""
+    single = re.compile(r"(?<![`\w])`[^`\n]+`(?![`_])")
     field = re.compile(r"^ {4}\*{0,2}\w+(?: \([^)]*\))?: [a-z]+(?=[ .,;:]|$)(?!\()", re.MULTILINE)
     wrong = [place for place, text in docstrings() if single.search(text)]
     for place, text in docstrings():

@@ -72,7 +72,7 @@ def write_endless_hook(folder: Path) -> Path:
 
 
 def runs_in_a_hook(begun: Path) -> bool:
-    """Whether the hook of :func:`write_endless_hook` or what it started is still there."""
+    """Whether the hook of ``write_endless_hook`` or what it started is still there."""
     hook = os.fsencode(begun.parent)
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

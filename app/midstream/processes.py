@@ -84,7 +84,7 @@ def find_program(name: str, folder: Path | None = None) -> str | None:
 
 
 def program(name: str, folder: Path | None = None) -> str:
-    """As :func:`find_program`.
+    """As ``find_program``.
 
     Raises:
         FileNotFoundError: There is none.
@@ -96,7 +96,7 @@ def program(name: str, folder: Path | None = None) -> str:
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of our own; :func:`python_environment` goes with it."""
+    """The command that runs a module of our own; ``python_environment`` goes with it."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
@@ -113,7 +113,7 @@ def python_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
 
 
 def shell_command(module: str, *arguments: str) -> str:
-    """The command of :func:`python` for a shell, for those who start it in another folder."""
+    """The command of ``python`` for a shell, for those who start it in another folder."""
     command = shlex.join(python(module, *arguments))
     if "PYTHONPATH" not in os.environ:
         return command
@@ -170,7 +170,7 @@ def run(
     tidy up first, for ``END_S``: git removes its locks.
 
     Args:
-        command: The program, as :func:`program` finds it, and its arguments.
+        command: The program, as ``program`` finds it, and its arguments.
         cwd: Its working folder; this process's by default.
         environ: Its whole environment; this process's by default.
         stdin: Its input.
@@ -391,7 +391,7 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
     asyncio leaves its pipes open where the start is cancelled.
 
     Args:
-        command: The program, as :func:`program` finds it, and its arguments.
+        command: The program, as ``program`` finds it, and its arguments.
         options: Those of ``asyncio.create_subprocess_exec``.
 
     Raises:
@@ -418,7 +418,7 @@ async def start_python(
     env: Mapping[str, str] | None = None,
     **options: Any,
 ) -> asyncio.subprocess.Process:
-    """Start a module of our own as :func:`start` does.
+    """Start a module of our own as ``start`` does.
 
     Args:
         module: The module.
@@ -467,7 +467,7 @@ async def collect(
     environ: Mapping[str, str] | None = None,
     limit: int = _MAX_OUTPUT,
 ) -> EndedProcess:
-    """As :func:`run`, without a time limit; a cancellation ends it with all that it has started.
+    """As ``run``, without a time limit; a cancellation ends it with all that it has started.
 
     Raises:
         OSError: It cannot be started.

@@ -149,7 +149,7 @@ def test_where_credentials_stand(line: str) -> None:
         "RSAPrivateKey = rfc3447.RSAPrivateKey",
         "MLKEM1024P384PrivateKey = rust_openssl.hpke.MLKEM1024P384PrivateKey",
         'cmd = ["--mode=creds", "--output=json2A"]',
-        "server: pass :data:`h11.SERVER` here",
+        "server: pass ``h11.SERVER`` here",
         "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
         f'public_token = "{VALUE}"',
         f"csrf-token={VALUE}",

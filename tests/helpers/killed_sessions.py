@@ -63,7 +63,7 @@ def on_disk(root: Path) -> dict[str, str]:
 
 
 def committed(root: Path) -> dict[str, str]:
-    """What each file holds in the last commit, told as :func:`on_disk` does."""
+    """What each file holds in the last commit, told as ``on_disk`` does."""
     names = git(root, "ls-tree", "--name-only", "HEAD").splitlines()
     return {
         name: _told_by_marks(git(root, "show", f"HEAD:{name}") if name in names else None)

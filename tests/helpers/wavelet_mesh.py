@@ -8,7 +8,7 @@ cycles each way.  A PE runs a list of blocking vector instructions that handle o
 cycle.  Payloads are NumPy rows (two values per wavelet), so a collective that loses or doubles a
 wavelet gives a wrong sum, not just a wrong time.
 
-It bounds the closed forms of :mod:`midstream.wafer.collectives` and of the GEMM shift.
+It bounds the closed forms of ``wafer.collectives`` and of the GEMM shift.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Pe:
 
 
 class Mesh:
-    """A ``width x height`` mesh; configure routes and programs, then :meth:`run`."""
+    """A ``width x height`` mesh; configure routes and programs, then ``run``."""
 
     def __init__(
         self, width: int, height: int, *, ramp: int = 2, queue: int = 6, colours: int = 24

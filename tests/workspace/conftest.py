@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspace(root: Path) -> Workspace:
-    """A workspace on :func:`root`."""
+    """A workspace on ``root``."""
     return Workspace(root)
 
 

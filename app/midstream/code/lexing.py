@@ -1,6 +1,6 @@
 """Syntax tokens of source lines, lexed lazily and resumable at line starts.
 
-A :class:`LineLexer` runs a pygments lexer over a text that may still grow.  It keeps the lexer's
+A ``LineLexer`` runs a pygments lexer over a text that may still grow.  It keeps the lexer's
 state at the start of nearly every line, so that appending a line or looking at one in the middle
 costs that line and not the file; tokens are kept for recently used lines only.  pygments is
 imported on first use.
@@ -106,7 +106,7 @@ class LineLexer:
         path: Names the language by its ending; a path without a known lexer gives no spans.
         lines: The text so far, without terminators.
         stack: The lexer state to begin in, where the lines are a part of a longer text
-            (from :meth:`resume_at` of that text's lexer).
+            (from ``resume_at`` of that text's lexer).
     """
 
     def __init__(self, path: str, lines: Iterable[str] = (), *, stack: Stack | None = None) -> None:
@@ -125,7 +125,7 @@ class LineLexer:
 
     @property
     def ready(self) -> int:
-        """Lines before this one have been passed; their :meth:`spans` are cheap."""
+        """Lines before this one have been passed; their ``spans`` are cheap."""
         return len(self) if self._rules is None else min(self._frontier, len(self))
 
     def append(self, lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from midstream.code.languages import grammar_of
 
 NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What :func:`parse_python` raises for a text that cannot be read as Python."""
+"""What ``parse_python`` raises for a text that cannot be read as Python."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 

@@ -19,7 +19,7 @@ _PARSER_S: Final = 10.0
 
 
 async def breaks(path: str, before: str, after: str) -> str:
-    """What :func:`~midstream.code.syntax.newly_broken` says, without holding the loop up.
+    """What ``newly_broken`` says, without holding the loop up.
 
     A text that takes the parser too long counts as one without errors.
 

@@ -43,7 +43,7 @@ _DECIDABLE = frozenset({HunkState.SETTLED, HunkState.ACCEPTED, HunkState.REJECTE
 
 
 class Hunk:
-    """One block of changed lines, read-only.  :class:`HunkStore` is the only one that changes it.
+    """One block of changed lines, read-only.  ``HunkStore`` is the only one that changes it.
 
     Attributes:
         id: Grows over the life of a store; never reused.

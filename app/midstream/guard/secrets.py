@@ -257,7 +257,7 @@ def _found(line: str) -> Iterator[Secret]:
 
 
 def _may_name_one(line: str) -> bool:
-    """Whether a line contains a word of :data:`_HINTS` in any case."""
+    """Whether a line contains a word of ``_HINTS`` in any case."""
     if not line.isascii():
         return _KEYWORD_HINT.search(line) is not None
     small = line.lower()

@@ -45,7 +45,7 @@ VERDICT_S: Final = 6.0
 LOOK_EVERY_S: Final = 0.008
 """Least time between two looks: each wakes the scanner's child, for one line or for several."""
 FAST_LOOK_EVERY_S: Final = 0.02
-"""The same where more than :data:`_MAX_SMALL_CHANGE_LINES` lines have come since the last one."""
+"""The same where more than ``_MAX_SMALL_CHANGE_LINES`` lines have come since the last one."""
 _MAX_SMALL_CHANGE_LINES: Final = 2
 
 _STREAMING: Final = "streaming"

@@ -1,6 +1,6 @@
 """A pairing session: everything a user can do with the model on one folder, without a screen.
 
-:class:`PairingSession` opens and closes the parts and gives access to them; what they do is in
+``PairingSession`` opens and closes the parts and gives access to them; what they do is in
 their own modules.  This package is the only one that knows all the others: edits (proposals and
 hunks), workspace (files, git, watcher, journal), responses (the wire) and serving (the embedded
 server).  It imports no Textual.  All methods belong to one event loop.

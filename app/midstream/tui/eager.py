@@ -2,7 +2,7 @@
 
 Textual paints on a fixed timer while anything keeps painting, so a key pressed during a stream
 waits up to a whole frame.  Here a paint that is due happens at once when the last one is
-:data:`MIN_FRAME_S` old, and otherwise on the timer as before.  When the terminal cannot take
+``MIN_FRAME_S`` old, and otherwise on the timer as before.  When the terminal cannot take
 the output fast enough, paints are postponed instead of blocking the event loop.  Typed text is
 painted before anything else happens, and keys go before stream frames.
 

@@ -43,7 +43,7 @@ def has_words(wanted: str, *texts: str) -> bool:
 
 
 def matched_letters(wanted: str, text: str) -> tuple[int, ...]:
-    """Positions of the letters of ``text`` that :func:`fuzzy_score` has matched."""
+    """Positions of the letters of ``text`` that ``fuzzy_score`` has matched."""
     found = _letters(wanted, text)
     return () if found is None else found[1]
 

@@ -1,7 +1,7 @@
 """Completions of ``@`` in an instruction: files, folders, their definitions, and some words.
 
 Finds the mention that is being typed and ranks what fits it; reading is done in a thread, and what
-is not read yet is left out, which :meth:`MentionSource.missing` says.  Shows nothing, and does not
+is not read yet is left out, which ``MentionSource.missing`` says.  Shows nothing, and does not
 know what a mention means to the model.
 """
 

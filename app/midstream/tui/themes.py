@@ -1,7 +1,7 @@
 """Themes as the screen uses them: styles, stylesheet variables, and the user's theme folder.
 
 The stylesheets use the roles of a theme as ``$ms-<role>`` variables; widgets that paint themselves
-read the same roles as Rich styles from a :class:`Palette`.  The roles are declared in
+read the same roles as Rich styles from a ``Palette``.  The roles are declared in
 ``midstream.theme_files``.
 """
 

@@ -44,7 +44,7 @@ def visible(text: str, *, ascii_only: bool = False) -> str:
 
 
 def visible_with_columns(text: str, *, ascii_only: bool = False) -> tuple[str, list[int] | None]:
-    """Like :func:`visible`, with where each character went.
+    """Like ``visible``, with where each character went.
 
     Returns:
         The text to show, and for every character of ``text`` (and its end) its index in it;

@@ -78,8 +78,8 @@ def simulate(model: str | Workload, **options: Any) -> Report:
     """Simulate a model by name, path or workload.
 
     Args:
-        model: A preset, a path, or a workload from :func:`resolve`.
-        **options: Fields of :class:`Options`.
+        model: A preset, a path, or a workload from ``resolve``.
+        **options: Fields of ``Options``.
 
     Raises:
         DoesNotFitError: It does not fit where it was asked to.

@@ -12,7 +12,7 @@ blocking vector instruction; at a root the two arms and the two multicast direct
 after the other.  The tests execute the same program wavelet by wavelet and hold these forms to
 within 5 %.
 
-The software around a collective is a fitted parameter (:mod:`midstream.wafer.kernels`).
+The software around a collective is a fitted parameter (``wafer.kernels``).
 """
 
 from __future__ import annotations

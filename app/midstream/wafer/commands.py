@@ -27,7 +27,7 @@ _OPTIONS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises :class:`WaferUsageError`, so that ``--json`` and exit codes cover usage errors."""
+    """Raises ``WaferUsageError``, so that ``--json`` and exit codes cover usage errors."""
 
     def error(self, message: str) -> NoReturn:
         raise WaferUsageError(f"{message}; see {self.prog} --help.")

@@ -20,7 +20,7 @@ Prefill, S tokens, s' = c(S, P) per PE:
 * stationary weights: S GEMVs that share one long collective, cheaper than MeshGEMM when a chunk
   leaves few tokens per PE (vendor generations take the cheaper of the two).
 
-This module knows neither wafers in series nor host time; :mod:`midstream.wafer.estimate` adds
+This module knows neither wafers in series nor host time; ``wafer.estimate`` adds
 those.
 """
 
@@ -37,7 +37,7 @@ PRICES = 32768
 """Size of the price cache: bounded, because a growing context needs ever new prices."""
 
 CAUSES = ("compute", "hops", "stages", "streaming", "software")
-"""What takes cycles; fields of :class:`CycleCost`."""
+"""What takes cycles; fields of ``CycleCost``."""
 
 HOST_OPERATOR_US = 20.0
 """Assumed time of one operator that has to run on the host: kernel launch and a small tensor."""

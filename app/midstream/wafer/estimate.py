@@ -3,7 +3,7 @@
 A decode step walks the layers in order (one rectangle works, the others wait), then the output
 head.  On the wafer it takes ``scale * sum(operator cycles)`` plus one hand-off per layer; links
 between wafers are added off the wafer.  All of this is closed form; overlap, batching and
-speculation are in :mod:`midstream.wafer.pipeline`.
+speculation are in ``wafer.pipeline``.
 """
 
 from __future__ import annotations

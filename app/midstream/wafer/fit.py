@@ -9,7 +9,7 @@ minimises the sum of squared log errors of its own rows:
 3. one scale of the 2025 stack on the row of Llama-3.1-8B, taken to be served without a draft;
 4. the tokens per step of mixtures on the other two catalogue rows of 2025;
 5. four GPU constants on the four A100 rows, the all-reduce bounded below by
-:data:`ALLREDUCE_FLOOR_US`.
+``ALLREDUCE_FLOOR_US``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pacing targets: from ``gpu`` or ``replay:llama3.1-8b`` to the rate of that model there.
 
-Every figure is simulated; first tokens follow a prompt of :data:`CONTEXT` tokens.
+Every figure is simulated; first tokens follow a prompt of ``CONTEXT`` tokens.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def imitation(text: str) -> Imitation | None:
 
     Args:
         text: The mode, and optionally a preset, an ONNX file or a model folder (default:
-            :data:`DEFAULT_MODEL`).
+            ``DEFAULT_MODEL``).
 
     Returns:
         None for ``off``.

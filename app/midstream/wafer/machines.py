@@ -37,7 +37,7 @@ _GPU_COUNT = re.compile(r"^(?:(?P<pre>\d+)x)?(?P<name>[a-z]+\d+[a-z0-9]*?)(?:x(?
 
 @dataclass(frozen=True)
 class Hardware:
-    """Named numbers of one machine; :attr:`numbers` keeps the source of each."""
+    """Named numbers of one machine; ``numbers`` keeps the source of each."""
 
     name: str
     label: str
@@ -134,7 +134,7 @@ def _numbers(entry: dict[str, Any]) -> dict[str, Quantity]:
 
 
 def hardware_names() -> list[str]:
-    """Names that :func:`hardware` accepts; GPUs also as ``8xh100`` or ``h100x8``."""
+    """Names that ``hardware`` accepts; GPUs also as ``8xh100`` or ``h100x8``."""
     return list(_table())
 
 

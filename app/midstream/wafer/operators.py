@@ -1,8 +1,8 @@
 """Operators: what one token or chunk makes a decoder compute, whatever its placement and cost.
 
-A :class:`ModelShape` expands into the operators of each layer kind and of the output head.  An ONNX
-graph is turned into the same operators (:mod:`midstream.wafer.onnx_shape`), so one function
-(:mod:`midstream.wafer.cost`) prices both.
+A ``ModelShape`` expands into the operators of each layer kind and of the output head.  An ONNX
+graph is turned into the same operators (``wafer.onnx_shape``), so one function
+(``wafer.cost``) prices both.
 """
 
 from __future__ import annotations

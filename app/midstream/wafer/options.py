@@ -30,7 +30,7 @@ class Options:
         batch: Concurrent sequences.
         prompt: Prompt tokens for the time to first token; None takes the context.
         speculation: ``auto`` (as the generation serves it), ``none``, or text for
-            :func:`midstream.wafer.speculation.parse_speculation`.
+            ``wafer.speculation.parse_speculation``.
         weight_bits: Bits per weight; None takes the model's.
         kv_bits: Bits per cached value.
         clock_ghz: Clock; None takes the hardware's.

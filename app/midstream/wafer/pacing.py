@@ -1,6 +1,6 @@
 """Pacing: when a token may be shown, so that the simulated speed can be experienced.
 
-A :class:`Pacer` is pure: it is given the wall time and how many tokens exist, and answers how many
+A ``Pacer`` is pure: it is given the wall time and how many tokens exist, and answers how many
 to show.  ``off`` shows everything at once; ``wafer`` and ``gpu`` release tokens at the simulated
 rate.  If the computing machine is slower than that, tokens are shown as they come and the label
 says by what factor they are late; with ``replay`` they are buffered and shown at the simulated
@@ -94,10 +94,10 @@ OFF = Pace("off")
 
 @dataclass(slots=True)
 class Pacer:
-    """Applies a :class:`Pace` to one stream of tokens.
+    """Applies a ``Pace`` to one stream of tokens.
 
-    Call :meth:`produced` whenever tokens arrive, :meth:`finished` at the end, and :meth:`visible`
-    whenever the screen may change; :meth:`next_at` says when to ask again.
+    Call ``produced`` whenever tokens arrive, ``finished`` at the end, and ``visible``
+    whenever the screen may change; ``next_at`` says when to ask again.
     """
 
     pace: Pace

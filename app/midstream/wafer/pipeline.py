@@ -152,7 +152,7 @@ class _Pass:
 
 @dataclass(slots=True)
 class _Simulation:
-    """State of one run; see :func:`simulate`."""
+    """State of one run; see ``simulate``."""
 
     stages: Sequence[Stage]
     return_seconds: float

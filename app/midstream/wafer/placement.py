@@ -153,7 +153,7 @@ def place(
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What has to fit on wafers, on however many; see :func:`place`."""
+    """What has to fit on wafers, on however many; see ``place``."""
 
     workload: Workload
     hw: Wafer
@@ -315,7 +315,7 @@ def _recut(
 ) -> list[Rectangle]:
     """Cut a wafer again, knowing the padded bytes of a first cut.
 
-    Every item gets the PEs that its padded weights need at :data:`WEIGHT_FILL`; the rest goes to
+    Every item gets the PEs that its padded weights need at ``WEIGHT_FILL``; the rest goes to
     the weights that a token touches, so that an embedding table or idle experts take no area that
     would shorten a step.  If neither cut fits, the emptier one is kept.
     """

@@ -71,7 +71,7 @@ def kv_capacity(free_bytes: float, bytes_per_token: float, rows: int) -> KvCapac
 
 @dataclass(frozen=True)
 class Plan:
-    """A placement that fits (or, from :func:`place` with ``check=False``, the best attempt)."""
+    """A placement that fits (or, from ``place`` with ``check=False``, the best attempt)."""
 
     workload: Workload
     hw: Wafer

@@ -99,7 +99,7 @@ def predict(row: PublishedRow, parameters: Parameters | None = None) -> Predicti
 
 
 def configuration(row: PublishedRow) -> tuple[object, ...]:
-    """What a row measures, with everything left open filled in as :func:`predict` does.
+    """What a row measures, with everything left open filled in as ``predict`` does.
 
     Two rows with the same configuration measure the same thing, however their cells are written;
     source, published value, unit and speculation do not matter.

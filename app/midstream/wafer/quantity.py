@@ -2,7 +2,7 @@
 
 ``Trust`` says how good a *source* is (vendor, independent, press, derived).  ``Mark`` says what a
 *result* rests on: a specification, a calibration on published rows, or an assumption.  A result is
-as weak as its weakest ingredient (:func:`weakest`).
+as weak as its weakest ingredient (``weakest``).
 """
 
 from __future__ import annotations

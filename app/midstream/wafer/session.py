@@ -110,8 +110,8 @@ class InferenceSession:
         path_or_bytes: The model, as for ``onnxruntime.InferenceSession``.
         sess_options: ONNX Runtime session options, or None.
         providers: Providers in priority order; must name ``WaferSimExecutionProvider``, whose
-            options are those of :class:`midstream.wafer.options.Options` as strings, and
-            :data:`GRAPH_OPTION`.
+            options are those of ``wafer.options.Options`` as strings, and
+            ``GRAPH_OPTION``.
         provider_options: Options per provider, the other way ONNX Runtime takes them.
         **kwargs: Passed on.
 
@@ -181,7 +181,7 @@ class InferenceSession:
         input_dict_ort_values: Mapping[str, Any],
         run_options: Any = None,
     ) -> Any:
-        """Like :meth:`run`, on ``OrtValue`` objects."""
+        """Like ``run``, on ``OrtValue`` objects."""
         began = time.perf_counter()
         outputs = self._session.run_with_ort_values(
             output_names, input_dict_ort_values, run_options
@@ -228,7 +228,7 @@ class InferenceSession:
         Returns:
             Path of the simulated profile (wafer clock), or ``""`` if profiling was off.  ONNX
             Runtime's own profile of the numerics (wall clock) is a separate file,
-            :attr:`numerics_profile`.
+            ``numerics_profile``.
         """
         if not self._profile:
             return ""

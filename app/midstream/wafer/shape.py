@@ -1,6 +1,6 @@
 """Model shapes: the numbers of a decoder that decide its placement and its cost.
 
-A :class:`ModelShape` says how many layers, how wide, which attention (full, grouped, sliding,
+A ``ModelShape`` says how many layers, how wide, which attention (full, grouped, sliding,
 latent) and which feed-forward part (dense, mixture of experts) a decoder has, and counts weights
 and cache bytes exactly.
 """

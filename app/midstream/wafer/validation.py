@@ -212,7 +212,7 @@ def validate(rows_file: str | Path | None = None) -> Validation:
     """Predict every row of a table, by default of the shipped ones.
 
     Args:
-        rows_file: A CSV file with the columns of :mod:`midstream.wafer.rows`.
+        rows_file: A CSV file with the columns of ``wafer.rows``.
 
     Raises:
         WaferUsageError: The file cannot be read or has no usable header.

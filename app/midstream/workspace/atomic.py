@@ -1,6 +1,6 @@
 """Replacing a file without a moment in which its old or new content is lost.
 
-:func:`replace`, :func:`create` and :func:`remove` are for user files, which others may save at any
+``replace``, ``create`` and ``remove`` are for user files, which others may save at any
 time.  The new bytes are written and flushed beside the target.  Then the two names are *exchanged*
 (Linux ``renameat2``), so the old file still exists under the temporary name.  Only now is the
 compare of compare-and-swap made, on the file that was really replaced: if a save slipped in, or
@@ -10,7 +10,7 @@ exchanged back.  A check before a plain rename would leave a window in which a s
 Where the file system cannot exchange names, a hard link keeps the old file reachable instead; there
 a save by rename within a few microseconds can still be overwritten.
 
-:func:`overwrite` is for Midstream's own files (settings, drafts, lists): the last writer wins.
+``overwrite`` is for Midstream's own files (settings, drafts, lists): the last writer wins.
 
 This module knows nothing of workspaces, checkpoints or journals.
 """
@@ -307,7 +307,7 @@ def remove(swap: str, target: str, expected: str) -> None:
 
 
 def put_back(swap: str, target: str) -> bool:
-    """Undo :func:`remove` unless something new stands at ``target``; True when it was put back."""
+    """Undo ``remove`` unless something new stands at ``target``; True when it was put back."""
     try:
         create(swap, target)
     except ChangedOnDiskError:

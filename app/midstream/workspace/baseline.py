@@ -3,7 +3,7 @@
 A clean file need not be copied: its text is in the last commit.  Everything else is kept in memory
 as it was found: changed files, files that git does not know, and every file of a folder without
 commits.  Where neither git nor memory has an answer (a filter fails, the repository is gone, git
-ignored the file, a merge conflict), :meth:`Baseline.read` says so instead of guessing "nothing",
+ignored the file, a merge conflict), ``Baseline.read`` says so instead of guessing "nothing",
 because what was nothing is deleted when it is put back.  Everything blocks.
 """
 

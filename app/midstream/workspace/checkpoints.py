@@ -1,9 +1,9 @@
 """Checkpoints: the bytes of files before each batch of writes, so that a batch can be undone.
 
-A store only remembers; :class:`~midstream.workspace.files.Workspace` decides and writes.  Order
+A store only remembers; ``Workspace`` decides and writes.  Order
 matters: a batch is saved before its first file is touched, and forgotten if it did not happen.
-:class:`CheckpointLog` uses the repository where there is one (:class:`GitStore`), and copies in the
-state folder where there is none or where git fails (:class:`FolderStore`).
+``CheckpointLog`` uses the repository where there is one (``GitStore``), and copies in the
+state folder where there is none or where git fails (``FolderStore``).
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ def _describe(checkpoint: Checkpoint, changes: Sequence[SavedFile]) -> dict[str,
 
 
 def _parse_description(data: Mapping[str, Any]) -> Checkpoint:
-    """Inverse of :func:`_describe` as far as the checkpoint itself goes."""
+    """Inverse of ``_describe`` as far as the checkpoint itself goes."""
     paths = tuple(str(file["path"]) for file in data["files"])
     return Checkpoint(str(data["id"]), str(data["label"]), float(data["time"]), paths)
 
 
 def _parse_change(file: Mapping[str, Any], before: bytes | None) -> SavedFile:
-    """One file of :func:`_describe`, with its content."""
+    """One file of ``_describe``, with its content."""
     folders = tuple(str(folder) for folder in file["folders"])
     after = file["after"]
     if before is not None and file.get("link"):
@@ -246,7 +246,7 @@ class GitStore:
     whatever the size of the repository, the object format or the way refs are stored.
 
     Removing everything: ``git for-each-ref --format='delete %(refname)' refs/midstream | git
-    update-ref --stdin``.  Every method raises :class:`GitFailedError` when git does.
+    update-ref --stdin``.  Every method raises ``GitFailedError`` when git does.
     """
 
     def __init__(self, root: Path) -> None:

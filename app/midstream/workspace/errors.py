@@ -1,6 +1,6 @@
 """Errors of the workspace.
 
-Paths in messages are passed through :func:`~midstream.workspace.paths.shown`, because a path may
+Paths in messages are passed through ``shown``, because a path may
 come from a model.
 """
 
@@ -37,7 +37,7 @@ class NotAFileError(WorkspaceError):
 
 
 class FileTooLargeError(WorkspaceError):
-    """The file is larger than :data:`~midstream.workspace.files.MAX_FILE_BYTES`."""
+    """The file is larger than ``MAX_FILE_BYTES``."""
 
     code = "file-too-large"
 

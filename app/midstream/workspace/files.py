@@ -2,11 +2,11 @@
 
 Every write is a batch: compared with the content the caller expects, kept in a checkpoint, put in
 place file by file without a torn moment, and rolled back as a whole when one file fails.  Content
-is bytes here; encodings and line endings belong to :mod:`midstream.edits.documents`.
+is bytes here; encodings and line endings belong to ``edits.documents``.
 
-All methods block (call them in a thread) and are thread-safe.  :mod:`~midstream.workspace.boundary`
-decides which paths are allowed, :mod:`~midstream.workspace.transaction` writes a batch and recovers
-from a kill, :mod:`~midstream.workspace.checkpoints` remembers, :mod:`~midstream.workspace.listing`
+All methods block (call them in a thread) and are thread-safe.  ``workspace.boundary``
+decides which paths are allowed, ``workspace.transaction`` writes a batch and recovers
+from a kill, ``workspace.checkpoints`` remembers, ``workspace.listing``
 lists.
 """
 
@@ -84,7 +84,7 @@ class Workspace:
 
     Args:
         root: The folder; symlinks in its own path are resolved once, here.
-        state: Midstream's state folder, by default :func:`~midstream.workspace.paths.state_dir`.
+        state: Midstream's state folder, by default ``state_dir``.
         snapshot_of: The range of commits whose files the folder has; then nothing is written.
 
     Attributes:
@@ -125,23 +125,23 @@ class Workspace:
         return boundary.resolve_inside(self._root, path)
 
     def entry_name(self, path: str | Path) -> str:
-        """As :meth:`relative`, but a symlink in last place stands for itself; raises as that."""
+        """As ``relative``, but a symlink in last place stands for itself; raises as that."""
         return boundary.resolve_entry(self._root, path)
 
     def read(self, rel: str) -> bytes:
         """Content of a file, which the watcher follows from now on, ignored or not.
 
         Raises:
-            OutsideWorkspaceError: See :meth:`relative`.
+            OutsideWorkspaceError: See ``relative``.
             MissingFileError: There is no such file.
             NotAFileError: A folder, pipe, device or socket.
-            FileTooLargeError: More than :data:`MAX_FILE_BYTES`.
+            FileTooLargeError: More than ``MAX_FILE_BYTES``.
             UnreadableFileError: The system refuses.
         """
         return self._follow(self.relative(rel)).data
 
     def look(self, rel: str) -> Entry:
-        """What a name stands for, a symlink for itself; followed and raises as :meth:`read`."""
+        """What a name stands for, a symlink for itself; followed and raises as ``read``."""
         return self._follow(self.entry_name(rel))
 
     def current(self, name: str) -> Entry | None:
@@ -218,16 +218,16 @@ class Workspace:
         return entry
 
     def peek(self, rel: str) -> bytes:
-        """Like :meth:`read`, but the watcher does not follow the file."""
+        """Like ``read``, but the watcher does not follow the file."""
         return self._load(self.relative(rel))[0]
 
     def peek_entry(self, rel: str) -> Entry:
-        """Like :meth:`look`, but the watcher does not follow the name."""
+        """Like ``look``, but the watcher does not follow the name."""
         data, status = self._load(self.entry_name(rel))
         return Entry(data, atomic.may_run(status))
 
     def digest(self, rel: str) -> str | None:
-        """Digest of the content on disk, None when there is no file; raises as :meth:`read`.
+        """Digest of the content on disk, None when there is no file; raises as ``read``.
 
         A symlink in last place stands for itself.
         """
@@ -237,7 +237,7 @@ class Workspace:
             return None
 
     def mode(self, rel: str) -> int | None:
-        """Permissions of a file, None for a symlink or no file; raises as :meth:`read`."""
+        """Permissions of a file, None for a symlink or no file; raises as ``read``."""
         try:
             data, status = self._load(self.entry_name(rel))
         except MissingFileError:
@@ -248,7 +248,7 @@ class Workspace:
         """Whether git ignores a file; a tracked one never is.
 
         Raises:
-            OutsideWorkspaceError: See :meth:`relative`.
+            OutsideWorkspaceError: See ``relative``.
         """
         name = self.relative(rel)
         place = find_repository(self.root)
@@ -347,7 +347,7 @@ class Workspace:
         modes_from: Mapping[str, str] | None = None,
         modes: Mapping[str, int] | None = None,
     ) -> Checkpoint:
-        """Write several files, all or none; raises as :meth:`write`.
+        """Write several files, all or none; raises as ``write``.
 
         After an error every file is as before, except one that the user changed at this moment,
         which keeps the user's bytes.
@@ -377,7 +377,7 @@ class Workspace:
     def set_executable(self, path: str, executable: bool) -> None:
         """Make a file executable for all who may read it, or for none, as git does.
 
-        Checkpoints do not hold modes: an undo restores bytes only.  Raises as :meth:`read`, and
+        Checkpoints do not hold modes: an undo restores bytes only.  Raises as ``read``, and
         WriteFailedError if the system refuses.
         """
         self.require_writable()
@@ -434,7 +434,7 @@ class Workspace:
         """Restore every file that Midstream wrote at or after a checkpoint to its bytes then.
 
         Files that only the user changed are not touched.  The restore is a batch itself, so
-        :meth:`undo_write` takes it back.
+        ``undo_write`` takes it back.
 
         Returns:
             The paths concerned, sorted.

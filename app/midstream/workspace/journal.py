@@ -1,13 +1,13 @@
 """Journal files: append-only JSON Lines, from which ``midstream --resume`` restores a session.
 
 The first line of every file is a header; each further line is ``{"k": kind, "t": seconds,
-"d": data}``.  Lines are gathered for at most :data:`FLUSH_S` and then handed to the system in one
+"d": data}``.  Lines are gathered for at most ``FLUSH_S`` and then handed to the system in one
 write, so a killed process loses no more than that; once a second they are also flushed to the
 device.  The reader skips torn lines, at the end or where a killed writer was resumed.
 
 A journal is a few files (``<name>.jsonl``, ``<name>.1.jsonl``, …) of at most ``max_bytes`` each;
 when there are too many, the oldest after the first is deleted.  The kinds of entries are defined in
-:mod:`midstream.pairing.journal.journal`.
+``pairing.journal.journal``.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Journal:
     def create(
         cls, state: Path, root: Path, *, max_bytes: int = MAX_BYTES, max_parts: int = MAX_PARTS
     ) -> Journal:
-        """A new journal for a session on ``root``; only :data:`KEPT_SESSIONS` are kept."""
+        """A new journal for a session on ``root``; only ``KEPT_SESSIONS`` are kept."""
         folder = make_private(_folder(state, root))
         for old in sessions(state, root)[KEPT_SESSIONS - 1 :]:
             if not old.live:
@@ -141,7 +141,7 @@ class Journal:
         return cls(path)
 
     def append(self, kind: str, /, **data: Any) -> None:
-        """Add an entry with JSON data; it is on disk within :data:`FLUSH_S`."""
+        """Add an entry with JSON data; it is on disk within ``FLUSH_S``."""
         record = {"k": kind, "t": round(time.time(), 4), "d": data}
         line = _encoded(record).encode()
         with self._lock:

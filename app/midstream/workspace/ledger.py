@@ -19,7 +19,7 @@ class Ledger:
     """Digests and permission to run by relative path; a digest of ``None`` stands for "no file".
 
     ``lock`` is held by a writer from its last look at the disk until the new digest is recorded,
-    and by the watcher from its look until it has asked :meth:`observe`, so neither sees half of the
+    and by the watcher from its look until it has asked ``observe``, so neither sees half of the
     other's step.
     """
 
@@ -58,7 +58,7 @@ class Ledger:
             return news
 
     def differs(self, rel: str, digest: str | None, executable: bool) -> bool:
-        """Whether :meth:`observe` would call this news."""
+        """Whether ``observe`` would call this news."""
         with self.lock:
             return self._known.get(rel) != (digest, executable)
 

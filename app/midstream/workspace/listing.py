@@ -52,7 +52,7 @@ def list_files(root: Path) -> tuple[list[str], bool]:
     """Relative paths of the files below ``root``, sorted, and whether the list was cut.
 
     In a repository: tracked files that exist and untracked ones that are not ignored.  Elsewhere:
-    every regular file outside :data:`GENERATED_FOLDERS` and hidden folders.
+    every regular file outside ``GENERATED_FOLDERS`` and hidden folders.
     """
     try:
         paths = _from_git(root)
@@ -156,7 +156,7 @@ def files_of_folder(root: Path) -> tuple[list[str], list[str]]:
 
 
 class IgnoreRules:
-    """The rules for paths below ``root``; ignore files are read once, see :meth:`forget`."""
+    """The rules for paths below ``root``; ignore files are read once, see ``forget``."""
 
     def __init__(self, root: Path, place: RepositoryPlace | None) -> None:
         self._root = Path(os.path.realpath(root))

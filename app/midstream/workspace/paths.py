@@ -1,6 +1,6 @@
 """Where Midstream keeps its own state, and how a path is shown to the user.
 
-Layout below :func:`state_dir`::
+Layout below ``state_dir``::
 
     roots/<folder name>-<hash of the full path>/     one per workspace root
         drafts.json   unsent input and history
@@ -9,7 +9,7 @@ Layout below :func:`state_dir`::
         pending/      intent records of writes in progress
     snapshots/<hash of a range>/    the files of a range while it is reviewed; a lock file beside it
 
-Create these folders with :func:`make_private`, since journals and copies hold code.
+Create these folders with ``make_private``, since journals and copies hold code.
 """
 
 from __future__ import annotations

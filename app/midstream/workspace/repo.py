@@ -4,7 +4,7 @@ Everything blocks; callers on an event loop use a thread.  Without git or outsid
 state is ``None`` and the history is empty.
 
 A repository's configuration can name programs, and a folder from elsewhere may bring one along.
-Git is therefore run disarmed (:func:`run_git`): no hook, file system monitor, filter, external
+Git is therefore run disarmed (``run_git``): no hook, file system monitor, filter, external
 diff, text conversion, signing program or transport that the repository names runs.  Only staging
 and committing, which the user asks for, run git as the user would.
 
@@ -23,7 +23,7 @@ Why the command and not GitPython, measured on this repository (1,000 files, med
 GitPython also holds the interpreter lock, which the screen shares, while it parses the index; takes
 345 ms to import; and fails for an index of version 4 (``feature.manyFiles``).  Staging needs git's
 filters, and commits need hooks and signing, which only the command runs.  Recent commits come from
-GitPython (:func:`recent_subjects`): they are read once for the commit
+GitPython (``recent_subjects``): they are read once for the commit
 page, and its commit objects need no output format to be parsed.
 """
 

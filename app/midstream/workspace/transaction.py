@@ -5,7 +5,7 @@ then the targets are replaced one after another; a failure there takes the earli
 
 What a batch is about to do stands in an intent record: a small JSON file in the state folder,
 locked by the process that works on it.  The lock ends with the process, so an unlocked record
-belongs to a batch that was cut off, and :func:`recover` finishes or undoes it.  The record's name
+belongs to a batch that was cut off, and ``recover`` finishes or undoes it.  The record's name
 says what is to be done: ``.open`` means finish, if a file was replaced already, since whoever
 began the batch had decided it; ``.back`` means roll every file back, because one of them could not
 be written; ``.done`` means that only temporary files are left to delete.
@@ -15,7 +15,7 @@ The order that makes this safe, also where the power fails and what was not flus
 ``.open`` -> ``.done`` (flushed; the commit point), deletion of the temporary files, deletion of the
 record.
 
-All files are reached through handles of their folders (:mod:`~midstream.workspace.handles`).
+All files are reached through handles of their folders (``workspace.handles``).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PlannedWrite:
 
 
 class _IntentRecord:
-    """The record of one batch on disk; :meth:`close` deletes it."""
+    """The record of one batch on disk; ``close`` deletes it."""
 
     def __init__(self, folder: Path, changes: list[PlannedWrite]) -> None:
         make_private(folder)

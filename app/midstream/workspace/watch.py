@@ -4,12 +4,12 @@ The kernel's events come through watchfiles.  Folders are watched, never single 
 file dies when an editor saves by rename), and of the root only its direct children and the folders
 that are not ignored, because ignored ones (``node_modules``) may hold most of a machine's watches.
 The repository's own folder is watched apart, without its objects.  Where events cannot be had the
-open files are polled, and :attr:`Watcher.mode` says why; a slow poll of the open files runs in any
+open files are polled, and ``Watcher.mode`` says why; a slow poll of the open files runs in any
 case, since a full event queue drops events.
 
 An event only means "look at this path", because events are incomplete and unordered: an editor's
 save may arrive as a deletion, our own write as a modification, a half-written file as a finished
-one.  :class:`Inspector` therefore looks at each path (status, bytes, digest), compares it with the
+one.  ``Inspector`` therefore looks at each path (status, bytes, digest), compares it with the
 ledger, and looks again a moment later where a file seems unfinished (missing, empty, shrunk to a
 tenth, still open for writing).
 """
@@ -46,7 +46,7 @@ REPO_CHANGED = ".git"
 """In a set of changes: HEAD, the index or the branch has changed; no file has this name."""
 
 DELETED = 3
-"""The event type of a deletion (:class:`watchfiles.Change`)."""
+"""The event type of a deletion (``watchfiles.Change``)."""
 
 SETTLE_S = 0.05
 _SETTLE_ROUNDS = 4
@@ -87,11 +87,11 @@ _Message = Events | list[str] | _Lost | None
 
 
 class Watcher:
-    """Reports which files of a workspace other programs changed.  One :meth:`changes` at a time.
+    """Reports which files of a workspace other programs changed.  One ``changes`` at a time.
 
     Args:
         workspace: The files.
-        on_mode: Called in the event loop when :attr:`mode` has changed.
+        on_mode: Called in the event loop when ``mode`` has changed.
         on_trouble: Called in the event loop with a sentence about what cannot be followed, while
             the rest goes on.
     """
@@ -116,7 +116,7 @@ class Watcher:
         """Sets of relative paths whose content changed, appeared or went; ends when the root is
         gone.
 
-        The workspace's own writes are left out.  :data:`REPO_CHANGED` stands in a set when a
+        The workspace's own writes are left out.  ``REPO_CHANGED`` stands in a set when a
         commit, checkout or staging happened.  A path is reported when it was never looked at
         before, so compare digests before you act.
         """
@@ -400,7 +400,7 @@ class Inspector:
     Args:
         workspace: Its files are compared with its ledger.
         place: The repository around it, if any.
-        deliver: Receives each non-empty set of news: relative paths, and :data:`REPO_CHANGED`.
+        deliver: Receives each non-empty set of news: relative paths, and ``REPO_CHANGED``.
     """
 
     def __init__(

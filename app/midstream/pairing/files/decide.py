@@ -1,7 +1,7 @@
 """Decisions about hunks: accept, reject, split, edit and undo, and the writes that follow.
 
-A hunk action is one method of :class:`Decisions` that takes a step of the hunk store through
-``_apply``, with the :class:`~midstream.pairing.journal.entries.SessionEntry` that replays it.
+A hunk action is one method of ``Decisions`` that takes a step of the hunk store through
+``_apply``, with the ``SessionEntry`` that replays it.
 """
 
 from __future__ import annotations

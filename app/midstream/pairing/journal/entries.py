@@ -1,6 +1,6 @@
 """Every kind of journal entry of a session: what is written, and how it is replayed.
 
-To journal another action, add a :class:`SessionEntry` to this file, and pass it to
+To journal another action, add a ``SessionEntry`` to this file, and pass it to
 ``SessionJournal.add`` where the action happens.
 """
 

@@ -1,9 +1,9 @@
 """Mentions in an instruction: names in code, and files and more with ``@``.
 
 People write "rename total to amount in summarise" and "add a docstring to ``Parser.feed``".
-:func:`find_mentions` finds the words that may be names of code and how surely each is one; whether
-a name exists is looked up elsewhere.  :func:`find_at_paths` finds ``@app.py``,
-``@src/util.py:10-40``, ``@"my file"`` and the folder ``@src/``; :func:`find_at_words` finds
+``find_mentions`` finds the words that may be names of code and how surely each is one; whether
+a name exists is looked up elsewhere.  ``find_at_paths`` finds ``@app.py``,
+``@src/util.py:10-40``, ``@"my file"`` and the folder ``@src/``; ``find_at_words`` finds
 ``@diff`` and ``@error``.  Another word with an ``@`` that is not a file and does not look like one
 (``@property``) is left alone.
 """

@@ -2,7 +2,7 @@
 
 In this order: an explicit selection, the symbol that the instruction names, the function or class
 at the cursor.  Never a guess: where nothing fits, the error is a question that lists candidates.
-Only :func:`search_workspace` opens files.
+Only ``search_workspace`` opens files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How one row of the code pane is painted: gutter, sign, tokens, marks, background, wrapping.
 
-A :class:`RowPainter` is made for one theme, one glyph set and one width; it turns a row and its
+A ``RowPainter`` is made for one theme, one glyph set and one width; it turns a row and its
 marks into a strip of exactly that width, or into several where long lines are wrapped.  It knows no
 widget: keeping strips is the pane's business.
 """
@@ -43,7 +43,7 @@ def breaks(text: str, room: int) -> tuple[int, ...]:
 
     Args:
         text: What is shown, without tabs and control characters.
-        room: Cells of the first line; further ones have :func:`hanging` less.
+        room: Cells of the first line; further ones have ``hanging`` less.
     """
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         return ()

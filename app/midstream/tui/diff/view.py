@@ -1,6 +1,6 @@
 """The rows of the code pane: the whole file, with the rewrite in place.
 
-A :class:`FileView` turns a proposal into blocks, so that a file of 100,000 lines costs its changes
+A ``FileView`` turns a proposal into blocks, so that a file of 100,000 lines costs its changes
 and not its length.  It is rebuilt from a snapshot whenever the proposal's version has grown; it
 decides nothing and paints nothing.
 """

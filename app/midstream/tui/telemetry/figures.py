@@ -1,7 +1,7 @@
 """The words and bars of the telemetry view: measured figures here, simulated ones there.
 
-Wall-clock figures come from :class:`Measured`, wafer-clock figures from a simulation; no function
-but :func:`pace_lines` knows both, and every simulated figure says that it is simulated.
+Wall-clock figures come from ``Measured``, wafer-clock figures from a simulation; no function
+but ``pace_lines`` knows both, and every simulated figure says that it is simulated.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ SPLIT_FROM: Final = 150
 
 
 class DiffPane(PaneWindow, can_focus=True):
-    """Shows one :class:`FileView`."""
+    """Shows one ``FileView``."""
 
     ALLOW_SELECT: ClassVar[bool] = False
 

@@ -4,7 +4,7 @@
 times a second cannot pay for that, and its frame does not depend on its content.  And a widget that
 overrides ``render_lines`` has to apply the app's line filters (``NO_COLOR`` and the like) itself;
 the filter that gives the terminal's own colours fixed values is left out, because only themes
-without it use such colours.  :class:`TextLine` is a widget of one line, without the way from a text
+without it use such colours.  ``TextLine`` is a widget of one line, without the way from a text
 to its cells that Textual has for all kinds of them: 0.5 ms where this takes 0.1.
 """
 
