@@ -116,6 +116,8 @@ class Baseline:
         self._size = 0
         self._conflicts: tuple[tuple[int, int], frozenset[str]] | None = None
         """The files in conflict, with the state of the index that says so."""
+        self._stopped_at = self._in_conflict()
+        """Those of them that were there at the last look."""
         try:
             self.head, tracked, new = work_tree_changes(self._root, self._place)
         except GitFailedError:
@@ -354,6 +356,18 @@ class Baseline:
         for rel in clean:
             self._kept.pop(rel, None)
         return clean
+
+    def new_conflicts(self) -> frozenset[str]:
+        """Files at which a merge or the like has stopped since the last call."""
+        before, self._stopped_at = self._stopped_at, self._in_conflict()
+        return self._stopped_at - before
+
+    def _in_conflict(self) -> frozenset[str]:
+        """The files that are in conflict now; none where git fails."""
+        try:
+            return self._unmerged()
+        except GitFailedError:
+            return frozenset()
 
     def _keep(self, paths: Collection[str]) -> None:
         for rel in sorted(paths, key=self._bytes):  # Many texts rather than one picture.

@@ -203,6 +203,30 @@ async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
         assert not any("part_" in text or "500" in text for text in news)
 
 
+async def test_a_conflict_in_an_open_file_counts_as_it_is_and_its_resolution_is_reviewed(
+    watched: Reviewed, root: Path
+) -> None:
+    path, session = root / "run.py", watched.session
+    path.write_text(AFTER)
+    for hunk in await watched.waiting(2):
+        await session.decisions.accept(hunk.id)
+    git(root, "commit", "-qam", "Ours")
+    git(root, "checkout", "-q", "-b", "side", "HEAD^")
+    await watched.until(lambda: session.files["run.py"].base.text() == BEFORE)
+    path.write_text(BEFORE.replace("work(3)", "work(333)"))
+    (theirs,) = await watched.waiting(1)
+    await session.decisions.accept(theirs.id)
+    git(root, "commit", "-qam", "Theirs")
+    # `git merge` ends with an error.
+    git(root, "-c", "alias.stopped=!git merge -q main || true", "stopped")
+    await watched.until(lambda: "<<<<<<<" in session.files["run.py"].base.text())
+    await watched.waiting(0)
+    path.write_text(AFTER)
+    above, below = await watched.waiting(2)
+    assert (above.old[0], above.new) == ("<<<<<<< HEAD", ())
+    assert (below.old, below.new) == ((">>>>>>> main",), ())
+
+
 async def test_a_checkout_in_progress_is_waited_for(watched: Reviewed, root: Path) -> None:
     git(root, "checkout", "-q", "-b", "side")
     (root / "other.py").write_text("x = 2\n")

@@ -196,14 +196,19 @@ class ExternalReview:
         return True
 
     async def _without_moves(self, baseline: Baseline, paths: Collection[str]) -> frozenset[str]:
-        """Those of the paths that did not change with a move of HEAD, which is followed."""
+        """Those of the paths that did not change with a move of HEAD, which is followed.
+
+        Nor where a merge has stopped at an open file, which counts as it is then.
+        """
         head = baseline.head
         # Git writes files first, so some of them may have been looked at before HEAD was moved.
         clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
         if baseline.head != head:
             self._record(baseline)
-        await self._files.take_as_reviewed(clean)
-        return frozenset(paths) - clean
+        conflicts = await asyncio.to_thread(baseline.new_conflicts)
+        followed = clean | conflicts.intersection(self._files)
+        await self._files.take_as_reviewed(followed)
+        return frozenset(paths) - followed
 
     def stop(self) -> None:
         """Review nothing new; hunks that wait stay.
