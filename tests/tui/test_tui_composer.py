@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from textual import events
 from textual.keys import Keys
 
-from midstream.code.outline import outline
-from midstream.tui.mentions import MentionChoice, MentionSource, headers, typed_at
+from midstream.code.outline import headers, outline
+from midstream.tui.mentions import MentionChoice, MentionSource, typed_at
 from midstream.tui.pastes import Pastes
 from midstream.workspace.files import Workspace
 from tests.helpers.stage import Stage, on_stage

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from midstream.code.languages import grammar_of
 from midstream.code.syntax import NOT_PYTHON, parse_python
@@ -278,9 +278,22 @@ _STRINGS = re.compile(
 )
 
 
-def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
-    """Definitions as headers with the deeper lines below them and the decorators above."""
-    inside = _in_strings(lines)
+class Header(NamedTuple):
+    """The first line of a definition, 0-based, and the columns that it is indented by."""
+
+    name: str
+    kind: DefinitionKind
+    line: int
+    indent: int
+
+
+def headers(lines: Sequence[str], inside: Collection[int] = ()) -> Iterator[Header]:
+    """Functions and classes of Python by headers and indentation: quick, wrong inside strings.
+
+    Args:
+        lines: The text.
+        inside: Lines that are inside of strings, and no headers.
+    """
     open_names: list[tuple[int, str]] = []
     for number, line in enumerate(lines):
         match = _HEADER.match(line)
@@ -291,7 +304,13 @@ def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
             open_names.pop()
         name = ".".join([*(outer for _, outer in open_names), match[3]])
         open_names.append((indent, match[3]))
-        kind: DefinitionKind = "class" if match[2] == "class" else "function"
+        yield Header(name, "class" if match[2] == "class" else "function", number, indent)
+
+
+def _by_indentation(lines: Sequence[str]) -> Iterator[Definition]:
+    """Definitions as headers with the deeper lines below them and the decorators above."""
+    inside = _in_strings(lines)
+    for name, kind, number, indent in headers(lines, inside):
         start = _decorated_from(lines, number, indent)
         yield Definition(name, kind, start, _block_end(lines, number, indent, inside))
 

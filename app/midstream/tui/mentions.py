@@ -41,7 +41,6 @@ _WORDS: Final = {
     AtWord.ERROR: "the last failed test run",
 }
 _TYPED: Final = re.compile(r"(?:^|[\s(\[{,;\"'`])@(?P<query>\"[^\"\n]*|[^\s@\"`]*)$")
-_HEADER: Final = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
 _BARE: Final = re.compile(r"[\w.~/\\-]*[\w/]\Z")
 
 
@@ -233,28 +232,16 @@ class MentionSource:
         return tuple(Symbol(d.name, d.kind, d.start) for d in outline(lines, path).definitions)
 
     def _read_project(self, files: Sequence[str]) -> dict[str, tuple[Symbol, ...]]:
+        from midstream.code.outline import headers
+
         paths = [path for path in files if has_syntax(path)]
         others = [path for path in paths if not is_python(path)][:MAX_TREES]
         python = [path for path in paths if is_python(path)][: MAX_FILES_READ - len(others)]
-        found = {path: headers(self._read(path)) for path in python}
+        found = {
+            path: tuple(Symbol(h.name, h.kind, h.line) for h in headers(self._read(path)))
+            for path in python
+        }
         return found | {path: self._outline(path) for path in others}
-
-
-def headers(lines: Sequence[str]) -> tuple[Symbol, ...]:
-    """Functions and classes of Python by headers and indentation: quick, wrong inside strings."""
-    open_names: list[tuple[int, str]] = []
-    found: list[Symbol] = []
-    for number, line in enumerate(lines):
-        match = _HEADER.match(line)
-        if match is None:
-            continue
-        indent = len(match[1].expandtabs())
-        while open_names and open_names[-1][0] >= indent:
-            open_names.pop()
-        name = ".".join([*(outer for _, outer in open_names), match[3]])
-        open_names.append((indent, match[3]))
-        found.append(Symbol(name, "class" if match[2] == "class" else "function", number))
-    return tuple(found)
 
 
 def _of(path: str, symbol: Symbol, *, here: bool) -> MentionChoice:
