@@ -81,6 +81,32 @@ async def test_the_palette_finds_what_people_call_it(stage: Stage, typed: str, f
     await stage.press("escape")
 
 
+@pytest.mark.parametrize("typed", ["theme", "guard", "layout"])
+async def test_the_palette_has_actions_before_settings(stage: Stage, typed: str) -> None:
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    rows = stage.app.screen.query_one(RowList)
+    await stage.type(typed)
+    values = [str(row.value) for row in rows.rows]
+    actions = [value for value in values if not value.startswith("setting ")]
+    assert actions
+    assert values.index(f"setting {typed}") >= 1
+    assert not values[0].startswith("setting ")
+    await stage.press("escape")
+
+
+async def test_a_slash_is_no_letter_where_the_field_has_the_keys(stage: Stage) -> None:
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    rows = stage.app.screen.query_one(RowList)
+    await stage.press("slash")
+    everything = len(rows.rows)
+    assert everything > 1
+    await stage.type("undo")
+    assert rows.rows[0].value == "decision.undo"
+    await stage.press("escape")
+
+
 async def test_a_setting_opens_from_the_palette(stage: Stage) -> None:
     await stage.press("escape", "colon")
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
@@ -169,3 +195,12 @@ async def test_a_picker_says_that_nothing_matches(stage: Stage) -> None:
     await stage.until(lambda: not words.display, "rows")
     await stage.press("escape")
     await stage.until(lambda: stage.app.screen is stage.screen, "closed")
+
+
+async def test_a_box_over_the_screen_has_the_only_keys(stage: Stage) -> None:
+    bar = stage.screen.panes.keys
+    assert "keys" in bar.render().plain
+    await stage.press("escape", "colon")
+    await stage.until(lambda: not bar.render().plain.strip(), "no keys below the box")
+    await stage.press("escape")
+    await stage.until(lambda: "keys" in bar.render().plain, "its keys again")

@@ -44,6 +44,15 @@ def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
+async def test_without_hunks_the_page_says_what_it_is_for(folder: Path) -> None:
+    async with on_stage(folder) as stage:
+        screen = await page(stage, "equals_sign", WalkScreen)
+        assert [row.strip() for row in rows(screen)] == ["nothing to walk through yet"]
+        assert "decided at once" in shown(screen, "about")
+        assert "(V on the main screen)" in " ".join(shown(screen, "about").split())
+        assert "enter go to" not in hints(screen)
+
+
 async def test_the_page_lists_what_is_decided_one_by_one_and_at_once(folder: Path) -> None:
     async with on_stage(folder, settings=Settings(journal=False)) as stage:
         await changed(stage, folder)

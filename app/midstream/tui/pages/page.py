@@ -189,6 +189,12 @@ class PageScreen(EagerScreen):
 
     # keys
 
+    def on_screen_suspend(self) -> None:
+        self.key_bar.cover(True)
+
+    def on_screen_resume(self) -> None:
+        self.key_bar.cover(False)
+
     @property
     def typing(self) -> bool:
         """Whether keys are text now."""

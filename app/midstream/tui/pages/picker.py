@@ -133,14 +133,16 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             self.set_focus(None)
         else:
             field.focus()
-        field.placeholder = "/ to narrow down" if browsing else "type to narrow down"
+        field.placeholder = "type to narrow down"
         words = ("j k move", "/ narrow down") if browsing else ("up down move",)
-        box.border_subtitle = f" {self._services.glyphs.separator} ".join((*words, "enter take"))
+        words = (*words, "enter take", "esc close")
+        box.border_subtitle = f" {self._services.glyphs.separator} ".join(words)
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
         event.stop()
-        wanted = event.value.strip().lower()
+        # Where the field has the keys at once, a slash that should give them to it is no letter.
+        wanted = event.value.strip().lower().removeprefix("/")
         rows = self._rows
         if wanted:
             scored = [
@@ -148,7 +150,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
                 for index, text in enumerate(self._texts)
                 if (score := self._score(wanted, text, rows[index].also)) is not None
             ]
-            scored.sort(key=lambda pair: (-pair[0], pair[1]))
+            scored.sort(key=lambda pair: self._rank(*pair))
             rows = [_marked(self._rows[index], wanted) for _, index in scored[:MAX_SHOWN]]
             own = None if self._typed is None else self._typed(event.value.strip())
             rows = rows if own is None else [own, *rows]
@@ -159,6 +161,10 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             f"Nothing here matches {event.value}; delete a letter."
         )
         self.set_class(not rows, "-empty")
+
+    def _rank(self, score: float, index: int) -> tuple[bool, bool, float, int]:
+        """Sorts what fits: words before scattered letters, then the rows that stand first."""
+        return score < SYNONYM, self._rows[index].later, -score, index
 
     @staticmethod
     def _score(wanted: str, text: str, also: str) -> float | None:

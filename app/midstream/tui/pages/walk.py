@@ -98,24 +98,25 @@ class WalkScreen(PageScreen):
         self._parts, self._groups = {}, {}
         rows = [*self._single_rows(everything), *self._group_rows()]
         if not rows:
-            rows = [ListRow(None, ((" nothing has changed here yet", "muted"),))]
+            rows = [ListRow(None, ((" nothing to walk through yet", "muted"),))]
         self.list.show(rows)
         self.show_detail()
         self.show_keys()
 
     def _single_rows(self, everything: Iterable[Hunk]) -> Iterable[ListRow]:
         session, through = self._session, self._session.walk
-        yield ListRow(None, ((" one by one", "accent"),))
         risky = [hunk for hunk in everything if through.why_first(hunk)]
-        if risky:
-            yield self._row(_RISKY, "flagged, quarantined", [hunk.id for hunk in risky], "warning")
-        for section in through.walk.sections:
-            yield self._row(section.kind.name, section.kind.value, section.hunks)
         unread = [
             hunk.id
             for hunk in everything
             if hunk.state == "accepted" and session.attention.was_unread(hunk)
         ]
+        if risky or unread or through.walk.sections:
+            yield ListRow(None, ((" one by one", "accent"),))
+        if risky:
+            yield self._row(_RISKY, "flagged, quarantined", [hunk.id for hunk in risky], "warning")
+        for section in through.walk.sections:
+            yield self._row(section.kind.name, section.kind.value, section.hunks)
         if unread:
             yield self._row(_UNREAD, "accepted unread", unread, "warning", done="")
 
@@ -151,6 +152,8 @@ class WalkScreen(PageScreen):
         through = self._session.walk
         present = through.present(self._parts.get(self.list.value or "", ()))
         title = ""
+        if not self._parts:
+            text.append(self._purpose(), plain)
         if (group := self.group) is not None:
             title = group.kind.value
             text.append(f"{visible(group.why)}\n", plain)
@@ -174,6 +177,15 @@ class WalkScreen(PageScreen):
             text.append(f"and {len(present) - MAX_PLACES:,} more\n", muted)
         self.detail.show(text, title)
 
+    def _purpose(self) -> str:
+        key = self.services.key_for("review.external")
+        return (
+            "The walk puts a large change in an order to read: first what is flagged or changes an "
+            "interface, then the rest. Hunks that are the same are decided at once, after one was "
+            "read.\n\nIt has rows once there are hunks: send an instruction, or have what other "
+            f"programs write reviewed ({key} on the main screen)."
+        )
+
     def _show_example(self, text: Text, hunks: Iterable[Hunk]) -> None:
         for hunk in hunks:
             for sign, lines, role in (("-", hunk.old, "error"), ("+", hunk.new, "success")):
@@ -184,6 +196,8 @@ class WalkScreen(PageScreen):
             text.append("\n")
 
     def hidden_hints(self) -> frozenset[str]:
+        if not self._parts:
+            return frozenset({"walk.open", "walk.accept", "walk.reject", "walk.by"})
         return frozenset() if self.group is not None else frozenset({"walk.accept", "walk.reject"})
 
     def hint_words(self) -> dict[str, str]:

@@ -175,6 +175,12 @@ class ReviewScreen(EagerScreen):
         elif self._clock is not None:
             self._clock.pause()
 
+    def on_screen_suspend(self) -> None:
+        self.panes.keys.cover(True)
+
+    def on_screen_resume(self) -> None:
+        self.panes.keys.cover(False)
+
     # actions
 
     async def action_key(self, action_id: str) -> None:

@@ -213,7 +213,8 @@ class Show(Controller):
         for one in SETTINGS:
             name = (f"Setting {one.label}", "foreground")
             value = f"setting {one.name}"
-            rows.append(ListRow(value, (name,), (("  settings", "muted"),), also=one.also))
+            right = (("  settings", "muted"),)
+            rows.append(ListRow(value, (name,), right, also=one.also, later=True))
 
         async def chosen(action_id: str | None) -> None:
             if action_id is None:

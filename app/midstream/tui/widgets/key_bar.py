@@ -38,6 +38,7 @@ class KeyBar(Painted):
     def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
         super().__init__(palette, widget_id=widget_id)
         self.hints: tuple[KeyHint, ...] = ()
+        self._covered = False
         self._ranges: list[tuple[int, int, str]] = []
 
     def show(self, hints: tuple[KeyHint, ...]) -> None:
@@ -45,11 +46,18 @@ class KeyBar(Painted):
             self.hints = hints
             self.refresh()
 
+    def cover(self, covered: bool, /) -> None:
+        """Show no keys while a box over the screen has them, which says its own."""
+        self._covered = covered
+        self.refresh()
+
     def render(self) -> Text:
         key_style = self._palette.style("foreground", bold=True)
         muted = self._palette.style("muted")
         line = Text(" ", no_wrap=True, overflow="crop")
         self._ranges = []
+        if self._covered:
+            return line
         for hint in self._fitting():
             start = cell_len(line.plain)
             line.append(hint.key, key_style)

@@ -33,12 +33,14 @@ class ListRow:
         right: Pieces from the right; they give way when there is no room, unless the list keeps
             them.
         also: Words that a search finds the row by, besides those of ``left``.
+        later: Whether a search shows it behind other rows that fit.
     """
 
     value: str | None
     left: tuple[Piece, ...]
     right: tuple[Piece, ...] = field(default=())
     also: str = ""
+    later: bool = False
 
 
 class RowList(ScrollView, can_focus=True):
