@@ -11,6 +11,7 @@ from midstream.pairing.files import put_backs
 from midstream.tui.diff.view import Look
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
+from tests.helpers.pages import make_repo
 from tests.helpers.stage import Stage, on_stage
 
 BILL = "".join(f"def bill_{n}(row):\n    return row.cost + {n}\n\n\n" for n in range(12))
@@ -182,3 +183,24 @@ async def test_old_lines_have_the_colours_of_their_own_text(project: Path) -> No
         assert [row.text for row in gone] == ["\treturn row.cost + 0", "\treturn row.cost + 3"]
         assert [syntax.spans(row) for row in gone] == [lexer.spans(1), lexer.spans(13)]
         assert any("return row.cost + 3" in row for row in stage.rows)
+
+
+@pytest.mark.parametrize("target", ["things.py", "/"])
+async def test_a_file_that_became_a_link_is_shown_and_put_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    make_repo(project)
+    async with on_stage(project, review=True) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        bill.unlink()
+        bill.symlink_to(target)
+        await stage.until(lambda: stage.path == "pkg/bill.py", "shown")
+        assert any(f"link to {target}" in row for row in stage.rows)
+        stage.screen.set_focus(stage.pane)
+        await stage.press("r")
+        await stage.until(lambda: not bill.is_symlink(), "put back")
+        assert bill.read_text() == BILL

@@ -76,6 +76,8 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             UserError: The file is missing, unreadable, too large, not text, or outside the root.
         """
         async with self.lock:
+            if (known := self.get(rel)) is not None:  # A link that is reviewed, not what it names.
+                return known
             path = await asyncio.to_thread(self.workspace.relative, rel)
             return self.get(path) or await self._read(path)
 
