@@ -282,6 +282,7 @@ PAGE_ACTIONS: Final = (
     Action("walk.open", "enter,right_square_bracket", "open", "go to", "Go to the next hunk of this row that waits", place=_WK),
     Action("walk.accept", "a,plus", "accept", "accept group", "Accept the group, once one of it was read", place=_WK),
     Action("walk.reject", "r,minus", "reject", "reject group", "Reject the group, once one of it was read", place=_WK),
+    Action("walk.titles", "t", "titles", "titles", "Have the model title the groups; its words decide nothing", place=_WK),
     Action("walk.by", "backslash", "switch", "by file", "Next and previous undecided hunk: by the walk, or by file", place=_WK),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),

@@ -163,9 +163,10 @@ async def on_stage(
     *,
     size: tuple[int, int] = (120, 36),
     settings: Settings | None = None,
+    facts: dict[str, str] | None = None,
     **options: object,
 ) -> AsyncIterator[Stage]:
-    model = SteppedModel({"max_region_lines": "60"})
+    model = SteppedModel({"max_region_lines": "60", **(facts or {})})
     async with served(model) as endpoint:
         app = MidstreamApp(
             root, settings or Settings(journal=False, attention=False), endpoint=endpoint, **options

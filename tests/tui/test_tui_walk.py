@@ -159,3 +159,37 @@ async def test_a_resumed_review_goes_on_at_the_hunk_it_stopped_at(
         await stage.until(lambda: stage.pane.hunk is not None, "the hunk")
         assert stage.pane.hunk is stage.session.hunks.get(hunk.id)
         assert stage.session.walk.on
+
+
+async def test_a_model_titles_groups_when_asked_and_decides_nothing(folder: Path) -> None:
+    chat = {"prompt": "chat", "languages": ""}
+    async with on_stage(folder, settings=Settings(journal=False), facts=chat) as stage:
+        await changed(stage, folder)
+        screen = await page(stage, "equals_sign", WalkScreen)
+        before, asked = rows(screen), len(stage.model.requests)
+        stage.model.give("1: Call the **total** an amount\n7: No such group\n")
+        stage.model.end()
+        await stage.press("t")
+        await stage.until(lambda: len(rows(screen)) > len(before), "a title")
+        assert len(stage.model.requests) == asked + 1
+        assert "def amount(x):" in stage.model.request.messages[-1].text
+        added = [row for row in rows(screen) if row not in before]
+        assert [" ".join(row.split()) for row in added] == [
+            "the model: “Call the **total** an amount”"
+        ]
+        assert [row for row in rows(screen) if row not in added] == before
+        assert len(stage.session.hunks.undecided()) == 6
+        await stage.press("t")
+        await stage.until(lambda: "without a title" in str(screen.notice.render()), "a sentence")
+        assert len(stage.model.requests) == asked + 1
+
+
+async def test_a_model_that_rewrites_code_is_not_asked_for_titles(folder: Path) -> None:
+    async with on_stage(folder, settings=Settings(journal=False)) as stage:
+        await changed(stage, folder)
+        screen = await page(stage, "equals_sign", WalkScreen)
+        await stage.press("t")
+        await stage.until(
+            lambda: "cannot answer questions" in str(screen.notice.render()), "a refusal"
+        )
+        assert not stage.model.requests

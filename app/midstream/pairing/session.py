@@ -47,6 +47,7 @@ from midstream.pairing.review.feedback import Feedback
 from midstream.pairing.review.gate import EditGate
 from midstream.pairing.review.place import ReaderPlace
 from midstream.pairing.review.provenance import Provenances
+from midstream.pairing.review.titles import GroupTitles
 from midstream.pairing.review.walk import Walkthrough
 from midstream.pairing.status import CUT, UNSURE, SessionState, SessionStatus, Turn, TurnStatus
 from midstream.pairing.turn.background import BackgroundTasks
@@ -215,6 +216,7 @@ class PairingSession:
             files, self.status, spawn, self.attention, self.reason, resumed.reading
         )
         self.status.subscribe(self.walk.hear)
+        self.titles = GroupTitles(workspace, self.server, self.status, journal, resumed.reading)
         self.place = ReaderPlace(self.hunks, self.attention, self.walk, journal, resumed.reading)
         self.introduction = Introduction()
 

@@ -52,6 +52,7 @@ class ReadSoFar:
         seen: How long hunks were on screen.
         accepted: How far hunks were read when they were accepted.
         together: The groups that hunks were accepted with.
+        titles: What the model called groups, by their keys.
     """
 
     at: int = -1
@@ -60,6 +61,7 @@ class ReadSoFar:
     seen: dict[int, SeenHunk] = field(default_factory=dict[int, SeenHunk])
     accepted: dict[int, str] = field(default_factory=dict[int, str])
     together: dict[int, str] = field(default_factory=dict[int, str])
+    titles: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class EntryWriter(Protocol):
@@ -508,6 +510,17 @@ class ReadingEntry(SessionEntry):
             reading.together.pop(hunk_id, None)
             reading.accepted[hunk_id] = how
         reading.together |= dict(self.together)
+
+
+@dataclass(eq=False, repr=False)
+class TitlesEntry(SessionEntry):
+    """The model was asked what to call groups of hunks, by their keys."""
+
+    kind = "titles"
+    titles: dict[str, str]
+
+    def replay(self, state: Replayed) -> None:
+        state.reading.titles |= self.titles
 
 
 @dataclass(eq=False, repr=False)

@@ -129,6 +129,8 @@ class WalkScreen(PageScreen):
             renames = group.kind is ChangeKind.RENAME
             title = f"{group.kind.value}: {group.title}" if renames else group.title
             yield self._row(group.key, title, group.hunks)
+            if words := self._session.titles.of(group):
+                yield ListRow(None, ((f"    the model: “{visible(words)}”", "muted"),))
 
     def _row(
         self, key: str, title: str, ids: Iterable[int], role: str = "foreground", done: str = "done"
@@ -232,6 +234,30 @@ class WalkScreen(PageScreen):
             self.show_all()
 
         self.work.run(work)
+
+    def action_titles(self) -> None:
+        """Have the model say in a few words what each group does."""
+        session = self._session
+        through, titles = session.walk, session.titles
+        groups = [
+            (group, present[0])
+            for group in through.walk.groups
+            if not titles.of(group) and (present := through.present(group.hunks))
+        ]
+        if not groups:
+            self.notices.say("info", "No group is without a title.")
+            return
+        self.notices.say("info", f"{session.server.name_or_the_model} is asked for titles.")
+
+        async def work() -> None:
+            count = await titles.ask(groups)
+            left = len(groups) - count
+            more = f"; {left:,} left without" if left else ""
+            words = f"{counted(count, 'group')} titled in the model's words{more}."
+            self.notices.say("warning" if left else "info", words)
+            self.show_all()
+
+        self.work.beside(work, "titles", exclusive=True)  # keys do not wait for a model
 
     def action_switch(self) -> None:
         self._session.walk.on = not self._session.walk.on
