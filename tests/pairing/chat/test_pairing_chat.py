@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -396,6 +396,23 @@ async def test_closing_ends_an_answer(root: Path, model: SteppedModel) -> None:
             await session.chat.ask(Question("talk"))
             await until(session, "On and ")
         assert not session.chat.busy
+
+
+async def test_why_there_is_no_answer_is_said_once_in_the_conversation(
+    root: Path, model: SteppedModel
+) -> None:
+    server = AsyncExitStack()
+    endpoint = await server.enter_async_context(served(model))
+    async with opened(root, endpoint) as session:
+        model.give("On and ")
+        await session.chat.ask(Question("talk"))
+        await until(session, "On and ")
+        told = len(session.status.notices)
+        await server.aclose()
+        await session.chat.finished()
+        remarks = [e for e in session.chat.entries if "No answer: " in getattr(e, "text", "")]
+        assert len(remarks) == 1
+        assert len(session.status.notices) == told
 
 
 def test_an_exchange_is_a_question_with_words_as_answer() -> None:

@@ -396,7 +396,6 @@ class Chat:
         except UserError as error:
             if reply.live:
                 self._remark(f"No answer: {error}")
-                self._status.fail(str(error))
         finally:
             self._status.meter.finish_turn()
             self._reply = None
