@@ -172,7 +172,7 @@ def measured_lines(
 def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
     rate = now.rate if now.running else now.mean
     if rate is None:
-        words = "no answer yet: its rate is drawn here while the model writes"
+        words = "no answer yet; its rate is drawn here"
         if now.ttft_s is not None:
             words = "the answer was too short for a rate"
         head = make.text((words, "muted"))
@@ -257,7 +257,7 @@ def pace_lines(
         held = make.text(("the measured rate is limited to that", "muted"))
         return [*lines, make.text((now.pacing, "warning")), held]
     if simulated is None or now.mean is None:
-        return [*lines, make.text(("after an answer that is long enough for a rate", "muted"))]
+        return [*lines, make.text(("once an answer has a rate", "muted"))]
     report = simulated.report
     if now.wafers:
         return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]
