@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 import shlex
@@ -166,6 +167,7 @@ def test_the_map_of_the_parts_names_every_folder() -> None:
     assert sorted(named) == sorted(set(packages) - {"."} - {p for p in packages if "project" in p})
 
 
+@functools.cache
 def docstrings() -> list[tuple[str, str]]:
     """Every docstring of the application, with the file and line of its owner."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -190,6 +192,34 @@ def test_docstrings_are_in_one_dialect() -> None:
             r"^(?:Args|Attributes|Raises):\n((?: {4}.*\n?|\n)+)", text, re.MULTILINE
         ):
             wrong += [f"{place}: {hit.strip()}" for hit in field.findall(section)]
+    assert not wrong
+
+
+def test_members_that_docstrings_name_exist() -> None:
+    """Of ``Class.member``, where all bases of the class are in the tree."""
+    classes: dict[str, tuple[list[str], str]] = {}
+    for file in (ROOT / "app" / "midstream").rglob("*.py"):
+        text = file.read_text("utf-8")
+        lines = text.split("\n")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+                classes[node.name] = bases, "\n".join(lines[node.lineno - 1 : node.end_lineno])
+
+    def has(name: str, member: str) -> bool:
+        if name not in classes:
+            return name not in ("object", "Protocol", "ABC", "Generic")
+        bases, text = classes[name]
+        inside = re.search(rf"\b{member}\b", text) is not None
+        return inside or any(has(base, member) for base in bases)
+
+    named = re.compile(r"``(_?[A-Z]\w+)\.(\w+)(?:\(\))?``")
+    wrong = [
+        f"{place}: {match[1]}.{match[2]}"
+        for place, text in docstrings()
+        for match in named.finditer(text)
+        if match[1] in classes and not has(match[1], match[2])
+    ]
     assert not wrong
 
 

@@ -213,7 +213,7 @@ class TurnRunner:
         """Ask for a change; returns when the request is on its way.
 
         Raises:
-            UserError: See ``PairingSession.instruct``.
+            UserError: See ``Turns.instruct``.
         """
         question = replace(question, text=question.text.strip())
         if not question.text:
