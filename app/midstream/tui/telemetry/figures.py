@@ -404,7 +404,7 @@ def machine_lines(make: Lines, simulated: Simulated, width: int) -> list[Text]:
     """The wafers against GPUs: one bar for each, solid up to the lower end of its band."""
     contenders = simulated.contenders
     top = max(c.rate.high for c in contenders)
-    lines = [make.heading("Against GPUs", "simulated tok/s, one stream, with band")]
+    lines = [make.heading("Against GPUs", "simulated tok/s of one stream")]
     one_line = width >= 74
     room = max(8, min(30, width - (62 if one_line else 25)))
     for number, contender in enumerate(contenders):
