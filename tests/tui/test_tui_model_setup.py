@@ -256,6 +256,9 @@ async def test_a_known_service_without_a_model_lists_its_models(
             screen = await the_page(stage)
             await stage.until(lambda: screen.choice is not None, "row of the endpoint in use")
             assert screen.choice.endpoint == "groq"
+            assert screen.choice.name == "no model yet"
+            assert "groq is not set up yet" in screen.title_row.render().plain
+            assert "enter its models" in hints(screen)
             await stage.press("enter")
             await picking(stage)
             await stage.press("enter")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from midstream import processes
-from midstream.commands.common import printable
+from midstream.commands.common import printable, wrapped
 from midstream.errors import UsageError, UserError
 from midstream.pairing.activity import Activity, activity_of, told
 from midstream.pairing.leaving import left_behind, resuming, summary
@@ -466,5 +466,5 @@ async def _run(
         if session.hangs:
             processes.end_soon()
     for line in summary(session, command, placed=snapshot is None):
-        put(f"{line}\n")
+        put(f"{wrapped(line)}\n")
     return int(loop.failed and not terminal)

@@ -202,7 +202,7 @@ def _of_profile(profile: Profile, environ: Mapping[str, str]) -> ModelChoice:
         key = "keyring"
     return ModelChoice(
         f"endpoint:{profile.name}",
-        profile.model or "the server's default",
+        profile.model or ("no model yet" if profile.dialect.hosted else "the server's default"),
         "",
         profile.name or "address",
         profile.kind,

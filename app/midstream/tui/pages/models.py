@@ -134,8 +134,11 @@ class ModelsScreen(PageScreen):
             else ""
         )
         name = self.working_with or name
+        in_use = f"{name} in use" if name else "" if self.read else "looking"
+        if current is not None and name == current.name and current.lacking:
+            in_use = f"{current.endpoint} is not set up yet"
         self.title_row.show(
-            (f"{name} in use" if name else "" if self.read else "looking", "foreground"),
+            (in_use, "foreground"),
             ("asking the endpoints" if self.asking else "", "muted"),
             (self.downloads.words, "muted"),
             (f"{self.effort} effort" if name and self.effort != "auto" else "", "muted"),
@@ -265,6 +268,12 @@ class ModelsScreen(PageScreen):
         if self.asking:
             hidden.add("models.ask")
         return frozenset(hidden)
+
+    def hint_words(self) -> dict[str, str]:
+        choice = self.choice
+        if choice is None or not choice.lacking:
+            return {}
+        return {"models.use": "type its key" if choice.key == "missing" else "its models"}
 
     # doing
 
