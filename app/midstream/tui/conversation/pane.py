@@ -25,6 +25,7 @@ from textual.widgets import Markdown, Static
 from midstream.counting import counted
 from midstream.pairing.chat.entries import Entry, QuestionState, ToolUse
 from midstream.pairing.review.agent_edits import changed_lines, files_of
+from midstream.tui.conversation.answer import GrowingAnswer
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.conversation.messages import MAX_QUESTION_LENGTH, FilePicked, ToolPicked
 from midstream.tui.conversation.pieces import (
@@ -525,7 +526,9 @@ class ConversationPane(Widget, can_focus=True):
         make = cache(partial(parser, self._is_file))
         # A stream begins with no text: Textual 8.2 appends to the last line of what a widget
         # was made with, not to its last block, and the earlier items of a list would go.
-        shown = Markdown("" if streamed else _inert(text), open_links=False, parser_factory=make)
+        shown = GrowingAnswer(
+            "" if streamed else _inert(text), open_links=False, parser_factory=make
+        )
         shown.set_class(bool(continued), "continued")
         return shown
 
