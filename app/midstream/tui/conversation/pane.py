@@ -293,7 +293,7 @@ class ConversationPane(Widget, can_focus=True):
             await self._forget()
             self._shown = conversation
         self._title = title
-        self._about.update(self._about_text(title, conversation))
+        _tell(self._about, self._about_text(title, conversation))
         if conversation is None:
             self._plan.display = False
             return False
@@ -510,7 +510,7 @@ class ConversationPane(Widget, can_focus=True):
         self._earlier.display = self._first > 0
         number = self._pieces.owners[self._first] if self._first else 0
         told = f"{counted(max(number, 1), 'earlier message')}: scroll up"
-        self._earlier.update(told if self._first else "")
+        _tell(self._earlier, told if self._first else "")
 
     def _widget(self, piece: Piece, *, streamed: bool = False) -> Static | Markdown:
         """What a piece is shown by; of a streamed one, the text is still to be written."""
@@ -599,7 +599,7 @@ class ConversationPane(Widget, can_focus=True):
             # The marks of code are for Markdown, which this row is not.
             words = step.text[:MAX_TITLE_LENGTH].replace("`", "")
             text.append(visible(words), self._palette.style(done))
-        self._plan.update(text)
+        _tell(self._plan, text)
 
     def _mark(self, mark: str) -> str:
         return mark if self._glyphs is UNICODE else _ASCII_MARKS[mark]
@@ -643,6 +643,12 @@ class ConversationPane(Widget, can_focus=True):
         if not call.diffs and call.text:
             text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
         return text
+
+
+def _tell(line: Static, text: Text | str) -> None:
+    """Show a text unless it is shown; each update of a widget lays the whole screen out."""
+    if line.content != text:
+        line.update(text)
 
 
 def _newest(pieces: Sequence[Piece], most_lines: int, most_weight: int) -> int:
