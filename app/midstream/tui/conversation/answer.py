@@ -8,7 +8,6 @@ them is read again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -118,7 +117,7 @@ class _Numbers(_GrowingList, MarkdownOrderedList):
 class GrowingAnswer(Markdown):
     """Markdown in which a list may grow item by item."""
 
-    BLOCKS: ClassVar[dict[str, type[MarkdownBlock]]] = {
+    BLOCKS = {  # noqa: RUF012 - as Textual declares it
         **Markdown.BLOCKS,
         "bullet_list_open": _Bullets,
         "ordered_list_open": _Numbers,
