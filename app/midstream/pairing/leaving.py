@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ def left_behind(session: PairingSession, resuming: str) -> str:
         return ""
     them = "it" if len(waiting) == 1 else "them"
     fate = f"{resuming} brings {them} back" if resuming else f"no journal keeps {them}"
-    if stays := _stays_on_disk(waiting):
+    if stays := _stays_on_disk(session):
         fate = f"{stays}, and {resuming} asks again" if resuming else stays
     flagged = len(session.flagged_on_disk())
     be = "is" if flagged == 1 else "are"
@@ -76,13 +76,16 @@ def behind(session: PairingSession | None) -> str:
     left = "" if session is None else _undecided(session)
     if session is None or not left:
         return "; accepted hunks are on disk"
-    stays = _stays_on_disk(session.hunks.waiting())
+    stays = _stays_on_disk(session)
     return f" and leaves {left}{stays and f'; {stays}'}"
 
 
-def _stays_on_disk(waiting: Sequence[Hunk]) -> str:
+def _stays_on_disk(session: PairingSession) -> str:
     """Words for undecided changes that are on disk, ``""`` where some are not."""
-    if not all(hunk.external and not hunk.call for hunk in waiting):
+    waiting = session.hunks.waiting()
+    if session.workspace.snapshot_of or not all(
+        hunk.external and not hunk.call for hunk in waiting
+    ):
         return ""
     return "it stays on disk" if len(waiting) == 1 else "they stay on disk"
 
