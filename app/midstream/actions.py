@@ -33,6 +33,7 @@ class Place(StrEnum):
     MODELS = "models"
     CHECKS = "checks"
     WALK = "walk"
+    SENT = "sent"
 
 
 PAGES: Final = (
@@ -42,6 +43,7 @@ PAGES: Final = (
     Place.MODELS,
     Place.CHECKS,
     Place.WALK,
+    Place.SENT,
 )
 
 
@@ -171,7 +173,7 @@ ACTIONS: Final = (
     ),
     Action("effort", "m", "steer.effort", "effort", "Effort per answer; with an agent, its mode and model", _S, also="reasoning thinking quality candidates"),
     Action("failures", "exclamation_mark", "explain.why", "why", "This hunk: who wrote it and why, its uses and tests, why it is flagged", _S, offered=_HELD, also="author blame provenance references callers coverage errors unmatched declined reason unsure what failed messages quarantined"),
-    Action("context", "f3", "explain.sent", "what is sent", "Show what is sent with the instruction and what is cut", _S, _A, also="prompt privacy tokens secrets sent"),
+    Action("context", "f3", "explain.sent", "what is sent", "Show what was sent, and would be sent now, word for word", _S, _A, also="prompt privacy tokens secrets sent"),
     Action("checks", "ctrl+r", "check.show", "checks", "Run the project's tests and list the places that failed", _S, _A, also="test tests pytest lint failures"),
     Action("checks.next", "greater_than_sign", "check.next", "next failure", "Go to the next place that failed", _S),
     Action("checks.previous", "less_than_sign", "check.previous", "previous failure", "Go to the previous place that failed", _S),
@@ -250,7 +252,7 @@ ACTIONS: Final = (
 """Actions of the review screen."""
 
 _PA, _CO, _SE, _ST, _MO = Place.PAGE, Place.COMMIT, Place.SESSIONS, Place.SETTINGS, Place.MODELS
-_CH, _WK = Place.CHECKS, Place.WALK
+_CH, _WK, _SN = Place.CHECKS, Place.WALK, Place.SENT
 
 PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
@@ -284,6 +286,9 @@ PAGE_ACTIONS: Final = (
     Action("walk.reject", "r,minus", "reject", "reject group", "Reject the group, once one of it was read", place=_WK),
     Action("walk.titles", "t", "titles", "titles", "Have the model title the groups; its words decide nothing", place=_WK),
     Action("walk.by", "backslash", "switch", "by file", "Next and previous undecided hunk: by the walk, or by file", place=_WK),
+    Action("sent.read", "enter", "read", "read", "Read this row as it was sent", place=_SN),
+    Action("sent.all", "a", "read_all", "all of it", "Read the whole request as it was sent", place=_SN),
+    Action("sent.leave", "f3", "close", "", "Leave the page", place=_SN),
     Action("page.row_down", "j,down,ctrl+n", "move(1)", "", "Next row", place=_PA),
     Action("page.row_up", "k,up,ctrl+p", "move(-1)", "", "Previous row", place=_PA),
     Action("page.rows_down", "pagedown,ctrl+d", "move(10)", "", "Ten rows down", place=_PA),

@@ -8,8 +8,18 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from midstream.guard.secrets import entropy, find_secrets, looks_real, mask
+from midstream.guard.secrets import (
+    entropy,
+    find_secrets,
+    looks_real,
+    mask,
+    mask_lines,
+    mask_text,
+    shown_line,
+)
 
 ALPHABET = "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zAbCdEfGhIjKlMnOpQrStUvWxYz"
 HEX = "3f9a1c7e5b2d8064" * 4
@@ -162,3 +172,34 @@ def test_where_credentials_stand(line: str) -> None:
 )
 def test_what_only_stands_there(line: str) -> None:
     assert not list(find_secrets(line))
+
+
+BEGIN = "-----BEGIN RSA PRIVATE " + "KEY-----"
+END = "-----END RSA PRIVATE " + "KEY-----"
+BODY = "MIIEpAIBAAKCAQEA7bq3vHqU9d8Wq0mEw3yT1sX"
+
+
+@pytest.mark.parametrize("frame", ["{}", '    "{}\\n"', "+{}", "  - {}"])
+def test_the_body_of_a_private_key_is_masked(frame: str) -> None:
+    key = [BEGIN, "Proc-Type: 4,ENCRYPTED", "", BODY, f"{BODY}+/", "Zm9v==", END, "total = 1"]
+    lines = [frame.format(line) if line else "" for line in key]
+    masked = mask_lines(lines)
+    text = "\n".join(masked)
+    assert BODY[4:] not in text
+    assert "Zm9v==" not in text
+    assert "Proc-Type" in text
+    assert masked[-1] == lines[-1]
+    assert mask_text("\n".join(lines)) == text
+    shown = [shown_line(line, lines[:at]) for at, line in enumerate(lines)]
+    assert BODY[4:] not in "".join(shown)
+    assert [len(line) for line in shown] == [len(line) for line in lines]
+
+
+def test_code_below_the_beginning_of_a_key_stays() -> None:
+    for after in ("return text", "if it:", "x = base64decode(text)", "pass"):
+        assert mask_lines([BEGIN, after]) == [mask(BEGIN), after]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=8))
+def test_lines_without_a_key_are_masked_one_by_one(lines: list[str]) -> None:
+    assert mask_lines(lines) == [mask(line) for line in lines]

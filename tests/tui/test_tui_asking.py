@@ -15,6 +15,7 @@ from midstream.responses.profiles import Price
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sent import SentScreen
 from midstream.tui.pages.sheet import KeySheet, ReadingScreen
 from midstream.tui.review import navigate
 from midstream.tui.telemetry.figures import FactLines
@@ -79,6 +80,22 @@ def read(stage: Stage) -> str:
     return screen.query_one(Static).content.plain  # type: ignore[union-attr]
 
 
+async def sent_page(stage: Stage) -> SentScreen:
+    await stage.until(lambda: isinstance(stage.app.screen, SentScreen), "the page")
+    page = stage.app.screen
+    assert isinstance(page, SentScreen)
+    await stage.until(lambda: page.list.rows, "its rows")
+    return page
+
+
+def rows_of(page: SentScreen) -> list[str]:
+    return ["".join(text for text, _ in row.left).strip() for row in page.list.rows]
+
+
+def detail_of(page: SentScreen) -> str:
+    return page.detail.content.content.plain  # type: ignore[union-attr]
+
+
 def file_bar(stage: Stage) -> str:
     return stage.screen.query_one(FileBar).render().plain
 
@@ -129,8 +146,17 @@ async def test_the_title_says_what_goes_along_while_typing(
         await stage.until(lambda: "run.py, other.py, AGENTS.md" in stage.title, "mention")
         assert not hosted.creates
         await stage.press("f3")
-        assert "Sent with this instruction\nrun.py " in read(stage)
-        assert "of at most 24,000, estimated" in read(stage)
+        page = await sent_page(stage)
+        assert rows_of(page) == [
+            "instruction  sort it as in @other.py",
+            "system text",
+            "instruction and what goes along",
+            "run.py",
+            "other.py",
+            "AGENTS.md",
+        ]
+        assert "Would go to model-x at hosted." in detail_of(page)
+        assert "may take 24,000" in detail_of(page)
         await stage.press("escape")
         assert stage.composer.text == "sort it as in @other.py"
         stage.composer.put("see @pkg/thing.py ")
@@ -149,8 +175,8 @@ async def test_cuts_are_counted_in_the_title_and_listed_on_the_page(
         await stage.type("sort it")
         await stage.until(lambda: "(1 cut; f3 shows it)" in stage.title, "cut")
         await stage.press("f3")
-        assert "AGENTS.md    1,99" in read(stage)
-        assert "tokens, cut to lines 1-218 of 900" in read(stage)
+        page = await sent_page(stage)
+        assert "AGENTS.md  cut to lines 1-218 of 900" in rows_of(page)
 
 
 async def test_a_narrow_title_keeps_the_count(hosted: Hosted, url: str, root: Path) -> None:
@@ -171,8 +197,10 @@ async def test_a_built_in_model_gets_its_lines_and_no_preview(stage: Stage) -> N
     assert "tokens" not in stage.title
     assert not stage.screen.aim.is_chat
     await stage.press("f3")
-    await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "what would be sent")
-    assert "Sent with this instruction\npkg/things.py lines " in read(stage)
+    page = await sent_page(stage)
+    await stage.press("j", "j")
+    assert rows_of(page)[2].startswith("pkg/things.py lines ")
+    assert "def count(items):" in detail_of(page)
     assert not stage.model.requests
 
 
@@ -241,7 +269,7 @@ async def test_effort_is_chosen_and_the_candidate_is_shown(project: Path) -> Non
         await stage.until(lambda: stage.session.status.state == "ready", "end")
         assert "number 2 won" in stage.notice
         assert "candidate" not in status(stage)
-        await stage.press("f3")
+        await stage.press("exclamation_mark")
         assert "number 2 won" in read(stage)
 
 

@@ -19,6 +19,7 @@ from midstream.pairing.session import PairingSession
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.pages.sent import SentScreen
 from midstream.tui.pages.sheet import ReadingScreen
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
@@ -383,9 +384,11 @@ async def test_related_code_is_named_above_the_text_once_it_is_found(
         found.set()
         await stage.until(lambda: "tokens: shop.py, 1 use (" in stage.title, "what was found")
         await stage.press("f3")
+        await stage.until(lambda: isinstance(stage.app.screen, SentScreen), "the page")
         page = stage.app.screen
-        assert isinstance(page, ReadingScreen)
-        assert "tokens: of total in pkg/cart.py:1" in str(page.paragraphs)
+        assert isinstance(page, SentScreen)
+        await stage.until(lambda: page.list.rows, "its rows")
+        assert "of total in pkg/cart.py:1" in str(page.list.rows)
 
 
 async def test_an_edit_model_says_what_answers_instead(root: Path) -> None:
@@ -503,3 +506,41 @@ async def test_without_a_plan_its_keys_say_how_to_make_one(root: Path) -> None:
         await stage.press("alt+p")
         await stage.until(lambda: "There is no plan" in stage.notice, "a hint")
         assert not stage.composer.text
+
+
+async def test_what_was_sent_with_a_question_can_be_read_word_for_word(root: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (root / "AGENTS.md").write_text(f"Say it in one line. token = '{token}'\n")
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await stage.press("escape", "f3")
+        await stage.until(lambda: "Nothing has been sent yet" in stage.notice, "a word")
+        await stage.press("i")
+        await stage.type("? what does total do")
+        await stage.press("enter")
+        await stage.until(lambda: bool(hosted.creates), "the question")
+        await stage.press("f3")
+        await stage.until(lambda: isinstance(stage.app.screen, SentScreen), "the page")
+        page = stage.app.screen
+        assert isinstance(page, SentScreen)
+        await stage.until(lambda: page.list.rows, "its rows")
+        rows = ["".join(text for text, _ in row.left).strip() for row in page.list.rows]
+        assert rows[0] == "question  what does total do"
+        assert rows[1:5] == ["system text", "question and what goes along", "shop.py", "AGENTS.md"]
+        assert rows[-1].startswith("tools")
+        await stage.press("a")
+        await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "all of it")
+        whole = stage.app.screen.query_one(Static).content.plain  # type: ignore[union-attr]
+        assert hosted.creates[0]["instructions"] in whole
+        assert '<file path="shop.py">\n1 def total(rows):\n' in whole
+        assert "Say it in one line. token = 'ghp_…'" in whole
+        assert token not in whole
+        assert "read_file" in whole
+        await stage.press("escape", "j", "j", "j", "enter")
+        await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "one piece")
+        piece = stage.app.screen.query_one(Static).content.plain  # type: ignore[union-attr]
+        assert piece.startswith("shop.py\n")
+        assert "\n6     return [row.name for row in rows]\n</file>" in piece
+        await stage.press("f3", "f3")
+        assert stage.app.screen is stage.screen
+        hosted.end()

@@ -162,9 +162,9 @@ def _shared(one: str, other: str) -> int:
 
 
 def _masked(text: str) -> str:
-    from midstream.guard.secrets import mask
+    from midstream.guard.secrets import mask_text
 
-    return "".join(mask(line) for line in text.splitlines(keepends=True))
+    return mask_text(text)
 
 
 class RelatedCode:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -56,6 +56,14 @@ _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
     r"(?=\s*$|\\[nr](?:[A-Za-z0-9+/]|\W?\s*$)|[A-Za-z0-9+/]{16})"
 )
+_KEY_BODY: Final = re.compile(r"^\W*?(?P<body>[A-Za-z0-9+/=]+)(?:\\[nr])*\W*$")
+"""A line of a private key, alone or as a string in a list or a concatenation."""
+_KEY_HEADER_LINE: Final = re.compile(r"^\W*(?:[A-Z][A-Za-z\-]+: .*)?$")
+"""A line between the first one of a private key and its body."""
+_LEAST_BODY: Final = 16
+"""Characters of the first line of a body."""
+MAX_KEY_LINES: Final = 128
+"""Lines of the longest private key that is found."""
 _URL_PASSWORD: Final = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s:/'\"{}<>%$]{0,64}:(?P<value>[^\s:/@'\"{}<>$%]{6,})@[A-Za-z0-9\[]"
 )
@@ -284,20 +292,79 @@ def _named(line: str, taken: list[tuple[int, int]]) -> Iterator[Secret]:
         yield Secret("secret-keyword", f"a literal for {name!r}", start, stop)
 
 
+class SecretReader:
+    """Finds the credentials in lines that follow each other, one after the other.
+
+    These are what ``find_secrets`` finds in a line, and the lines of a private key below its first.
+    """
+
+    def __init__(self) -> None:
+        self._left = 0
+        """Lines that may still be of the private key that has begun."""
+        self._body = False
+        """Whether its body has begun."""
+
+    def find(self, line: str) -> tuple[Secret, ...]:
+        """The credentials in the next line."""
+        inside = _KEY_BODY.match(line) if self._left else None
+        if inside is not None and (self._body or len(inside["body"]) >= _LEAST_BODY):
+            self._left, self._body = self._left - 1, True
+            return (Secret("secret-private-key", "a private key", *inside.span("body")),)
+        if self._left and not self._body and _KEY_HEADER_LINE.match(line):
+            self._left -= 1
+        else:
+            self._left = 0
+        found = find_secrets(line)
+        if begins_key(line) and "-----END" not in line:
+            self._left, self._body = MAX_KEY_LINES, False
+        return found
+
+    def mask(self, line: str) -> str:
+        """The next line, masked as ``mask`` does."""
+        return _masked(line, self.find(line))
+
+
 def mask(line: str) -> str:
     """Return the line with every credential in it replaced by its first characters and dots."""
-    for secret in sorted(find_secrets(line), key=lambda found: -found.start):
+    return _masked(line, find_secrets(line))
+
+
+def mask_lines(lines: Sequence[str]) -> list[str]:
+    """Mask lines that follow each other as ``mask`` does, and the lines of private keys."""
+    return list(map(SecretReader().mask, lines))
+
+
+def mask_text(text: str) -> str:
+    """Mask a text of several lines as ``mask_lines`` does."""
+    return "".join(mask_lines(text.splitlines(keepends=True)))
+
+
+def _masked(line: str, found: Iterable[Secret]) -> str:
+    for secret in sorted(found, key=lambda each: -each.start):
         value = line[secret.start : secret.stop]
         line = line[: secret.start] + value[:4] + "…" + line[secret.stop :]
     return line
 
 
-def shown_line(line: str) -> str:
-    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length."""
-    for secret in find_secrets(line):
+def shown_line(line: str, above: Sequence[str] = ()) -> str:
+    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length.
+
+    Args:
+        line: The line.
+        above: Lines right above it; it may be part of a private key that begins there.
+    """
+    reader = SecretReader()
+    for before in above:
+        reader.find(before)
+    for secret in reader.find(line):
         shown = min(secret.start + 4, secret.stop)
         line = line[:shown] + "*" * (secret.stop - shown) + line[secret.stop :]
     return line
+
+
+def begins_key(line: str) -> bool:
+    """Whether a line is the first one of a private key."""
+    return "PRIVATE" in line and _PRIVATE_KEY.search(line) is not None
 
 
 def _fake_token(token: str) -> bool:

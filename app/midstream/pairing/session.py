@@ -41,6 +41,7 @@ from midstream.pairing.models.disclosures import (
     was_disclosed,
 )
 from midstream.pairing.models.server import ServerLink
+from midstream.pairing.request.sent import SentLog
 from midstream.pairing.review.agent import AgentPartner
 from midstream.pairing.review.external import ExternalChanges, ExternalReview
 from midstream.pairing.review.feedback import Feedback
@@ -94,6 +95,7 @@ class PairingSession:
         decisions: Decisions about hunks, and the writes that follow from them.
         turns: The turns so far; begins, redirects and stops them.
         chat: Questions to the model, which are answered in words.
+        sent: What was sent to models and agents.
         guard: Watches what streams in; reports what it found and what it does not see.
         attention: How long hunks were on screen, as reported by the screen.
         background: ``AI!`` comments, follow-on edits, "the same elsewhere".
@@ -153,6 +155,7 @@ class PairingSession:
         self.decisions = Decisions(
             files, self.status, journal, self.guard, self.attention, writes, spawn
         )
+        self.sent = SentLog()
         self.turns = Turns(
             settings,
             resumed.turns,
@@ -163,6 +166,7 @@ class PairingSession:
             self.status,
             journal,
             self.guard,
+            self.sent,
             spawn,
         )
         self.guard.connect(self.turns.report)
@@ -175,7 +179,7 @@ class PairingSession:
         )
         self.feedback = Feedback(self.hunks, self.status, settings.feedback)
         self.agent = AgentPartner(
-            workspace, self.review, writes, self.feedback, self.status, journal, spawn
+            workspace, self.review, writes, self.feedback, self.status, journal, self.sent, spawn
         )
         self.provenance = Provenances(
             self.root, self.hunks, resumed.provenance, self.review, self.agent, writes, journal

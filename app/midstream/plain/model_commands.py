@@ -83,16 +83,25 @@ class ModelCommands:
         else:
             self._say(f"Effort {turns.effort}; there are {', '.join(levels)}.")
 
-    async def sent(self, _: str) -> None:
-        """Show what was sent with the last instruction, and what was cut or left out."""
-        context = self._session.turns.context
-        if not context.parts:
+    async def sent(self, rest: str) -> None:
+        """Show the pieces of the last request and what was left out; ``sent text``: every word."""
+        from midstream.guard.secrets import mask_text
+
+        sent = next(iter(self._session.sent), None)
+        if sent is None:
             self._say("Nothing has been sent yet.")
             return
-        for part in context.parts:
-            self._say(f"{part.name}: {part.facts.strip()}")
-        self._say(f"Together {context.tokens:,} of at most {context.limit:,} tokens, estimated.")
-        for each in context.left_out:
+        self._say(f"{sent.kind.capitalize()} to {sent.recipient}: {sent.said}")
+        for part in sent.parts:
+            if rest != "text":
+                facts = ", ".join(filter(None, (f"{part.tokens:,} tokens", part.facts)))
+                self._say(f"{'  ' * part.inside}{part.name}: {facts}")
+            elif not part.inside:
+                self._say(f"{part.name}:")
+                for line in mask_text(part.text).split("\n"):
+                    self._say(f"  {line}")
+        self._say(f"Together {sent.tokens:,} tokens, estimated.")
+        for each in sent.context.left_out:
             self._say(f"Left out: {each}")
 
     async def failures(self, _: str) -> None:

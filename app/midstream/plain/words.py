@@ -117,9 +117,10 @@ WORDS: Final = (
     ),
     Word(
         "sent",
-        "sent",
-        "show what was sent with the last instruction, and what was cut",
+        "sent, sent text",
+        "show the pieces of the last request and what was cut, or every word of it",
         "model.sent",
+        "(?:text)?",
     ),
     Word(
         "failures",

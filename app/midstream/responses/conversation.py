@@ -7,7 +7,7 @@ output for its ``call_id``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,6 +34,21 @@ class ToolOutput:
 
 Entry = tuple[str, str] | ToolCall | ToolOutput
 """A message (role and text), a call of a custom tool, or its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a model is sent to answer, whatever form an API gives it.
+
+    Attributes:
+        instructions: System text.
+        messages: The whole conversation, also where the server has a part of it already.
+        tools: Tools that the model may call, in the API's form.
+    """
+
+    instructions: str = ""
+    messages: tuple[Entry, ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
 def wire_item(entry: Entry) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
+from midstream.responses.conversation import Asked
 from midstream.responses.events import (
     Delta,
     Failed,
@@ -45,6 +46,7 @@ class Stream:
         reasons: Whether the model has begun to reason.
         prose: Whether only text of messages is delivered; calls of tools come with the end.
         silent: Tools of which the same holds for their calls alone.
+        asked: What was sent for it.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Stream:
     ) -> None:
         self.prose = prose
         self.silent = frozenset(silent)
+        self.asked = Asked()
         self.id = ""
         self.queue_ahead = 0
         self.reasons = False
@@ -82,6 +85,12 @@ class Stream:
     def done(self) -> bool:
         """Whether the end has arrived (it may not have been read yet)."""
         return self._terminal is not None
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens of what was sent as the server has counted them, 0 until it has."""
+        ended = self._terminal
+        return ended.usage.input_tokens if isinstance(ended, Finished) else 0
 
     @property
     def text(self) -> str:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -42,6 +42,7 @@ from midstream.pairing.request.prompts import (
     question_message,
 )
 from midstream.pairing.request.question import Question
+from midstream.pairing.request.sent import Sent, SentKind, SentLog
 from midstream.pairing.status import (
     ConversationHeard,
     Cost,
@@ -99,6 +100,8 @@ class _Reply:
         live: Whether its text still counts.
         state: Whether it is awaited, thought about, or written.
         stream: The response, once the request was sent.
+        said: What the user wrote.
+        context: What goes along with it.
     """
 
     begin: int
@@ -106,6 +109,8 @@ class _Reply:
     live: bool = True
     state: SessionState = SessionState.WAITING
     stream: Stream | None = None
+    said: str = ""
+    context: Context = field(default_factory=Context)
 
 
 class Chat:
@@ -134,6 +139,7 @@ class Chat:
         journal: SessionJournal,
         spawn: Spawn,
         plan: SessionPlan,
+        sent: SentLog,
         earlier: Sequence[Entry] = (),
         *,
         offers_tools: bool = True,
@@ -151,6 +157,7 @@ class Chat:
         self._effort = effort
         self._status = status
         self._journal = journal
+        self._sent = sent
         self._spawn = spawn
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
         self._tool_loop = self.tool_loop(ReadOnlyTools(workspace, builder.allowed))
@@ -228,6 +235,16 @@ class Chat:
         _, room = self._remembered()
         return await self._builder.question_context(question, room, look=True)
 
+    async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
+        """The request that ``ask`` would make, which is not sent; errors are those of ``ask``."""
+        from midstream.responses.conversation import Asked
+
+        messages, room = self._remembered()
+        context = await self._builder.question_context(question, room, look=True)
+        asked = Asked(_instructions(plans=plan), (*messages, ("user", _worded(question, context))))
+        kind = SentKind.PLAN if plan else SentKind.QUESTION
+        return Sent(kind, question.text, self._server.recipient, asked, context)
+
     async def ask(self, question: Question, *, plan: bool = False) -> None:
         """Ask; returns when the answer is on its way.  An answer that is being written ends first.
 
@@ -304,15 +321,13 @@ class Chat:
 
     def _begin(self, question: Question, context: Context, *, plan: bool) -> None:
         self._room = int((self._remembered()[1] - context.tokens) * CHARACTERS_PER_TOKEN)
-        text, path, cursor = question.text, question.path, question.cursor
+        text = question.text
         self.context = context
-        where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
-        asked = question_message(text, context, where)
-        reply = self._reply = _Reply(len(self.entries), plan)
+        reply = self._reply = _Reply(len(self.entries), plan, said=text, context=context)
         self._idle.clear()
         self.entries.append(Speech("user", f"plan: {text}" if plan else text))
         self._herald.heard()
-        self._spawn(self._answer(reply, asked))
+        self._spawn(self._answer(reply, _worded(question, context)))
 
     def _remembered(self) -> tuple[list[Message], int]:
         """The newest exchanges that there is room for as messages, and the tokens that are left."""
@@ -368,6 +383,13 @@ class Chat:
             prose=True,
         )
         reply.stream = stream
+        self._sent.note(
+            SentKind.SUMMARY,
+            "sum up the conversation so far",
+            self._server.recipient,
+            stream.asked,
+            stream=stream,
+        )
         if not reply.live:
             await stream.interrupt()
         complete = False
@@ -429,7 +451,7 @@ class Chat:
             offered = self._offers and self._tool_loop.offered
             stream = await client.create(
                 messages=told,
-                instructions=PLAN_INSTRUCTIONS if reply.plans else QUESTION_INSTRUCTIONS,
+                instructions=_instructions(plans=reply.plans),
                 effort=self._effort.passed_on(),
                 temperature=TEMPERATURE if self._server.own else None,
                 optional_tools=DECLARATIONS if offered else (),
@@ -437,6 +459,15 @@ class Chat:
                 prose=True,
             )
             reply.stream = stream
+            self._sent.note(
+                SentKind.PLAN if reply.plans else SentKind.QUESTION,
+                reply.said,
+                self._server.recipient,
+                stream.asked,
+                context=reply.context,
+                stream=stream,
+                about=reply,
+            )
             if not reply.live:
                 await stream.interrupt()
             return await self._read(reply, stream)
@@ -566,6 +597,17 @@ class _Circles:
             if self._seen[said] > MAX_REPEATED:
                 return "it kept repeating itself"
         return ""
+
+
+def _instructions(*, plans: bool) -> str:
+    return PLAN_INSTRUCTIONS if plans else QUESTION_INSTRUCTIONS
+
+
+def _worded(question: Question, context: Context) -> str:
+    """The message for a question and what goes along with it."""
+    path, cursor = question.path, question.cursor
+    where = f"{path}:{cursor + 1}" if path is not None and cursor is not None else ""
+    return question_message(question.text, context, where)
 
 
 def _too_long(characters: int) -> str:

@@ -393,14 +393,12 @@ class ReadOnlyTools:
 
 def _cut(text: str, most: int) -> str:
     """A text that may be sent: credentials masked, nothing a terminal obeys, not too long."""
-    from midstream.guard.secrets import mask
+    from midstream.guard.secrets import mask_text
 
     most = max(0, most)
     # Cut behind a whole line, or what is left of a credential would not be recognised.
     end = len(text) if len(text) <= 2 * most else text.rfind("\n", 0, 2 * most)
-    lines = text[: end if end >= 0 else 2 * most].split("\n")
-    safe = "\n".join(
-        "".join(c for c in mask(line) if c.isprintable() or c == "\t") for line in lines
-    )
+    masked = mask_text(text[: end if end >= 0 else 2 * most])
+    safe = "".join(c for c in masked if c.isprintable() or c in "\t\n")
     whole = len(safe) <= most and end == len(text)
     return safe if whole else f"{safe[:most]}\n(cut; ask for less)"

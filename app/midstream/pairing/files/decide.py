@@ -515,11 +515,12 @@ class Decisions:
 
     def propose(self, proposal: FileProposal, after: Sequence[str], call: int) -> tuple[Hunk, ...]:
         """Make hunks of what a call of an agent's tool would write; the caller holds ``lock``."""
-        from midstream.guard.secrets import mask
+        from midstream.guard.secrets import mask_lines
 
         self._files.follower.make_journal()
         known = frozenset(proposal.base.lines)
-        safe = [line if line in known else mask(line) for line in after]
+        pairs = zip(after, mask_lines(after), strict=True)
+        safe = [line if line in known else masked for line, masked in pairs]
         self._journal.add(ProposeEntry(proposal.path, call, safe))
         added = proposal.propose(after, call)
         self._files.follower.announce_external(proposal.path, added)

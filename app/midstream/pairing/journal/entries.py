@@ -632,9 +632,9 @@ class PlanEntry(SessionEntry):
     turns: list[int]
 
     def write(self, journal: EntryWriter) -> None:
-        from midstream.guard.secrets import mask
+        from midstream.guard.secrets import mask_text
 
-        journal.append(self.kind, {**vars(self), "texts": [mask(text) for text in self.texts]})
+        journal.append(self.kind, {**vars(self), "texts": [mask_text(text) for text in self.texts]})
 
     def replay(self, state: Replayed) -> None:
         state.plan = self
@@ -642,12 +642,9 @@ class PlanEntry(SessionEntry):
 
 def _masked(said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """What was said, without credentials."""
-    from midstream.guard.secrets import mask
+    from midstream.guard.secrets import mask_text
 
-    def masked(text: str) -> str:
-        return "\n".join(map(mask, text.split("\n")))
-
-    return [{name: masked(text) for name, text in entry.items()} for entry in said]
+    return [{name: mask_text(text) for name, text in entry.items()} for entry in said]
 
 
 @dataclass(eq=False, repr=False)

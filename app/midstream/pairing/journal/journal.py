@@ -34,6 +34,7 @@ from midstream.pairing.status import TurnStatus
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
+    from midstream.guard.secrets import SecretReader
     from midstream.pairing.journal.entries import (
         AskEntry,
         BeginEntry,
@@ -76,6 +77,7 @@ class SessionJournal:
         self._early: dict[tuple[str, str], BaseEntry | AbsentEntry | BaselineEntry] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
+        self._readers: dict[str, SecretReader] = {}
 
     @property
     def path(self) -> Path | None:
@@ -152,9 +154,13 @@ class SessionJournal:
             self._journal.close()
 
     def _masked(self, path: str, line: str) -> str:
-        from midstream.guard.secrets import mask
+        from midstream.guard.secrets import SecretReader
 
-        return line if line.rstrip("\r") in self._known.get(path, ()) else mask(line)
+        reader = self._readers.get(path)
+        if reader is None:
+            reader = self._readers[path] = SecretReader()
+        masked = reader.mask(line)
+        return line if line.rstrip("\r") in self._known.get(path, ()) else masked
 
 
 # Replaying

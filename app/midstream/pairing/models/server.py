@@ -139,6 +139,14 @@ class ServerLink:
         return self.model_name or "The model"
 
     @property
+    def recipient(self) -> str:
+        """Who gets what is sent, and where: ``gpt-5 at openai``."""
+        if self.embedded:
+            known = self.called and self.called != BUILT_IN
+            return f"{self.called if known else 'the built-in model'} on this machine"
+        return f"{self.called} at {self.place}" if self.called != self.place else self.place
+
+    @property
     def place(self) -> str:
         """The server, for the middle of a sentence."""
         if self._endpoint is not None:

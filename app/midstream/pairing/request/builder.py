@@ -190,12 +190,14 @@ class Request:
         edit_format: The format that was asked for.
         region: Base lines to rewrite, ``None`` where the model names the places.
         tools: Tools that the model may call.
+        target: The lines to rewrite as they are sent.
     """
 
     conversation: Conversation
     edit_format: str
     region: tuple[int, int] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
+    target: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +216,16 @@ class Written:
 
     def masked(self) -> Written:
         """The same with credentials masked."""
-        from midstream.guard.secrets import mask
+        from midstream.guard.secrets import mask_text
         from midstream.responses.conversation import ToolCall
 
-        def shown(text: str) -> str:
-            return "".join(mask(line) for line in text.splitlines(keepends=True))
-
         output = tuple(
-            ToolCall(entry.call_id, entry.name, shown(entry.input))
+            ToolCall(entry.call_id, entry.name, mask_text(entry.input))
             if isinstance(entry, ToolCall)
             else entry
             for entry in self.output
         )
-        return Written(shown(self.text), output, self.hunk_ids)
+        return Written(mask_text(self.text), output, self.hunk_ids)
 
 
 class WrongLanguageError(UserError):
@@ -616,7 +615,9 @@ class RequestBuilder:
         else:
             message = region_message(proposal.path, base, start, stop, region, asked)
         conversation = Conversation("", [("user", message)], (asked,))
-        return Request(conversation, "region", (start, stop))
+        name = f"{proposal.path} lines {start + 1}-{stop}"
+        target = Part(name, "file", region, first=start + 1, why="to change")
+        return Request(conversation, "region", (start, stop), target=target)
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:
         known = question.known is not None

@@ -61,10 +61,10 @@ class Part:
     unasked: bool = False
 
     @property
-    def facts(self) -> str:
-        """Its size, what is missing, and why it goes along: ``840 tokens, cut to lines 1-9``."""
-        cut = f", cut to {self.cut}" if self.cut else ""
-        return f"{self.tokens:>7,} tokens{cut}{f': {self.why}' if self.why else ''}"
+    def words(self) -> str:
+        """What is missing, and why it goes along: ``cut to lines 1-9 of 40: named``."""
+        cut = f"cut to {self.cut}" if self.cut else ""
+        return ": ".join(filter(None, (cut, self.why)))
 
     @property
     def tokens(self) -> int:
@@ -239,9 +239,9 @@ def hunk_lines(hunk: Hunk) -> list[str]:
 
 
 def _side(sign: str, lines: Sequence[str], most: int) -> Iterator[str]:
-    from midstream.guard.secrets import mask
+    from midstream.guard.secrets import mask_lines
 
     # Masking takes long: only what is shown is masked.
-    yield from (f"    {sign} {mask(line)}" for line in lines[:most])
+    yield from (f"    {sign} {line}" for line in mask_lines(lines[:most]))
     if (more := len(lines) - most) > 0:
         yield f"    {sign} ({counted(more, 'more line')})"

@@ -130,6 +130,14 @@ def context_text(context: Context, *, numbered: bool = False) -> str:
     return "".join(_part(part, numbered=numbered) for part in context.parts)
 
 
+def forms_of(part: Part) -> tuple[str, ...]:
+    """The forms in which a part of the context stands in a message."""
+    bare = part.text.strip("\n")
+    if part.kind not in _TAGS:
+        return (bare,)
+    return _part(part, numbered=False), _part(part, numbered=True), bare
+
+
 _TAGS: Final = {
     "file": "file",
     "selection": "selection",

@@ -300,9 +300,9 @@ def _diff(workspace: Workspace, path: str) -> str:
 
 
 def _masked(text: str) -> str:
-    from midstream.guard.secrets import mask
+    from midstream.guard.secrets import mask_text
 
-    return "".join(mask(line) for line in text.splitlines(keepends=True))
+    return mask_text(text)
 
 
 def _decoded(data: bytes) -> str:

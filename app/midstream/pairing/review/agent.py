@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
 from midstream.pairing.chat.entries import Herald, packed, unpacked
+from midstream.pairing.request.sent import SentKind, SentLog
 from midstream.pairing.status import ConversationHeard
 
 if TYPE_CHECKING:
@@ -43,8 +44,10 @@ class AgentPartner:
         feedback: Feedback,
         status: SessionStatus,
         journal: SessionJournal,
+        sent: SentLog,
         spawn: Spawn,
     ) -> None:
+        self._sent = sent
         self.conversation: AgentConversation | None = None
         self.starting = ""
         self.queued: list[str] = []
@@ -243,7 +246,9 @@ class AgentPartner:
             await self._review.finish()  # it begins with the files as the user wants them
             self._writes.begin(title)
             parts = (refused, self._feedback.take(), text)
-            reason = await conversation.ask("\n\n".join(filter(None, parts)))
+            message = "\n\n".join(filter(None, parts))
+            self._note_sent(conversation, text, message)
+            reason = await conversation.ask(message)
         except UserError as error:
             # An agent whose process is gone answers nothing any more.
             if self.conversation is conversation:
@@ -264,16 +269,24 @@ class AgentPartner:
     async def _steer(self, conversation: AgentConversation, text: str) -> None:
         """Give the turn that runs a text; what it does not take is sent when it has ended."""
         told = self._feedback.take()
-        text = f"{told}\n\n{text}" if told else text
+        said, text = text, f"{told}\n\n{text}" if told else text
         try:
             taken = await conversation.steer(text)
         except UserError:
             taken = False
-        if not taken and self.conversation is conversation:
+        if taken:
+            self._note_sent(conversation, said, text)
+        elif self.conversation is conversation:
             self.queued.append(text)
             if self._working:
                 self._status.inform(f"{conversation.title} takes it when it is done.")
             self._next()
+
+    def _note_sent(self, conversation: AgentConversation, said: str, message: str) -> None:
+        from midstream.responses.conversation import Asked
+
+        asked = Asked(messages=(("user", message),))
+        self._sent.note(SentKind.MESSAGE, said, conversation.title, asked)
 
     def _note(self, conversation: AgentConversation, begin: int) -> None:
         """Journal what was said from an entry on."""

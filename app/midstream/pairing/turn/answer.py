@@ -22,6 +22,7 @@ from midstream.pairing.journal.entries import (
     WithdrawEntry,
 )
 from midstream.pairing.request.builder import Conversation, Written
+from midstream.pairing.request.context import Context, Part
 from midstream.pairing.status import Confidence, FollowUpKind, Turn, TurnStatus
 from midstream.pairing.turn.modes import EditMode, Exchange, FollowUp, RegionMode
 
@@ -81,6 +82,8 @@ class Answer:
         files: Opens the files that it names.
         history: The follow-ups that led to it, oldest first; empty for a first answer.
         rewrites: In the order in which they began.
+        context: What goes along with what the user wrote.
+        target: The lines to rewrite as they were sent, where the request has them.
         calls: The output of a response that waits for what its calls of tools bring.
         on_end: Is called when its text does not count any more.
         reported: Whether its end was announced.
@@ -114,6 +117,8 @@ class Answer:
         self.given = given
         self.in_full = ""
         self.rewrites: list[Rewrite] = []
+        self.context = Context()
+        self.target: Part | None = None
         self.calls: tuple[Entry, ...] = ()
         self.on_end: Callable[[], None] | None = None
         self._live = True

@@ -180,6 +180,16 @@ class AnswerFactory:
             scope = await self.builder.locate(path, question)
         return await self.builder.context(scope, question, look=True)
 
+    async def rehearse(self, question: Question) -> tuple[Request, Context]:
+        """The request that a question would make, and what goes along; raises as ``ask``."""
+        path = await self.builder.find_path(question, self.last_path)
+        async with self._files.lock:
+            scope = await self.builder.locate(path, question)
+            context = await self.builder.context(scope, question)
+            with self.builder.rehearsal():
+                self.builder.start_conversation()
+                return self.builder.request(scope, question, context), context
+
     async def follow(self, old: Answer, follow_up: FollowUp) -> Answer:
         """Begin the follow-up to an answer that was cut or has ended."""
         if follow_up.question is not None:
@@ -228,6 +238,7 @@ class AnswerFactory:
         turn.unsure = question.doubt
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
+        new.target = request.target
         self._record(new, resumed=False)
         return new
 
@@ -290,6 +301,7 @@ class AnswerFactory:
         observer = AnswerObserver(self._files, log.journal, self._guard)
         history = () if old is None or follow_up is None else (*old.history, follow_up)
         new = Answer(turn, mode, conversation, files, observer, history=history, given=given)
+        new.context, new.target = self.context, None if old is None else old.target
         if old is not None:
             new.announced = old.announced
             log.report(old)

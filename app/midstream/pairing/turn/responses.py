@@ -17,7 +17,8 @@ from midstream.errors import UnavailableError, UserError
 from midstream.pairing.chat.tool_loop import TOOL_NAMES, ToolLoop
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS
 from midstream.pairing.request.context import CHARACTERS_PER_TOKEN, estimate, limit_of
-from midstream.pairing.status import SessionState, TurnStatus
+from midstream.pairing.request.sent import SentKind, SentLog
+from midstream.pairing.status import FollowUpKind, SessionState, Turn, TurnStatus
 from midstream.responses.conversation import Entry, ToolCall
 from midstream.responses.endings import FILTER, LENGTH
 
@@ -65,12 +66,19 @@ class ResponseReader:
         server: The server.
         log: Hears what comes.
         guard: Looks at it.
+        sent: Keeps what goes out.
         tool_loop: Carries out calls of tools that only look; ``None`` to offer none.
     """
 
     def __init__(
-        self, server: ServerLink, log: TurnLog, guard: Guard, tool_loop: ToolLoop | None = None
+        self,
+        server: ServerLink,
+        log: TurnLog,
+        guard: Guard,
+        sent: SentLog,
+        tool_loop: ToolLoop | None = None,
     ) -> None:
+        self._sent = sent
         self._tool_loop = tool_loop
         self._server = server
         self._log = log
@@ -188,6 +196,17 @@ class ResponseReader:
             seed=seed,
         )
         answer.stream = stream
+        turn = answer.turn
+        self._sent.note(
+            _kind_of(turn),
+            turn.instruction,
+            self._server.recipient,
+            stream.asked,
+            context=answer.context,
+            target=answer.target,
+            stream=stream,
+            about=turn,
+        )
         if answer.live:  # again after a tool was called
             self._log.status.enter(SessionState.WAITING)
         else:
@@ -422,6 +441,14 @@ def _damage(answer: Answer) -> str:
         if _LOST in rewrite.segment.new_text and not before:
             return "some of its characters were damaged on the way"
     return ""
+
+
+def _kind_of(turn: Turn) -> SentKind:
+    if turn.follows in (FollowUpKind.REDIRECT, FollowUpKind.RENAME):
+        return SentKind.REDIRECT
+    if turn.follows is not None:
+        return SentKind.CORRECTION
+    return SentKind.SUGGESTION if turn.implied else SentKind.INSTRUCTION
 
 
 def _is_to_go_on(answer: Answer, finished: Finished) -> bool:

@@ -20,6 +20,7 @@ from midstream.pairing.request.builder import Conversation, RequestBuilder, Scop
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.effort import Effort
 from midstream.pairing.request.question import Question
+from midstream.pairing.request.sent import Sent, SentKind, SentLog
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
 from midstream.pairing.turn.doubt import Doubts
 from midstream.pairing.turn.factory import AnswerFactory
@@ -64,6 +65,7 @@ class Turns(Sequence[Turn]):
         status: SessionStatus,
         journal: SessionJournal,
         guard: Guard,
+        sent: SentLog,
         spawn: Spawn,
     ) -> None:
         self.queued: list[str] = []
@@ -92,6 +94,7 @@ class Turns(Sequence[Turn]):
             journal,
             spawn,
             SessionPlan.of(plan, turns, files.hunks, status, journal),
+            sent,
             said,
             offers_tools=settings.tools != "off",
         )
@@ -101,13 +104,13 @@ class Turns(Sequence[Turn]):
         if settings.tools == "always":
             tools = ReadOnlyTools(files.workspace, self._builder.allowed, what="instruction")
             tool_loop = self.chat.tool_loop(tools)
-        responses = ResponseReader(server, log, guard, tool_loop)
+        responses = ResponseReader(server, log, guard, sent, tool_loop)
         writer = AnswerWriter(
             self._effort, responses, log, DryRunFiles(files), settings.check_command
         )
         reviewer = Reviewer(files, server, log, self._effort)
         self._runner = TurnRunner(log, self._answers, writer, reviewer, guard)
-        self._ahead = ReadAhead(self._builder, files, server, log, self._effort)
+        self._ahead = ReadAhead(self._answers, server, log, self._effort)
 
     @overload
     def __getitem__(self, index: int) -> Turn: ...
@@ -211,10 +214,25 @@ class Turns(Sequence[Turn]):
         The ``summary`` of the result fits a line, its ``budget`` also says what is missing.
         Errors are those of ``instruct``.
         """
-        if self._status.state is SessionState.STARTING:  # The context depends on the model.
+        await self._know_model()
+        return await self._answers.preview(question)
+
+    async def _know_model(self) -> None:
+        """Wait for a server that is being started: what is sent depends on the model."""
+        if self._status.state is SessionState.STARTING:
             with contextlib.suppress(UserError):
                 await self._server.ready()
-        return await self._answers.preview(question)
+
+    async def rehearse(self, question: Question) -> Sent:
+        """The request that an instruction would make, which is not sent; errors as ``instruct``."""
+        from midstream.responses.conversation import Asked
+
+        await self._know_model()
+        request, context = await self._answers.rehearse(question)
+        told = request.conversation
+        asked = Asked(told.system, tuple(told.messages), request.tools)
+        kind, to = SentKind.INSTRUCTION, self._server.recipient
+        return Sent(kind, question.text, to, asked, context, request.target)
 
     async def look_around(self, question: Question, *, seconds: float) -> None:
         """Look for the related code of a place where no preview has begun that before.
@@ -423,14 +441,12 @@ class ReadAhead:
 
     def __init__(
         self,
-        builder: RequestBuilder,
-        files: OpenFiles,
+        answers: AnswerFactory,
         server: ServerLink,
         log: TurnLog,
         effort: Effort,
     ) -> None:
-        self._builder = builder
-        self._files = files
+        self._answers = answers
         self._server = server
         self._log = log
         self._effort = effort
@@ -454,7 +470,7 @@ class ReadAhead:
             if answer is not None and redirects:
                 conversation = self._redirect(answer, question.text.strip())
             else:
-                conversation = await self._request(question)
+                conversation = (await self._answers.rehearse(question))[0].conversation
             if conversation is None or conversation == self._last:
                 return
             self._last = conversation
@@ -464,16 +480,6 @@ class ReadAhead:
         except UserError:
             self._last = None  # The error is reported on Enter.
 
-    async def _request(self, question: Question) -> Conversation:
-        last = self._log.turns[-1].path if self._log.turns else None
-        path = await self._builder.find_path(question, last)
-        async with self._files.lock:
-            scope = await self._builder.locate(path, question)
-            context = await self._builder.context(scope, question)
-            with self._builder.rehearsal():
-                self._builder.start_conversation()
-                return self._builder.request(scope, question, context).conversation
-
     def _redirect(self, answer: Answer, said: str) -> Conversation | None:
         """A redirect after the lines that are complete by now.
 
@@ -482,6 +488,7 @@ class ReadAhead:
         mode, exchange = answer.region, answer.exchange
         if mode is None or not mode.is_open or self._server.model_info.is_chat:
             return None
-        with self._builder.rehearsal():
-            follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, self._builder)
-            return mode.conversation(exchange, follow_up, self._builder)
+        builder = self._answers.builder
+        with builder.rehearsal():
+            follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, builder)
+            return mode.conversation(exchange, follow_up, builder)

@@ -259,11 +259,25 @@ _REJECTED_LOOKS: Final = {Look.DELETED: Look.KEPT, Look.ADDED: Look.REJECTED}
 
 
 @lru_cache(maxsize=2_048)
-def _shown_line(line: str) -> str:
+def _shown_line(line: str, above: tuple[str, ...]) -> str:
     # Imported here: the patterns of credentials take a tenth of the time to the first paint.
     from midstream.guard.secrets import shown_line
 
-    return shown_line(line)
+    return shown_line(line, above)
+
+
+def _shown(rows: Sequence[Row], at: int) -> Row:
+    """A row of a hunk without credentials, private keys that begin above it included."""
+    from midstream.guard.secrets import MAX_KEY_LINES, begins_key
+
+    row, above = rows[at], list[str]()
+    for other in reversed(rows[max(0, at - MAX_KEY_LINES) : at]):
+        if other.kind is not row.kind:
+            break
+        above.append(other.text)
+        if begins_key(other.text):
+            return replace(row, text=_shown_line(row.text, tuple(reversed(above))))
+    return replace(row, text=_shown_line(row.text, ()))
 
 
 class FileView:
@@ -467,7 +481,7 @@ class FileView:
             # The mark stands beside what was rejected.
             first = look is Look.REJECTED and index == hunk.deleted if hunk.new else first
         if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REJECTED):
-            row = replace(row, text=_shown_line(row.text))
+            row = _shown(block.rows, index - block.inner + block.offset)
         new = None if row.new is None or look is Look.REJECTED else row.new + block.shift
         if look is Look.KEPT and hunk is not None:
             new = self._kept_number(block, hunk) + index + block.shift

@@ -14,7 +14,7 @@ from midstream.tui.widgets.composer import HINT, REDIRECT_HINT
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.request.context import Context
+    from midstream.pairing.request.sent import Sent
     from midstream.pairing.request.target import Target, TargetUnclearError
     from midstream.pairing.session import PairingSession
 
@@ -35,8 +35,6 @@ class Aim(Controller):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self.context: Context | None = None
-        """What would be sent with the instruction being written."""
         self._aim_timer: Timer | None = None
         self._context_timer: Timer | None = None
         self._previewed: Question | None = None
@@ -255,11 +253,29 @@ class Aim(Controller):
         session, hunk = self._state.session, self._pane.hunk
         return "" if session is None or hunk is None else session.walk.told(hunk)
 
-    @property
-    def unsent(self) -> Question | None:
-        """The instruction being written, once there is a word of it."""
-        draft = self._draft
-        return None if draft is None or not draft.text or self.asks else draft
+    async def rehearsed(self) -> Sent | None:
+        """The request that the text would make; ``None`` of a redirect, which adds the text only.
+
+        Raises:
+            UserError: It would be refused; without a request to show in its place.
+        """
+        from midstream.pairing.request.kinds import question_of, wish_of
+
+        session, draft = self._state.session, self._draft
+        if session is None or draft is None or not draft.text:
+            return None
+        draft = replace(draft, change=self.change)
+        try:
+            if self.asks:
+                wish = wish_of(draft.text)
+                asked = replace(draft, text=wish or question_of(draft.text))
+                return await session.chat.rehearse(asked, plan=bool(wish))
+            if not self._state.running or session.turns.in_background:
+                return await session.turns.rehearse(draft)
+        except UserError:
+            if not session.sent:
+                raise
+        return None
 
     @property
     def previews(self) -> bool:
@@ -274,7 +290,6 @@ class Aim(Controller):
             self._context_timer = None
         draft = self._draft
         if not self.previews:
-            self.context = None
             self._composer.title.show_along("", "")
         if draft is None:
             self._previewed = None
@@ -337,7 +352,6 @@ class Aim(Controller):
             trouble = str(error)
         if draft != self._draft or session is not self._state.session:
             return
-        self.context = context
         title = self._composer.title
         if context is None:
             title.show_along(trouble, "")

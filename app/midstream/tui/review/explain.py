@@ -15,7 +15,6 @@ from midstream.tui.services import STILL_OPENING
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
-    from midstream.pairing.request.context import Context
     from midstream.pairing.session import PairingSession
 
 FIRST_ROWS: Final = 4
@@ -30,48 +29,24 @@ class Explain(Controller):
         self._aim = aim
 
     def sent(self) -> None:
-        """What is sent with the instruction being written, else what was sent with the last."""
-        session, aim = self._state.session, self._aim
+        """What was sent so far, and what would be with the text being written."""
+        session = self._state.session
         if session is None:
+            self._notices.say("info", STILL_OPENING)
             return
-        if aim.context is not None and aim.previews:
-            self._show_sent(session, aim.context, new=True)
-        elif (draft := aim.unsent) is not None:
 
-            async def look() -> None:
-                self._show_sent(session, await session.turns.preview(draft), new=True)
+        async def look() -> None:
+            from midstream.tui.pages.sent import SentScreen
 
-            self._work.run(look)
-        elif session.turns.context.parts:
-            self._show_sent(session, session.turns.context, new=False)
-        else:
-            self._notices.say(
-                "info",
-                "Nothing has been sent yet; write an instruction to see what would be sent with "
-                "it.",
-            )
+            draft = await self._aim.rehearsed()
+            if draft is None and not session.sent:
+                self._notices.say(
+                    "info", "Nothing has been sent yet; write a text to see what would be sent."
+                )
+            else:
+                self._services.open_screen(SentScreen(self._services, session.sent, draft))
 
-    def _show_sent(self, session: PairingSession, context: Context, *, new: bool) -> None:
-        names = min(48, max((len(part.name) for part in context.parts), default=0))
-        names = max(names, len("together"))
-        lines = [
-            (f"{part.name:<{names}}  {part.facts}", "warning" if part.cut else "foreground")
-            for part in context.parts
-        ]
-        total = f"{'together':<{names}}  {context.tokens:>7,} of at most {context.limit:,}"
-        lines.append((f"{total}, estimated", "muted"))
-        if not new and (counted := session.status.meter.cost.input_tokens):
-            words = f"{'counted':<{names}}  {counted:>7,} with the instruction and the format"
-            lines.append((words, "muted"))
-        heading = "Sent with this instruction" if new else "Sent with the last instruction"
-        paragraphs = [Paragraph(heading, tuple(lines))]
-        if context.left_out:
-            lines = [(str(each), "warning") for each in context.left_out]
-            paragraphs.append(Paragraph("Left out", tuple(lines)))
-        turn = session.turns.last
-        if turn is not None and turn.tried:
-            paragraphs.append(Paragraph("The last answer", ((f"{turn.tried}.", "foreground"),)))
-        self._read("What the model receives", paragraphs)
+        self._work.run(look)
 
     def why(self) -> None:
         """What is known of the hunk under the cursor, and what was refused or failed so far."""
