@@ -60,7 +60,7 @@ _KEY_BODY: Final = re.compile(r"^\W*?(?P<body>[A-Za-z0-9+/=]+)(?:\\[nr])*\W*$")
 """A line of a private key, alone or as a string in a list or a concatenation."""
 _KEY_HEADER_LINE: Final = re.compile(r"^\W*(?:[A-Z][A-Za-z\-]+: .*)?$")
 """A line between the first one of a private key and its body."""
-_LEAST_BODY: Final = 16
+_MIN_BODY: Final = 16
 """Characters of the first line of a body."""
 MAX_KEY_LINES: Final = 128
 """Lines of the longest private key that is found."""
@@ -307,7 +307,7 @@ class SecretReader:
     def find(self, line: str) -> tuple[Secret, ...]:
         """The credentials in the next line."""
         inside = _KEY_BODY.match(line) if self._left else None
-        if inside is not None and (self._body or len(inside["body"]) >= _LEAST_BODY):
+        if inside is not None and (self._body or len(inside["body"]) >= _MIN_BODY):
             self._left, self._body = self._left - 1, True
             return (Secret("secret-private-key", "a private key", *inside.span("body")),)
         if self._left and not self._body and _KEY_HEADER_LINE.match(line):

@@ -22,7 +22,7 @@ import msgspec
 from midstream.errors import UnavailableError
 from midstream.responses.concessions import refuses_tools
 from midstream.responses.connection import Link, UpgradeRefusedError, WebSocketLink
-from midstream.responses.conversation import Asked, Entry, unanswered, wire_item
+from midstream.responses.conversation import Entry, RequestContent, unanswered, wire_item
 from midstream.responses.dialect import StopRung
 from midstream.responses.endpoint import Endpoint, Transport
 from midstream.responses.events import (
@@ -273,7 +273,7 @@ class Client:
             options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
         frame |= {name: value for name, value in options.items() if value is not None}
         turn = PendingResponse(Stream(self, prose=prose, silent=silent), frame)
-        turn.stream.asked = Asked(said, tuple(messages), every)
+        turn.stream.asked = RequestContent(said, tuple(messages), every)
         if offered and not tools:
             plain = self._asking(messages, instructions)
             turn.plain_frame = {**frame, "instructions": None, "tools": None, **plain}
@@ -590,7 +590,7 @@ class Client:
             turn = waiting.popleft()
             turn.frame, turn.full_frame, turn.plain_frame = plain, None, None
             asked = turn.stream.asked
-            turn.stream.asked = Asked(plain.get("instructions", ""), asked.messages)
+            turn.stream.asked = RequestContent(plain.get("instructions", ""), asked.messages)
             self._ask_again([turn])
         elif waiting or running is not None:
             # Requests are answered in order: a refusal is of the oldest one without an answer.

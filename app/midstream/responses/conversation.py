@@ -37,7 +37,7 @@ Entry = tuple[str, str] | ToolCall | ToolOutput
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContent:
     """What a model is sent to answer, whatever form an API gives it.
 
     Attributes:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
-from midstream.responses.conversation import Asked
+from midstream.responses.conversation import RequestContent
 from midstream.responses.events import (
     Delta,
     Failed,
@@ -54,7 +54,7 @@ class Stream:
     ) -> None:
         self.prose = prose
         self.silent = frozenset(silent)
-        self.asked = Asked()
+        self.asked = RequestContent()
         self.id = ""
         self.queue_ahead = 0
         self.reasons = False

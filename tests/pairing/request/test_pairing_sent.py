@@ -10,7 +10,7 @@ from typing import Any
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.sent import KEPT, SentKind, SentLog
 from midstream.pairing.session import PairingSession
-from midstream.responses.conversation import Asked
+from midstream.responses.conversation import RequestContent
 from tests.helpers.hosted import Hosted
 from tests.helpers.stepped import SteppedModel
 
@@ -29,7 +29,7 @@ async def test_an_instruction_and_its_redirect(
     model.give(model.region[:20])
     [first] = session.sent
     assert (first.kind, first.said) == (SentKind.INSTRUCTION, "use another loop")
-    assert [text for _, text in first.content.messages] == [
+    assert [entry[1] for entry in first.content.messages if isinstance(entry, tuple)] == [
         message.text for message in model.request.messages
     ]
     assert any(part.inside and part.name.startswith("run.py lines ") for part in first.parts)
@@ -38,7 +38,7 @@ async def test_an_instruction_and_its_redirect(
     second, same = session.sent
     assert same is first
     assert (second.kind, second.said) == (SentKind.REDIRECT, "call it amount")
-    assert [text for _, text in second.content.messages] == [
+    assert [entry[1] for entry in second.content.messages if isinstance(entry, tuple)] == [
         message.text for message in model.request.messages
     ]
     model.end()
@@ -72,8 +72,8 @@ async def test_what_is_rehearsed_is_what_is_sent(hosted: Hosted, url: str, root:
 def test_only_the_latest_are_kept_and_one_of_what_belongs_together() -> None:
     log, one = SentLog(), object()
     for number in range(KEPT + 3):
-        log.note(SentKind.QUESTION, str(number), "x", Asked())
+        log.note(SentKind.QUESTION, str(number), "x", RequestContent())
     assert [sent.said for sent in log] == [str(n) for n in range(KEPT + 2, 2, -1)]
-    log.note(SentKind.QUESTION, "first", "x", Asked(), about=one)
-    log.note(SentKind.QUESTION, "then", "x", Asked(), about=one)
+    log.note(SentKind.QUESTION, "first", "x", RequestContent(), about=one)
+    log.note(SentKind.QUESTION, "then", "x", RequestContent(), about=one)
     assert [sent.said for sent in log][:2] == ["then", str(KEPT + 2)]

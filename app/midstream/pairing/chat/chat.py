@@ -237,11 +237,13 @@ class Chat:
 
     async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
         """The request that ``ask`` would make, which is not sent; errors are those of ``ask``."""
-        from midstream.responses.conversation import Asked
+        from midstream.responses.conversation import RequestContent
 
         messages, room = self._remembered()
         context = await self._builder.question_context(question, room, look=True)
-        asked = Asked(_instructions(plans=plan), (*messages, ("user", _worded(question, context))))
+        asked = RequestContent(
+            _instructions(plans=plan), (*messages, ("user", _worded(question, context)))
+        )
         kind = SentKind.PLAN if plan else SentKind.QUESTION
         return Sent(kind, question.text, self._server.recipient, asked, context)
 

@@ -14,7 +14,7 @@ from midstream.pairing.request.context import Context, Part, estimate
 from midstream.pairing.request.prompts import forms_of
 
 if TYPE_CHECKING:
-    from midstream.responses.conversation import Asked, Entry
+    from midstream.responses.conversation import Entry, RequestContent
     from midstream.responses.stream import Stream
 
 KEPT: Final = 24
@@ -80,7 +80,7 @@ class Sent:
     kind: SentKind
     said: str
     recipient: str
-    asked: Asked
+    asked: RequestContent
     context: Context = _NONE
     target: Part | None = None
     at: float | None = None
@@ -88,7 +88,7 @@ class Sent:
     about: object = None
 
     @property
-    def content(self) -> Asked:
+    def content(self) -> RequestContent:
         """What went out, or would."""
         return self.asked if self.stream is None else self.stream.asked
 
@@ -166,7 +166,7 @@ class SentLog:
         kind: SentKind,
         said: str,
         recipient: str,
-        asked: Asked,
+        asked: RequestContent,
         *,
         context: Context = _NONE,
         target: Part | None = None,

@@ -283,9 +283,9 @@ class AgentPartner:
             self._next()
 
     def _note_sent(self, conversation: AgentConversation, said: str, message: str) -> None:
-        from midstream.responses.conversation import Asked
+        from midstream.responses.conversation import RequestContent
 
-        asked = Asked(messages=(("user", message),))
+        asked = RequestContent(messages=(("user", message),))
         self._sent.note(SentKind.MESSAGE, said, conversation.title, asked)
 
     def _note(self, conversation: AgentConversation, begin: int) -> None:

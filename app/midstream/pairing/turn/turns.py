@@ -225,12 +225,12 @@ class Turns(Sequence[Turn]):
 
     async def rehearse(self, question: Question) -> Sent:
         """The request that an instruction would make, which is not sent; errors as ``instruct``."""
-        from midstream.responses.conversation import Asked
+        from midstream.responses.conversation import RequestContent
 
         await self._know_model()
         request, context = await self._answers.rehearse(question)
         told = request.conversation
-        asked = Asked(told.system, tuple(told.messages), request.tools)
+        asked = RequestContent(told.system, tuple(told.messages), request.tools)
         kind, to = SentKind.INSTRUCTION, self._server.recipient
         return Sent(kind, question.text, to, asked, context, request.target)
 
