@@ -858,6 +858,31 @@ async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
     assert git(repo, "status", "--porcelain") == ""
 
 
+async def test_the_index_keeps_what_it_had_where_what_was_kept_cannot_be_staged(
+    stage: Stage, repo: Path
+) -> None:
+    session, path = stage.session, repo / "pkg" / "things.py"
+    own = path.read_text().replace("total = 0", "total = 5")
+    path.write_text(own)  # not committed: without the index, the kept change has no place
+    await session.review.start(since_commit=False)
+    kept = own.replace("total = 5", "total = 6")
+    path.write_text(f"{kept}\nextra = 1\n")
+    git(repo, "add", "pkg/things.py")
+    staged = git(repo, "diff", "--cached")
+    path.write_text(kept)
+    await session.review.changed({"pkg/things.py"})
+    for hunk in session.hunks.undecided():
+        await session.decisions.accept(hunk.id)
+    stage.app.commit_message = "More"
+    screen = await opened(stage)
+    await stage.press("C")
+    await stage.until(lambda: screen.notices.asking, "question")
+    await stage.press("1")
+    await stage.until(lambda: "cannot be staged" in screen.notice.text, "error")
+    assert git(repo, "diff", "--cached") == staged
+    assert git(repo, "log", "--format=%s") == "First\n"
+
+
 @pytest.mark.parametrize("answer", ["1", "2"])
 async def test_what_was_accepted_since_a_file_was_staged_is_asked_about(
     stage: Stage, repo: Path, answer: str

@@ -440,8 +440,11 @@ def is_part(
         return False
 
 
-def forget_staged(root: Path, rel: str) -> None:
+def forget_staged(root: Path, rel: str) -> Staged:
     """Give the index what the last commit has of a file.
+
+    Returns:
+        What was done to the index, for ``unstage``.
 
     Raises:
         GitError: No repository, or git's own message.
@@ -450,6 +453,7 @@ def forget_staged(root: Path, rel: str) -> None:
     path = _inside(place, root, rel)
     back = Staged(rel, _index_entry(place.top, path), _committed_entry(place.top, path))
     _update_index(root, place, [back])
+    return back
 
 
 def _committed_entry(top: Path, path: str) -> IndexEntry | None:

@@ -484,12 +484,24 @@ class AcceptedChanges:
     async def stage_instead(self, *paths: str) -> None:
         """Put the accepted change of files into the index in place of all that it has of them.
 
+        Where one cannot be staged, the index keeps what it had of all of them.
+
         Raises:
             GitError: As ``stage``.
         """
-        for path in paths:
-            await self.forget_staged(path)
-        await self.stage(*paths)
+        from midstream.workspace.errors import GitError
+        from midstream.workspace.staging import unstage
+
+        taken: list[Staged] = []
+        try:
+            for path in paths:
+                taken.append(await self._take_out(path))
+            await self.stage(*paths)
+        except BaseException:
+            for staged in taken:
+                with contextlib.suppress(GitError):  # Another program has staged it since.
+                    await asyncio.to_thread(unstage, self._root, staged)
+            raise
 
     async def stage_whole(self, path: str) -> None:
         """Put a file into the index as it is on disk, the user's own lines included.
@@ -690,11 +702,14 @@ class AcceptedChanges:
         Raises:
             GitError: Git's own message.
         """
+        await self._take_out(path)
+
+    async def _take_out(self, path: str) -> Staged:
         from midstream.workspace.staging import forget_staged
 
         self._forget_staged(path)
         self._wholes.pop(path, None)
-        await asyncio.to_thread(forget_staged, self._root, path)
+        return await asyncio.to_thread(forget_staged, self._root, path)
 
     @property
     def trailer(self) -> str:
