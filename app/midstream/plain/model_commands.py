@@ -124,12 +124,12 @@ class ModelCommands:
         self._say(switch_in_words(session.guard, session.files, proposal.path))
 
     async def continuous(self, rest: str) -> None:
-        """Ask for follow-up edits whenever a change is saved, or stop that."""
+        """Ask for follow-on edits whenever a change is saved, or stop that."""
         background = self._session.background
         on = not background.continuous if not rest else rest == "on"
         await background.set_continuous(on=on)
         self._say(
-            "From now on, saving a change asks for follow-up edits."
+            "From now on, saving a change asks for follow-on edits."
             if on
             else "Continuous mode is off."
         )

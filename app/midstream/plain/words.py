@@ -138,7 +138,7 @@ WORDS: Final = (
     Word(
         "continuous",
         "continuous on",
-        "suggest follow-up edits whenever you save, or stop (off)",
+        "suggest follow-on edits whenever you save, or stop (off)",
         "model.continuous",
         "(?:on|off)?",
     ),

@@ -335,10 +335,10 @@ class Navigate(Controller):
         reject = self._services.key_for("hunk.reject")
         if hunk.state is HunkState.QUARANTINED:
             release = self._services.key_for("hunk.release")
-            takes = "puts back" if hunk.external else "rejects"
+            takes = "puts it back" if hunk.external else "rejects it"
             self._notices.say(
                 "warning",
-                f"Quarantined, {hunk.note}; {reject} {takes} it, {release} releases it.",
+                f"Quarantined, {hunk.note}; {reject} {takes}, {release} releases it.",
             )
         elif hunk.state is HunkState.CONFLICT:
             self._notices.say(

@@ -493,7 +493,7 @@ class Steer(Controller):
             key = self._services.key_for("continuous")
             self._notices.say(
                 "info",
-                f"Continuous mode: saving a change asks for follow-up edits; {key} ends it."
+                f"Continuous mode: saving a change asks for follow-on edits; {key} ends it."
                 if on
                 else "Continuous mode is off.",
             )
