@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.helpers.repositories import git
 
 def test_changes_of_the_work_tree_below_a_folder(repository: Path) -> None:
     head = git(repository, "rev-parse", "HEAD").strip()
-    assert work_tree_changes(repository) == (head, frozenset(), frozenset())
+    assert work_tree_changes(repository) == (head, frozenset(), frozenset(), frozenset())
 
     (repository / "a.py").write_text("a = 2\n")
     (repository / "src/b.py").unlink()
@@ -26,17 +27,18 @@ def test_changes_of_the_work_tree_below_a_folder(repository: Path) -> None:
     (repository / "nested").mkdir()
     git(repository / "nested", "init", "-q")
     (repository / "nested/x").write_text("x")
-    assert work_tree_changes(repository) == (head, {"a.py", "src/b.py"}, {"src/new é\n.txt"})
-    assert work_tree_changes(repository / "src") == (head, {"b.py"}, {"new é\n.txt"})
+    changed, new = {"a.py", "src/b.py"}, {"src/new é\n.txt"}
+    assert work_tree_changes(repository) == (head, changed, new, {"nested"})
+    assert work_tree_changes(repository / "src")[:3] == (head, {"b.py"}, {"new é\n.txt"})
 
 
 def test_there_are_no_changes_without_a_repository_and_no_commit_before_the_first(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x").write_text("x")
-    assert work_tree_changes(tmp_path) == ("", frozenset(), frozenset())
+    assert work_tree_changes(tmp_path)[:3] == ("", frozenset(), frozenset())
     git(tmp_path, "init", "-q")
-    assert work_tree_changes(tmp_path) == ("", frozenset(), {"x"})
+    assert work_tree_changes(tmp_path)[:3] == ("", frozenset(), {"x"})
 
 
 def test_a_file_that_is_staged_and_changed_back_differs_from_the_index(repository: Path) -> None:
@@ -161,3 +163,17 @@ def test_a_filter_of_the_user_that_fails_is_told_by_git(repository: Path, filter
     set_filter(filtered, clean="cat", smudge="false")
     with pytest.raises(UnknownFormerError, match="smudge filter lfs failed"):
         Baseline(Workspace(repository), since_commit=True).read("a.py")
+
+
+def test_nobody_can_tell_of_files_that_were_in_a_repository_of_their_own(repository: Path) -> None:
+    """Their folder may lose its ``.git`` during the review; putting back would delete them."""
+    inner = repository / "src/inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x").write_text("x\n")
+    baseline = Baseline(Workspace(repository), since_commit=True)
+    shutil.rmtree(inner / ".git")
+    (inner / "x").write_text("y\n")
+    with pytest.raises(UnknownFormerError, match="repository of its own when the review began"):
+        baseline.read("src/inner/x")
+    assert baseline.read("src/inner/x") == Entry(b"y\n", executable=False)

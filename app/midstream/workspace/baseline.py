@@ -119,11 +119,13 @@ class Baseline:
         self._stopped_at = self._in_conflict()
         """Those of them that were there at the last look."""
         try:
-            self.head, tracked, new = work_tree_changes(self._root, self._place)
+            self.head, tracked, new, inner = work_tree_changes(self._root, self._place)
         except GitFailedError:
-            self.head, tracked, new = "", frozenset[str](), frozenset[str]()
+            self.head, tracked, new, inner = "", *(frozenset[str](),) * 3
         new = frozenset(path for path in new if not is_temporary(path.rpartition("/")[2]))
         self._note_ignored()
+        why = "it was in a repository of its own when the review began"
+        self._untold.update(dict.fromkeys(inner, why))
         if record is not None and self._go_on(record, new):
             return
         if not self.head:
@@ -346,7 +348,7 @@ class Baseline:
         if time.monotonic() - self._moved > MOMENT_S:
             return frozenset()
         try:
-            head, tracked, new = work_tree_changes(self._root, self._place)
+            head, tracked, new, _ = work_tree_changes(self._root, self._place)
         except GitFailedError:
             return frozenset()
         if moved:

@@ -470,11 +470,13 @@ class WorkTreeChanges(NamedTuple):
         head: The commit, ``""`` before the first one.
         tracked: Files that the index has and that differ from it, or in it from the commit.
         new: Untracked files that are not ignored.
+        inner: Untracked folders that are repositories of their own.
     """
 
     head: str
     tracked: frozenset[str]
     new: frozenset[str]
+    inner: frozenset[str] = frozenset()
 
 
 def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkTreeChanges:
@@ -501,14 +503,15 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
     head = ""
     tracked: list[str] = []
     new: list[str] = []
+    inner: list[str] = []
     for entry in os.fsdecode(answer).split("\0"):
         match entry[:2]:
             case "1 ":
                 tracked.append(entry.split(" ", 8)[8])
             case "u ":
                 tracked.append(entry.split(" ", 10)[10])
-            case "? " if not entry.endswith("/"):
-                new.append(entry[2:])
+            case "? ":
+                (inner if entry.endswith("/") else new).append(entry[2:].rstrip("/"))
             case "# " if entry.startswith("# branch.oid ") and not entry.endswith(" (initial)"):
                 head = entry.removeprefix("# branch.oid ")
             case _:
@@ -519,6 +522,7 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
         head,
         frozenset(path.removeprefix(prefix) for path in tracked),
         frozenset(path.removeprefix(prefix) for path in new),
+        frozenset(path.removeprefix(prefix) for path in inner),
     )
 
 

@@ -751,7 +751,7 @@ class EarlierChanges:
         from midstream.workspace.staging import committed_file, last_clean
 
         try:
-            _, tracked, new = work_tree_changes(self._root)
+            _, tracked, new, _ = work_tree_changes(self._root)
         except GitFailedError:
             tracked = new = frozenset[str]()
         texts = {
