@@ -722,3 +722,8 @@ def test_sentences_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyP
         "they stay.",
     ]
     assert wrapped(said, io.StringIO()) == said
+    command = "`midstream '/a folder/of two words' --resume`"
+    assert wrapped(f"Go on later with {command}.", Terminal()).split("\n") == [
+        "Go on later with",
+        f"{command}.",
+    ]

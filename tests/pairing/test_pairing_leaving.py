@@ -53,7 +53,7 @@ async def test_what_was_decided_committed_and_left_is_said(
     left = f"1 hunk undecided in {third.path}"
     command = resuming(root)
     assert command == f"midstream {root} --resume"
-    assert list(summary(session, command)) == [*told, f"{left}; {command} brings it back."]
+    assert list(summary(session, command)) == [*told, f"{left}; `{command}` brings it back."]
     monkeypatch.chdir(root)
     assert resuming(root) == "midstream --resume"
     assert list(summary(session, ""))[-1] == f"{left}; no journal keeps it."

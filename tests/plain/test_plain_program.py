@@ -104,11 +104,14 @@ def test_the_answer_is_awaited_and_one_undo_takes_all_back(folder: Path) -> None
     assert path.read_text() == CODE
     assert "Hunk 2, things.py line 4, 2 out, 2 in, to decide:" in run.stdout
     assert (
-        "2 hunks undecided in things.py; midstream project --resume brings them back." in run.stdout
+        "2 hunks undecided in things.py; `midstream project --resume` brings them back."
+        in run.stdout
     )
     run = piped(folder, "rename total in count", "accept 1")
     assert "1 hunk accepted and written to things.py. The files are in" in run.stdout
-    assert "1 hunk undecided in things.py; midstream project --resume brings it back." in run.stdout
+    assert (
+        "1 hunk undecided in things.py; `midstream project --resume` brings it back." in run.stdout
+    )
 
 
 def test_lines_of_a_hunk_are_decided_by_their_numbers(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from midstream.errors import UnavailableError, UsageError
 from midstream.responses.client import Client
 from midstream.responses.dialect import DIALECTS, EFFORTS, Dialect, EndpointKind, kind_of
-from midstream.responses.endpoint import Endpoint
+from midstream.responses.endpoint import Endpoint, is_address
 from midstream.responses.model_info import ModelInfo
 from midstream.responses.profiles import BUILT_IN, Price, Profile
 from midstream.settings import Settings, load_settings
@@ -79,6 +79,19 @@ def test_the_choice_by_variable_and_by_name(tmp_path: Path) -> None:
     by_address = read(tmp_path, FILE, MIDSTREAM_ENDPOINT_URL="wss://api.x.ai/v1").profile
     assert by_address is not None
     assert (by_address.name, by_address.kind, by_address.key_env) == ("", "xai", "XAI_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *[(text, True) for text in ("localhost", "localhost/v1", "box:8080", "api.openai.com")],
+        *[(text, True) for text in ("api.x.ai/v1", "10.0.0.7", "[::1]:80", "http://box/v1")],
+        *[(text, False) for text in ("openai", "openai/gpt-5", "gpt-5.1", "./model", "a..b")],
+        *[(text, False) for text in ("http:/x", "qwen2.5-coder:7b", ":80", "", "/", "[")],
+    ],
+)
+def test_addresses_and_names_are_told_apart(text: str, expected: bool) -> None:
+    assert is_address(text) is expected
 
 
 @pytest.mark.parametrize(("kind", "dialect"), DIALECTS.items())

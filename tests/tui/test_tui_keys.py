@@ -208,7 +208,7 @@ async def test_what_a_journal_keeps_is_asked_about_as_well(project: Path, state:
         await stage.open("pkg/things.py")
         await stage.propose_more()
         await stage.press("ctrl+q")
-        await stage.until(lambda: "--resume brings it back. Quit anyway?" in stage.notice, "asked")
+        await stage.until(lambda: "--resume` brings it back. Quit anyway?" in stage.notice, "asked")
         assert stage.app.is_running
         await stage.press("ctrl+q")
         await stage.until(lambda: not stage.app.is_running, "the end")

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -93,15 +94,19 @@ def colours() -> bool:
 
 
 def wrapped(text: str, stream: TextIO | None = None) -> str:
-    """Sentences broken between words for a terminal; as they are for anything else."""
+    """Sentences broken between words for a terminal; as they are for anything else.
+
+    What stands in backticks stays in one piece: it is there to be copied.
+    """
     if not (stream or sys.stdout).isatty():
         return text
     columns = shutil.get_terminal_size().columns
+    whole = re.sub("`[^`\n]*`", lambda found: found[0].replace(" ", "\0"), text)
     lines = (
         textwrap.wrap(line, columns, break_long_words=False, break_on_hyphens=False) or [""]
-        for line in text.split("\n")
+        for line in whole.split("\n")
     )
-    return "\n".join(itertools.chain.from_iterable(lines))
+    return "\n".join(itertools.chain.from_iterable(lines)).replace("\0", " ")
 
 
 def printable(text: str) -> str:

@@ -112,9 +112,11 @@ class _Bounds:
 
     def watch(self) -> None:
         """Cut the connections as soon as too little comes; returns when the use is over."""
-        before = 0
-        while not self.over.wait(PACE_S):
-            if self._came - before < MIN_BYTES_PER_S * PACE_S:
+        before, slow = 0, 0
+        while not self.over.wait(PACE_S / 2):
+            # One half alone may be the first look after the process was suspended.
+            slow = slow + 1 if self._came - before < MIN_BYTES_PER_S * PACE_S / 2 else 0
+            if slow == 2:
                 self._slow = True
                 for connection in list(_connections):
                     with contextlib.suppress(OSError):  # It is closed already.

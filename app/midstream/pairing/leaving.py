@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ def resuming(root: Path, snapshot: Snapshot | None = None) -> str:
     """The command that goes on with the last session of a folder, or of a range of commits."""
     if snapshot is not None:
         return f"{snapshot.command} --resume"
-    return f"midstream{'' if root.resolve() == Path.cwd() else f' {root}'} --resume"
+    folder = "" if root.resolve() == Path.cwd() else f" {shlex.quote(str(root))}"
+    return f"midstream{folder} --resume"
 
 
 def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> Iterator[str]:
@@ -62,9 +64,9 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     if not left:
         return ""
     them = "it" if len(waiting) == 1 else "them"
-    fate = f"{resuming} brings {them} back" if resuming else f"no journal keeps {them}"
+    fate = f"`{resuming}` brings {them} back" if resuming else f"no journal keeps {them}"
     if stays := _stays_on_disk(session):
-        fate = f"{stays}, and {resuming} asks again" if resuming else stays
+        fate = f"{stays}, and `{resuming}` asks again" if resuming else stays
     flagged = len(session.flagged_on_disk())
     be = "is" if flagged == 1 else "are"
     on_disk = f" {counted(flagged, 'flagged hunk')} {be} on disk already." if flagged else ""

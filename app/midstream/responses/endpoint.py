@@ -5,6 +5,7 @@ Holds facts only: no connection, no key lookup (settings do that) and no model l
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -151,8 +152,20 @@ class Endpoint:
 
 
 def is_address(text: str) -> bool:
-    """Whether a word is an address or a host, rather than the name of an endpoint."""
-    return text == "localhost" or any(mark in text for mark in ".:/")
+    """Whether a word is an address or a host, rather than the name of an endpoint or a model."""
+    if "://" in text:
+        return True
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if host == "localhost" or port is not None:
+        return bool(host)
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(host))
+    *labels, last = host.split(".")
+    return bool(labels) and all(labels) and last[:1].isalpha()
 
 
 def complete_address(text: str) -> str:
@@ -173,7 +186,7 @@ def complete_address(text: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError:
         raise wrong from None
-    if not host:
+    if not host or not all(host.rstrip(".").split(".")):
         raise wrong
     if parts.scheme not in _SCHEMES:
         raise UsageError(f"{parts.scheme}:// is not the address of a model server; use https://.")
