@@ -88,13 +88,15 @@ def wait_for_file(running: TerminalProgram, path: Path) -> None:
         running.drain(0.1)
 
 
-def program(folder: Path, *arguments: str, first: bool = False) -> TerminalProgram:
+def program(
+    folder: Path, *arguments: str, first: bool = False, **environment: str
+) -> TerminalProgram:
     write_project(folder)
     before = FIRST if first else ()
     return TerminalProgram(
         [*before, sys.executable, "-m", "midstream", *arguments, str(folder / "project")],
         size=(100, 30),
-        environment={"MIDSTREAM_STATE_DIR": str(folder / "state")},
+        environment={"MIDSTREAM_STATE_DIR": str(folder / "state"), **environment},
     )
 
 
@@ -193,6 +195,29 @@ def test_sigterm_during_a_commit_stops_git_and_its_hooks(tmp_path: Path) -> None
         assert running.exit_code(60) == 128 + signal.SIGTERM
     assert not runs_in_a_hook(begun)
     assert not list((tmp_path / "project" / ".git").glob("*.lock"))
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_sigterm_while_an_editor_has_the_terminal_leaves_it_as_it_was(
+    tmp_path: Path, whole_group: bool
+) -> None:
+    write_endless_hook(tmp_path)
+    (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
+    editor, begun = tmp_path / "editor", tmp_path / "begun"
+    editor.write_text(
+        f"#!/bin/sh\necho $$ > {begun}.part; mv {begun}.part {begun}\nexec sleep 600\n"
+    )
+    editor.chmod(0o755)
+    with program(tmp_path, "review", VISUAL=str(editor)) as running:
+        running.wait_for(b"to decide", 60)
+        for keys in ("a", "C", "a", "i", "Second", "\x07"):
+            running.settle(1.0)
+            running.write(keys)
+        wait_for_file(running, begun)
+        (os.killpg if whole_group else os.kill)(running.pid, signal.SIGTERM)
+        assert running.exit_code(60) == 128 + signal.SIGTERM
+        assert running.output.rfind(b"\x1b[?1049l") > running.output.rfind(b"\x1b[?1049h")
+    assert not Path(f"/proc/{begun.read_text().strip()}").exists()
 
 
 def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ LEAVE_S: Final = 2.0
 SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 _blocking: Final[set[int]] = set()
+_borrowers: Final[set[subprocess.Popen[bytes]]] = set()
+"""Programs of the user's that have the terminal."""
 """Processes that threads wait for."""
 _MAX_OUTPUT: Final = 256 << 20
 _MAX_ERRORS: Final = 1 << 20
@@ -327,7 +329,24 @@ def hand_over(command: Sequence[str]) -> int:
     Raises:
         OSError: It cannot be started.
     """
-    return subprocess.run([program(command[0]), *command[1:]], check=False).returncode
+    with subprocess.Popen([program(command[0]), *command[1:]]) as process:
+        _borrowers.add(process)
+        try:
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _borrowers.discard(process)
+
+
+def take_terminal_back() -> None:
+    """End the programs that have the terminal; one that stays is killed after ``END_S``."""
+    for process in tuple(_borrowers):
+        process.terminate()
+        timer = threading.Timer(END_S, process.kill)
+        timer.daemon = True
+        timer.start()
 
 
 def end_by_sigterm() -> None:

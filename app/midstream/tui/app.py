@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -131,6 +130,7 @@ class MidstreamApp(App[None]):
         """Whether the process is this program's own: it ends with it, and by SIGTERM."""
         self._input_at = 0.0
         self._terminal = asyncio.Lock()
+        self._ending: asyncio.Task[None] | None = None
         """Held while an editor has the terminal."""
         self._resume = resume
         self.begins_review = review
@@ -220,13 +220,20 @@ class MidstreamApp(App[None]):
         self.call_after_refresh(self._start)
         if self.has_process:
             with contextlib.suppress(NotImplementedError):  # on Windows
-                leave = partial(self.exit, return_code=128 + signal.SIGTERM)
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         # The shell has written over the screen meanwhile.
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
             self, self._resumed
         )
         self.set_interval(LOOK_EVERY_S, self._look_around)
+
+    def _terminated(self) -> None:
+        processes.take_terminal_back()
+        self._ending = asyncio.create_task(self._end_by_signal())
+
+    async def _end_by_signal(self) -> None:
+        async with self._terminal:  # A screen that ends while it is lent would be back after that.
+            self.exit(return_code=128 + signal.SIGTERM)
 
     def _resumed(self, _: object) -> None:
         self.repaint()
