@@ -302,3 +302,13 @@ async def test_a_burst_with_enter_in_the_middle_sends_what_stood_before_it(stage
     burst(stage, (*"iab", "backspace", "enter"))
     await stage.until(lambda: stage.model.requests, "a request")
     assert stage.session.turns[0].instruction == "a"
+
+
+async def test_undo_and_redo_say_what_and_where(stage: Stage) -> None:
+    await answered(stage)
+    await stage.press("g", "]", "a", "u")
+    said = "Undone: 1 hunk of pkg/things.py undecided again."
+    await stage.until(lambda: said in stage.notice, "what was undone")
+    await stage.press("U")
+    said = "Redone: 1 hunk of pkg/things.py accepted again."
+    await stage.until(lambda: said in stage.notice, "what was redone")

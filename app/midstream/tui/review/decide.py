@@ -5,7 +5,7 @@ The hunk is chosen at the key press, the cursor moves on at once, and the disk f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from midstream.counting import counted
 from midstream.edits.external import outcome
@@ -512,7 +512,8 @@ class Decide(Controller):
                     self._notices.say("info", f"Nothing to {'undo' if back else 'redo'}.")
                 return
             if len(session.status.notices) == told:
-                self._notices.clear()
+                hunks = [session.hunks.get(hunk_id) for hunk_id in ids]
+                self._notices.say("info", _travelled(hunks, back=back))
             path = session.hunks.get(ids[0]).path
             if path != self._state.path and not await self._navigate.open_path(path):
                 return
@@ -544,6 +545,16 @@ class Decide(Controller):
             self._notices.say("info", f"Staged the accepted changes of {path}; {key} commits.")
 
         self._work.run(work)
+
+
+def _travelled(hunks: Sequence[Hunk], *, back: bool) -> str:
+    """What was undone or redone, and where."""
+    files = list(dict.fromkeys(hunk.path for hunk in hunks))
+    where = files[0] if len(files) == 1 else counted(len(files), "file")
+    states = {hunk.outcome if hunk.decided else "undecided" for hunk in hunks}
+    state = f" {states.pop()} again" if len(states) == 1 else " as before"
+    verb = "Undone" if back else "Redone"
+    return f"{verb}: {counted(len(hunks), 'hunk')} of {where}{state}."
 
 
 def _written(hunks: Iterable[Hunk], *, accept: bool) -> str:

@@ -298,6 +298,8 @@ class Navigate(Controller):
     def say_none_here(self) -> None:
         """Say that this file has nothing to decide, and which key goes to the next that has."""
         words = "No undecided hunks in this file"
+        if self._state.running and self._state.written_path == self._state.path:
+            words = "Nothing to decide here yet, the model is still writing"
         if count := len(self._state.undecided):
             key, wait = (
                 self._services.key_for("hunk.next_undecided"),
