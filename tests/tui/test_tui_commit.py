@@ -16,7 +16,7 @@ from textual.widgets import Static, TextArea
 
 from midstream.edits.documents import SourceText
 from midstream.pairing.files import commit as commit_module
-from midstream.pairing.files.commit import FileDiff
+from midstream.pairing.files.commit import Comparison, FileDiff
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
@@ -775,6 +775,38 @@ async def test_a_long_comparison_holds_nothing_up(
     await stage.press("C")
     await stage.until(lambda: stage.app.screen is stage.screen, "committed")
     assert "+    found = 0" in git(repo, "show")
+
+
+async def test_whole_files_are_compared_away_from_the_event_loop_and_only_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, threads = 0, list[threading.Thread]()
+    between, equal = FileDiff.between, Comparison.__eq__
+
+    def counting(before: SourceText, after: SourceText) -> FileDiff:
+        nonlocal made
+        made += 1
+        return between(before, after)
+
+    def noting(self: Comparison, other: object) -> bool:
+        threads.append(threading.current_thread())
+        return equal(self, other)
+
+    monkeypatch.setattr(commit_module, "MAX_QUICK", 0)
+    monkeypatch.setattr(FileDiff, "between", counting)
+    monkeypatch.setattr(Comparison, "__eq__", noting)
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await opened(stage)
+    await stage.until(lambda: "+4 -4" in rows(screen)[0], "counts")
+    before = made
+    await stage.press("a")
+    await state_is(stage, screen, "staged")
+    assert "+4 -4" in rows(screen)[0], "the diff stays"
+    await stage.press("j", "k")
+    assert made == before
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("keys", ["CaC", "CC1", "CjkiFix"])

@@ -7,7 +7,7 @@ the program until it is committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -170,7 +170,9 @@ class CommitScreen(PageScreen):
 
     async def _read(self) -> None:
         if self.session is not None:
-            self.changes = await self.session.commit.look(amend=self.amend)
+            changes = await self.session.commit.look(amend=self.amend)
+            self._long = await asyncio.to_thread(_still_compared, changes, dict(self._long))
+            self.changes = changes
             self._others.clear()
             self.show_all()
             self.work.beside(self._compare, "diffs", exclusive=True)
@@ -186,7 +188,7 @@ class CommitScreen(PageScreen):
     def _diff(self, file: FileChange) -> FileDiff | None:
         """The diff of a file, ``None`` if it is still being made."""
         compared, diff = self._long.get(file.path, (None, None))
-        return file.diff or (diff if compared == file.compared else None)
+        return file.diff or (diff if compared is file.compared else None)
 
     # showing
 
@@ -643,6 +645,17 @@ class CommitScreen(PageScreen):
         self.notices.say("error", str(error))
         self.show_detail()
         self.detail.rewind()
+
+
+def _still_compared(
+    changes: Changes, known: Mapping[str, tuple[Comparison, FileDiff]]
+) -> dict[str, tuple[Comparison, FileDiff]]:
+    """The known diffs of what has not changed since, with what is compared now (blocking)."""
+    return {
+        file.path: (file.compared, known[file.path][1])
+        for file in changes.files
+        if file.path in known and known[file.path][0] == file.compared
+    }
 
 
 def _summary(changes: Changes) -> tuple[Piece, ...]:
