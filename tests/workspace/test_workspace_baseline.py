@@ -80,6 +80,56 @@ def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: P
     assert baseline.read("src/b.py") is not None
 
 
+@pytest.fixture
+def diverged(repository: Path) -> Path:
+    """A repository whose branch ``side`` conflicts with its own in ``a.py`` and ``src/b.py``."""
+    git(repository, "checkout", "-qb", "side")
+    for text in ("theirs", "ours"):
+        for name in ("a.py", "src/b.py"):
+            (repository / name).write_text(f"{text}\n")
+        git(repository, "commit", "-aqm", text)
+        if text == "theirs":
+            git(repository, "checkout", "-q", "-B", "own", "HEAD^")
+    return repository
+
+
+def merge(repository: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, "merge", "-q", "side")
+
+
+def test_a_conflict_is_new_once_and_only_where_the_file_is_as_git_left_it(diverged: Path) -> None:
+    baseline = Baseline(Workspace(diverged), since_commit=False)
+    below = Baseline(Workspace(diverged / "src"), since_commit=False)
+    assert not baseline.new_conflicts()
+    merge(diverged)
+    (diverged / "a.py").write_text("resolved\n")
+    assert baseline.new_conflicts() == {"src/b.py"}
+    assert not baseline.new_conflicts()
+    assert below.new_conflicts() == {"b.py"}
+
+
+def test_where_git_fails_no_conflict_is_new(
+    diverged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And old ones are not new to the next call, on which the file may have pending edits."""
+    without = tmp_path / "without-git"
+    without.mkdir()
+    baseline = Baseline(Workspace(diverged), since_commit=False)
+    merge(diverged)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(without))
+        assert not baseline.new_conflicts()
+        later = Baseline(Workspace(diverged), since_commit=False)
+    assert not later.new_conflicts(), "they were there before"
+    assert baseline.new_conflicts() == {"a.py", "src/b.py"}
+    git(diverged, "add", "src/b.py")  # The index is another one.
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(without))
+        assert not baseline.new_conflicts()
+    assert not baseline.new_conflicts()
+
+
 @pytest.mark.parametrize("since_commit", [False, True])
 def test_a_file_that_only_the_index_has_lost_counts_as_it_is(
     repository: Path, since_commit: bool

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from midstream.workspace.files import Workspace
 
 _SUBMODULE: Final = "160000"
+_MERGED: Final = "AUTO_MERGE"
+"""What a merge that stopped has written, conflict markers included (gitrevisions(7))."""
 
 MAX_BYTES: Final = 64_000_000
 """How many bytes are kept; what did not fit counts from its first change on."""
@@ -116,8 +118,9 @@ class Baseline:
         self._size = 0
         self._conflicts: tuple[tuple[int, int], frozenset[str]] | None = None
         """The files in conflict, with the state of the index that says so."""
-        self._stopped_at = self._in_conflict()
-        """Those of them that were there at the last look."""
+        self._stopped_at: frozenset[str] | None = None
+        """Those of them that were there at the last look; ``None`` before the first."""
+        self.new_conflicts()
         try:
             self.head, tracked, new, inner = work_tree_changes(self._root, self._place)
         except GitFailedError:
@@ -183,12 +186,10 @@ class Baseline:
         """Take up an earlier baseline; False if its commit is gone."""
         present = frozenset(self._all_files())
         if record.head:
-            command = ["diff", "--name-only", "--no-renames", "--relative", "-z", record.head]
             try:
-                answer = run_git(self._root, [*command, "--", "."])
+                present = self._differing(record.head) | new
             except GitFailedError:
                 return False
-            present = frozenset(os.fsdecode(answer).split("\0")) - {""} | new
         self.head = record.head
         self._kept = dict(record.kept)
         self._log.go_on(record.log)
@@ -360,16 +361,24 @@ class Baseline:
         return clean
 
     def new_conflicts(self) -> frozenset[str]:
-        """Files at which a merge or the like has stopped since the last call."""
-        before, self._stopped_at = self._stopped_at, self._in_conflict()
-        return self._stopped_at - before
+        """Files at which a merge or the like has stopped since the last call, as git left them.
 
-    def _in_conflict(self) -> frozenset[str]:
-        """The files that are in conflict now; none where git fails."""
+        Where git fails, nobody can tell: no file counts as new, and the next call looks again.
+        """
         try:
-            return self._unmerged()
+            now = self._unmerged()
+            new = frozenset[str]() if self._stopped_at is None else now - self._stopped_at
+            if new:  # A file that was edited since holds more than the merge.
+                new -= self._differing(_MERGED)
         except GitFailedError:
             return frozenset()
+        self._stopped_at = now
+        return new
+
+    def _differing(self, tree: str) -> frozenset[str]:
+        """The files that differ from those of a commit or tree; raises GitFailedError."""
+        command = ["diff", "--name-only", "--no-renames", "--relative", "-z", tree, "--", "."]
+        return frozenset(os.fsdecode(run_git(self._root, command)).split("\0")) - {""}
 
     def _keep(self, paths: Collection[str]) -> None:
         for rel in sorted(paths, key=self._bytes):  # Many texts rather than one picture.

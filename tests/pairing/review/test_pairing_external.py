@@ -203,9 +203,8 @@ async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(
         assert not any("part_" in text or "500" in text for text in news)
 
 
-async def test_a_conflict_in_an_open_file_counts_as_it_is_and_its_resolution_is_reviewed(
-    watched: Reviewed, root: Path
-) -> None:
+async def diverge(watched: Reviewed, root: Path) -> None:
+    """Have two branches that conflict in a file that is open, and reviewed."""
     path, session = root / "run.py", watched.session
     path.write_text(AFTER)
     for hunk in await watched.waiting(2):
@@ -217,6 +216,13 @@ async def test_a_conflict_in_an_open_file_counts_as_it_is_and_its_resolution_is_
     (theirs,) = await watched.waiting(1)
     await session.decisions.accept(theirs.id)
     git(root, "commit", "-qam", "Theirs")
+
+
+async def test_a_conflict_in_an_open_file_counts_as_it_is_and_its_resolution_is_reviewed(
+    watched: Reviewed, root: Path
+) -> None:
+    path, session = root / "run.py", watched.session
+    await diverge(watched, root)
     # `git merge` ends with an error.
     git(root, "-c", "alias.stopped=!git merge -q main || true", "stopped")
     await watched.until(lambda: "<<<<<<<" in session.files["run.py"].base.text())
@@ -225,6 +231,20 @@ async def test_a_conflict_in_an_open_file_counts_as_it_is_and_its_resolution_is_
     above, below = await watched.waiting(2)
     assert (above.old[0], above.new) == ("<<<<<<< HEAD", ())
     assert (below.old, below.new) == ((">>>>>>> main",), ())
+
+
+async def test_a_conflict_that_is_edited_before_anybody_has_noticed_it_is_reviewed(
+    watched: Reviewed, root: Path
+) -> None:
+    await diverge(watched, root)
+    resolved = AFTER.replace("work(33)", "work(3333)")
+    (root / "resolved").write_text(resolved)
+    git(root, "-c", "alias.at-once=!git merge -q main; mv resolved run.py", "at-once")
+    above, below = await watched.waiting(2, "run.py")
+    assert (above.old, above.new) == (("    step_03 = work(333)",), ("    step_03 = work(3333)",))
+    assert below.new == ("    step_20 = work(220)",)
+    assert await watched.session.decisions.reject(above.id)
+    assert (root / "run.py").read_text() == resolved.replace("work(3333)", "work(333)")
 
 
 async def test_a_checkout_in_progress_is_waited_for(watched: Reviewed, root: Path) -> None:

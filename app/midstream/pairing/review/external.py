@@ -198,7 +198,7 @@ class ExternalReview:
     async def _without_moves(self, baseline: Baseline, paths: Collection[str]) -> frozenset[str]:
         """Those of the paths that did not change with a move of HEAD, which is followed.
 
-        Nor where a merge has stopped at an open file, which counts as it is then.
+        Nor where a merge has stopped at an open file and left it as it is.
         """
         head = baseline.head
         # Git writes files first, so some of them may have been looked at before HEAD was moved.
