@@ -270,6 +270,8 @@ class Steer(Controller):
                 for each in error.candidates[:MAX_CHOICES]
             ]
             self._notices.ask(error.question, *choices)
+            # A number that is typed in the text by mistake must not take its place.
+            self._composer.to_end()
             self._panes.focus(self._pane)
         else:
             self._notices.say("error", str(error))
@@ -321,6 +323,7 @@ class Steer(Controller):
             (f"send {names} and do not ask again in this session", send),
             ("do not send, back to the text", self._panes.focus_composer),
         )
+        self._composer.to_end()
         self._panes.focus(self._pane if self._state.view is not None else None)
 
     def queue(self) -> None:

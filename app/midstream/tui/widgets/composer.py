@@ -424,6 +424,10 @@ class Composer(Vertical):
     def put(self, text: str) -> None:
         """Replace the text and put the cursor at its end; pasted blocks are chips again."""
         self.field.text = self.field.pastes.collapse(text)
+        self.to_end()
+
+    def to_end(self) -> None:
+        """Put the cursor behind the text, which is selected no longer."""
         self.field.move_cursor(self.field.document.end)
 
     def put_chip(self, chip: str, block: str) -> None:
