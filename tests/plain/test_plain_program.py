@@ -328,7 +328,7 @@ def test_a_branch_is_reviewed_and_gone_on_with(folder: Path) -> None:
     refused = review(folder, "main~1", "hunks", "reject 1", "accept 1", "quit")
     assert "Midstream on main~1..HEAD, read-only." in refused.stdout
     assert "A review of main~1..HEAD is read-only" in refused.stdout
-    assert "midstream review 'main~1..HEAD' --resume brings them back." in refused.stdout
+    assert "`midstream review 'main~1..HEAD' --resume` brings them back." in refused.stdout
     resumed = review(folder, "main~1..HEAD --resume", "hunks", "quit")
     left = sum(line.startswith("Hunk ") for line in resumed.stdout.splitlines())
     assert left == sum(line.startswith("Hunk ") for line in refused.stdout.splitlines()) - 1
