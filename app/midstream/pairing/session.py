@@ -220,7 +220,9 @@ class PairingSession:
             files, self.status, spawn, self.attention, self.reason, resumed.reading
         )
         self.status.subscribe(self.walk.hear)
-        self.titles = GroupTitles(workspace, self.server, self.status, journal, resumed.reading)
+        self.titles = GroupTitles(
+            workspace, self.server, self.status, journal, self.sent, resumed.reading
+        )
         self.place = ReaderPlace(self.hunks, self.attention, self.walk, journal, resumed.reading)
         self.introduction = Introduction()
 

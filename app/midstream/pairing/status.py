@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from midstream.responses.model_info import METADATA_PREFIX
 
 if TYPE_CHECKING:
-    from midstream.responses.events import TokenUsage
+    from midstream.responses.events import Finished, TokenUsage
     from midstream.responses.profiles import Price
 
 UNSURE: Final = "model unsure"
@@ -663,8 +663,22 @@ class Meter:
             self.history.append(self._bucket / max(elapsed, SAMPLE_S))
         self._bucket_start, self._bucket = None, 0
 
-    def add_cost(self, cost: Cost, *, current: bool) -> None:
-        """Add the cost of an answer; ``current`` unless another turn has begun."""
+    def count(
+        self, finished: Finished, price: Price | None, *, current: bool, missed: int = 0
+    ) -> None:
+        """Add what the server counted for a response that has ended.
+
+        Args:
+            finished: Its end.
+            price: Prices of the endpoint.
+            current: Whether it belongs to the current turn.
+            missed: See ``add_usage``.
+        """
+        usage = finished.usage
+        self.add_usage(
+            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
+        )
+        cost = Cost.of(usage, finished.metadata, price)
         self.total += cost
         if current:
             self.cost = cost

@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midstream.pairing.request.sent import SentKind
 from midstream.pairing.review.titles import MAX_LENGTH, titles_in
 from midstream.pairing.session import PairingSession
 from midstream.settings import Settings
@@ -34,7 +35,9 @@ async def test_titles_are_kept_in_the_journal(tmp_path: Path) -> None:
             model.end()
             assert await session.titles.ask([(group, first)]) == 1
             assert session.titles.of(group) == "Say amount"
+            assert next(iter(session.sent)).kind is SentKind.TITLES
             assert await session.titles.ask([(group, first)]) == 0
+            assert len(session.sent) == 1
             assert len(model.requests) == 1
             journal = session.journal.path
         async with await PairingSession.open(

@@ -45,7 +45,6 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.request.sent import Sent, SentKind, SentLog
 from midstream.pairing.status import (
     ConversationHeard,
-    Cost,
     QuestionAnswered,
     SessionState,
 )
@@ -389,8 +388,7 @@ class Chat:
             SentKind.SUMMARY,
             "sum up the conversation so far",
             self._server.recipient,
-            stream.asked,
-            stream=stream,
+            stream,
         )
         if not reply.live:
             await stream.interrupt()
@@ -465,9 +463,8 @@ class Chat:
                 SentKind.PLAN if reply.plans else SentKind.QUESTION,
                 reply.said,
                 self._server.recipient,
-                stream.asked,
+                stream,
                 context=reply.context,
-                stream=stream,
                 about=reply,
             )
             if not reply.live:
@@ -565,12 +562,7 @@ class Chat:
         self._herald.heard()
 
     def _count(self, finished: Finished) -> None:
-        usage = finished.usage
-        meter = self._status.meter
-        meter.add_usage(
-            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=0
-        )
-        meter.add_cost(Cost.of(usage, finished.metadata, self._server.price), current=True)
+        self._status.meter.count(finished, self._server.price, current=True)
 
     def _note(self, begin: int) -> None:
         """Journal what was said from an entry on."""

@@ -35,6 +35,8 @@ class SentKind(StrEnum):
     PLAN = "plan"
     SUMMARY = "summary"
     """The model was to sum up the conversation so far."""
+    TITLES = "titles"
+    """The model was to name groups of a walk."""
     MESSAGE = "message"
     """To a coding agent, which makes its own requests of it."""
 
@@ -69,28 +71,29 @@ class Sent:
         kind: What it was for.
         said: What the user wrote.
         recipient: Who got it.
-        asked: Its content; of one that was sent, ``stream`` has what went out in the end.
+        asked: Its content, or the response, which has what went out in the end.
         context: What went along with what the user wrote.
         target: The lines that were to be changed, where the request has them.
         at: When it was sent, in seconds since the epoch; ``None`` if it was not.
-        stream: The response.
         about: What makes several requests one: the last of them has everything.
     """
 
     kind: SentKind
     said: str
     recipient: str
-    asked: RequestContent
+    asked: RequestContent | Stream
     context: Context = _NONE
     target: Part | None = None
     at: float | None = None
-    stream: Stream | None = None
     about: object = None
 
     @property
     def content(self) -> RequestContent:
         """What went out, or would."""
-        return self.asked if self.stream is None else self.stream.asked
+        from midstream.responses.conversation import RequestContent
+
+        asked = self.asked
+        return asked if isinstance(asked, RequestContent) else asked.asked
 
     @property
     def tokens(self) -> int:
@@ -100,7 +103,9 @@ class Sent:
     @property
     def counted(self) -> int:
         """Tokens as the server has counted them, 0 if it did not say."""
-        return 0 if self.stream is None else self.stream.input_tokens
+        from midstream.responses.conversation import RequestContent
+
+        return 0 if isinstance(self.asked, RequestContent) else self.asked.input_tokens
 
     @property
     def parts(self) -> tuple[SentPart, ...]:
@@ -166,15 +171,14 @@ class SentLog:
         kind: SentKind,
         said: str,
         recipient: str,
-        asked: RequestContent,
+        asked: RequestContent | Stream,
         *,
         context: Context = _NONE,
         target: Part | None = None,
-        stream: Stream | None = None,
         about: object = None,
     ) -> None:
         """Keep a request that has just been sent; fields as those of ``Sent``."""
-        sent = Sent(kind, said, recipient, asked, context, target, time.time(), stream, about)
+        sent = Sent(kind, said, recipient, asked, context, target, time.time(), about)
         for place, other in enumerate(self._kept):
             if about is not None and other.about is about:
                 self._kept[place] = sent

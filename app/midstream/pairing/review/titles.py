@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.errors import UserError
 from midstream.pairing.request.context import hunk_lines
 from midstream.pairing.request.prompts import TITLE_INSTRUCTIONS
-from midstream.pairing.status import Cost
+from midstream.pairing.request.sent import SentKind, SentLog
 
 if TYPE_CHECKING:
     from midstream.edits.groups import HunkGroup
@@ -41,12 +41,14 @@ class GroupTitles:
         server: ServerLink,
         status: SessionStatus,
         journal: SessionJournal,
+        sent: SentLog,
         resumed: ReadSoFar,
     ) -> None:
         self._workspace = workspace
         self._server = server
         self._status = status
         self._journal = journal
+        self._sent = sent
         self._titles = dict(resumed.titles)
 
     def of(self, group: HunkGroup) -> str:
@@ -99,6 +101,7 @@ class GroupTitles:
         stream = await client.create(
             messages=[("user", message)], instructions=TITLE_INSTRUCTIONS, prose=True
         )
+        self._sent.note(SentKind.TITLES, "title the groups", self._server.recipient, stream)
         ended = False
         try:
             async for event in stream:
@@ -107,12 +110,8 @@ class GroupTitles:
                 if isinstance(event, Reasoned) and event.endless:
                     break
                 if isinstance(event, Finished):
-                    ended, usage, meter = True, event.usage, self._status.meter
-                    meter.add_usage(
-                        input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=0
-                    )
-                    cost = Cost.of(usage, event.metadata, self._server.price)
-                    meter.add_cost(cost, current=False)
+                    ended = True
+                    self._status.meter.count(event, self._server.price, current=False)
         finally:
             if not ended:
                 await stream.interrupt()

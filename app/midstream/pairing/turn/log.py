@@ -9,7 +9,6 @@ from midstream.pairing.journal.entries import EndEntry
 from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import (
     Confidence,
-    Cost,
     HunkSettled,
     SessionState,
     SessionStatus,
@@ -135,13 +134,10 @@ class TurnLog:
         usage = finished.usage
         missed = usage.output_tokens - answer.stream_tokens if usage.output_tokens else 0
         answer.stream_tokens = 0
-        self.status.meter.add_usage(
-            input_tokens=usage.input_tokens, cached_tokens=usage.cached_tokens, missed=missed
-        )
+        current = answer is self.current
+        self.status.meter.count(finished, price, current=current, missed=missed)
         if (confidence := Confidence.read(finished.metadata)) is not None:
             answer.confidence[finished.text] = confidence
-        cost = Cost.of(usage, finished.metadata, price)
-        self.status.meter.add_cost(cost, current=answer is self.current)
 
     def report(self, answer: Answer) -> None:
         """Announce once how a turn ended."""

@@ -201,10 +201,9 @@ class ResponseReader:
             _kind_of(turn),
             turn.instruction,
             self._server.recipient,
-            stream.asked,
+            stream,
             context=answer.context,
             target=answer.target,
-            stream=stream,
             about=turn,
         )
         if answer.live:  # again after a tool was called
