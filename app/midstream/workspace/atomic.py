@@ -32,7 +32,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from midstream.workspace.content import LinkTarget, content_digest
-from midstream.workspace.paths import make_private, sync_folder
+from midstream.workspace.paths import make_private, sync_file, sync_folder
 
 TEMPORARY_PREFIX = ".midstream-"
 PART_SUFFIX = ".part"
@@ -226,11 +226,7 @@ def rename_whole(folder: Path, target: Path) -> None:
     """
     for top, _, files in os.walk(folder):
         for name in files:
-            descriptor = os.open(f"{top}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_file(f"{top}/{name}")
         sync_folder(Path(top))
     folder.rename(target)
     sync_folder(target.parent)

@@ -66,11 +66,21 @@ def make_private(folder: Path) -> Path:
 def sync_folder(folder: Path) -> None:
     """Flush the names of a folder to the device (blocking)."""
     with contextlib.suppress(OSError):  # Some file systems cannot flush a folder.
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_file(folder, os.O_DIRECTORY)
+
+
+def sync_file(path: str | os.PathLike[str], flags: int = 0) -> None:
+    """Flush a file to the device (blocking).
+
+    Args:
+        path: The file.
+        flags: Further flags to open it with.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
