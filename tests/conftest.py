@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.helpers.property import register_profiles
+
+if TYPE_CHECKING:
+    from tests.helpers.hosted import Hosted
 
 pytest_plugins = ["tests.helpers.leftovers"]
 register_profiles()
@@ -69,3 +74,18 @@ def built_in(copyist: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, as the built-in model of every program that the test starts."""
     monkeypatch.setenv("MIDSTREAM_MODEL", str(copyist))
     return copyist
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    """A hosted model, which says what the test tells it."""
+    from tests.helpers.hosted import Hosted
+
+    return Hosted()
+
+
+@pytest.fixture
+async def url(hosted: Hosted) -> AsyncIterator[str]:
+    """The address of the hosted model."""
+    async with hosted.running() as url:
+        yield url

@@ -148,16 +148,20 @@ def test_lost_connections_are_taken_up_where_they_broke(hub: ModelHub, place: Pa
     assert ranges == [f"bytes={start}-" for start in (0, size // 3, 2 * (size // 3))]
 
 
+def begin_graph(folder: Path, came: bytes) -> None:
+    """Leave what has come of the graph, as a download that was interrupted does."""
+    (file,) = [file for file in look_up(REPO).files if file.path == GRAPH]
+    part = downloads._part(file, folder)  # pyright: ignore[reportPrivateUsage]
+    part.parent.mkdir(parents=True)
+    part.write_bytes(came)
+
+
 def test_what_came_is_kept_and_not_fetched_again(
     hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = folder_of(place, "tiny")
     content = hub.repositories[REPO].files[GRAPH]
-    offer = look_up(REPO)
-    (file,) = [file for file in offer.files if file.path == GRAPH]
-    part = downloads._part(file, folder)  # pyright: ignore[reportPrivateUsage]
-    part.parent.mkdir(parents=True)
-    part.write_bytes(content[:5000])
+    begin_graph(folder, content[:5000])
     assert run("get", REPO, "--name", "tiny", "--yes") == 0
     assert hub.fetched(GRAPH) == ["bytes=5000-"]
     assert (place / "tiny" / GRAPH).read_bytes() == content
@@ -524,11 +528,7 @@ def test_what_has_no_checksum_is_not_mixed_with_an_earlier_revision(
     hub.repositories[REPO].listing = bare  # type: ignore[method-assign]
     folder = folder_of(place, "tiny")
     content = hub.repositories[REPO].files[GRAPH]
-    offer = look_up(REPO)
-    (file,) = [file for file in offer.files if file.path == GRAPH]
-    part = downloads._part(file, folder)  # pyright: ignore[reportPrivateUsage]
-    part.parent.mkdir(parents=True)
-    part.write_bytes(bytes(len(content) // 2))
+    begin_graph(folder, bytes(len(content) // 2))
     (folder / "tokenizer.json").write_bytes(
         bytes(len(hub.repositories[REPO].files["tokenizer.json"]))
     )

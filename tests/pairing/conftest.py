@@ -12,7 +12,6 @@ from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.files import Workspace
-from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 from tests.helpers.rewriting import BEFORE
 from tests.helpers.stepped import SteppedModel, served
@@ -59,18 +58,6 @@ def model() -> SteppedModel:
 async def endpoint(model: SteppedModel) -> AsyncIterator[Endpoint]:
     async with served(model) as endpoint:
         yield endpoint
-
-
-@pytest.fixture
-def hosted() -> Hosted:
-    """A hosted model, which says what the test tells it."""
-    return Hosted()
-
-
-@pytest.fixture
-async def url(hosted: Hosted) -> AsyncIterator[str]:
-    async with hosted.running() as url:
-        yield url
 
 
 @pytest.fixture

@@ -35,17 +35,6 @@ def block(path: str, old: str, new: str) -> str:
 
 
 @pytest.fixture
-def hosted() -> Hosted:
-    return Hosted()
-
-
-@pytest.fixture
-async def url(hosted: Hosted) -> AsyncIterator[str]:
-    async with hosted.running() as url:
-        yield url
-
-
-@pytest.fixture
 def root(project: Path) -> Path:
     (project / "run.py").write_text("".join(LINES))
     (project / "other.py").write_text("".join(LINES))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ class Reviewed(Witness):
         return store.undecided(path)
 
 
+@asynccontextmanager
+async def reviewing(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> AsyncIterator[PairingSession]:
+    """A session that reviews what run.py has become, and is not told of further changes."""
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        (root / "run.py").write_text(AFTER)
+        await session.review.start(since_commit=True)
+        yield session
+
+
 async def test_what_another_program_writes_is_kept_or_put_back(
     watched: Reviewed, root: Path
 ) -> None:
@@ -79,11 +93,7 @@ async def test_a_write_at_the_moment_of_a_decision_is_not_lost(
     root: Path, settings: Settings, endpoint: Endpoint
 ) -> None:
     """The watcher has not said anything yet when a hunk is put back."""
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        (root / "run.py").write_text(AFTER)
-        await session.review.start(since_commit=True)
+    async with reviewing(root, settings, endpoint) as session:
         first, second = session.hunks.undecided()
         (root / "run.py").write_text(AFTER.replace("work(9)", "work(99)"))
         assert await session.decisions.reject(first.id)
@@ -338,11 +348,7 @@ async def test_what_the_guard_flags_is_on_disk_until_it_is_decided(
 async def test_a_review_is_resumed(
     root: Path, settings: Settings, endpoint: Endpoint, state: Path
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        (root / "run.py").write_text(AFTER)
-        await session.review.start(since_commit=True)
+    async with reviewing(root, settings, endpoint) as session:
         first, second = session.hunks.undecided()
         await session.decisions.reject(first.id)
     journal = Journal.latest(state, root)
@@ -361,11 +367,7 @@ async def test_a_review_is_resumed(
 async def test_leaving_a_review_says_that_what_was_written_stays(
     root: Path, settings: Settings, endpoint: Endpoint
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        (root / "run.py").write_text(AFTER)
-        await session.review.start(since_commit=True)
+    async with reviewing(root, settings, endpoint) as session:
         left = "2 hunks undecided in run.py"
         assert behind(session) == f" and leaves {left}; they stay on disk"
         assert left_behind(session, "midstream --resume") == (
