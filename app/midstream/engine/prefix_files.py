@@ -2,8 +2,8 @@
 
 Reading a long prompt takes a large model seconds; its rows come back from disk in a fraction of
 that. A file holds the rows of one prompt, their tokens, and a hash over both that is keyed with a
-secret of this user. Rows without a valid hash are refused, because whoever forges rows decides what
-the model answers. Rows depend on the weights and on the kernels that computed them, so a file
+secret of this user. Rows without a valid hash are refused: forged rows would control the model's
+answers. Rows depend on the weights and on the kernels that computed them, so a file
 belongs to one state of a model folder, one version of ONNX Runtime and one provider.
 """
 

@@ -363,7 +363,7 @@ class Baseline:
     def new_conflicts(self) -> frozenset[str]:
         """Files at which a merge or the like has stopped since the last call, as git left them.
 
-        Where git fails, nobody can tell: no file counts as new, and the next call looks again.
+        If git fails, no file counts as new, and the next call tries again.
         """
         try:
             now = self._unmerged()

@@ -229,8 +229,8 @@ class UndefinedNames:
     Looks at a file when its last open hunk was decided and neither the model nor another program
     writes any more: an agent often completes a rename in its next edit.  A rename with one
     accepted and one rejected hunk, or one that was stopped, leaves code that does not run.  That is
-    the user's decision: it is never fixed here.  Of a renaming that waits for its decision, the
-    uses that it leaves are told before, since another action takes them along.
+    the user's decision: it is never fixed here.  The uses that a renaming leaves unchanged are
+    reported before it is decided, since another action changes them as well.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class UndefinedNames:
         Args:
             path: The file.
             proposal: Its proposal.
-            rejected: Lines of rejected hunks; given any, only names are told that occur there.
+            rejected: Lines of rejected hunks; if there are any, only names in them are reported.
 
         Returns:
             Whether there are any, told now or before.
@@ -328,7 +328,7 @@ class UndefinedNames:
         try:
             left = await uses_left_in(self._files.workspace, path, before, after)
         except ReferencesError:
-            return  # It is told when the change is accepted.
+            return  # The check after the decision reports it.
         others = [use for use in left if use.certain and use.new]
         if others and self._is_open(proposal):
             self._status.inform(
