@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections import deque
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 from weakref import WeakSet
@@ -112,17 +113,16 @@ class _Bounds:
 
     def watch(self) -> None:
         """Cut the connections as soon as too little comes; returns when the use is over."""
-        before, slow = 0, 0
+        # Two looks within the time: one may come right after the process was suspended.
+        came = deque([0], maxlen=3)
         while not self.over.wait(PACE_S / 2):
-            # One half alone may be the first look after the process was suspended.
-            slow = slow + 1 if self._came - before < MIN_BYTES_PER_S * PACE_S / 2 else 0
-            if slow == 2:
+            came.append(self._came)
+            if len(came) == 3 and came[2] - came[0] < MIN_BYTES_PER_S * PACE_S:
                 self._slow = True
                 for connection in list(_connections):
                     with contextlib.suppress(OSError):  # It is closed already.
                         socket.socket.shutdown(connection, socket.SHUT_RDWR)
                 return
-            before = self._came
 
     def _step(self, event: str, info: dict[str, Any]) -> None:
         """Called by the HTTP library before and after each of its steps."""
