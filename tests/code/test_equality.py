@@ -70,7 +70,7 @@ def changes(draw: st.DrawFn) -> list[Replacement]:
     while (at := at + draw(st.integers(0, 12))) < len(LINES):
         stop = min(len(LINES), at + draw(st.integers(0, 3)))
         how = draw(st.sampled_from(SPACED))
-        lines = "\n".join(map(how, LINES[at:stop])).split("\n") if at < stop else [how("  # new")]
+        lines = "\n".join(map(how, LINES[at:stop] or ["  # new"])).split("\n")
         found.append(Replacement(at, stop, tuple(lines)))
         at = stop + 1
     return found
