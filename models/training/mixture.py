@@ -25,11 +25,15 @@ class _Reading:
 
 
 class Mixture:
-    """An endless stream of rows from a folder of shards; its position can be saved."""
+    """An endless stream of rows from a folder of shards; its position can be saved.
 
-    def __init__(self, folder: Path, shares: dict[str, float]) -> None:
+    The seed gives the order in which a shard's rows are read.
+    """
+
+    def __init__(self, folder: Path, shares: dict[str, float], seed: int = 0) -> None:
         self._folder = folder
         self._shares = shares
+        self._seed = seed
         self._read: dict[str, _Reading] = {}
         self._rows: dict[tuple[str, int], list[bytes]] = {}
         self._owed = dict.fromkeys(shares, 0.0)
@@ -80,6 +84,6 @@ class Mixture:
     def _load(self, name: str, passes: int) -> list[bytes]:
         if (name, passes) not in self._rows:
             rows = (self._folder / name).read_bytes().splitlines()
-            random.Random(f"{name} {passes}").shuffle(rows)
+            random.Random(f"{self._seed} {name} {passes}").shuffle(rows)
             self._rows[name, passes] = rows
         return self._rows[name, passes]

@@ -90,7 +90,7 @@ class Batches(IterableDataset[Batch]):
 
     def part(self, number: int, count: int) -> Iterator[Batch]:
         """Yield the batches of worker ``number`` of ``count`` workers, endlessly."""
-        mixture = Mixture(self.options.data, SHARES)
+        mixture = Mixture(self.options.data, SHARES, self.options.seed)
         at: dict[str, tuple[int, int]] = {}
         for path in self.options.data.glob("*.jsonl"):
             rows = path.read_bytes().count(b"\n")
@@ -115,7 +115,7 @@ class Run:
         self.optimiser = torch.optim.AdamW(
             self.network.learning(), lr=options.rate, betas=(0.9, 0.98), weight_decay=0.0
         )
-        self.mixture = Mixture(options.data, SHARES)
+        self.mixture = Mixture(options.data, SHARES, options.seed)
         self.step = self.tokens = self.edits = 0
         state: dict[str, Any] = {}
         if options.resume:
@@ -202,6 +202,12 @@ def main() -> None:
     parser.add_argument("--name", default="run")
     parser.add_argument("--start", help="adapters to start from")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="order of the rows; a run with --start needs another one than the run before it",
+    )
     ends = parser.add_mutually_exclusive_group(required=True)
     ends.add_argument("--until", help="HH:MM")
     ends.add_argument("--minutes", type=float)

@@ -88,6 +88,7 @@ def options(folder: Path, **more: Any) -> argparse.Namespace:
         "name": str(folder / "run"),
         "start": None,
         "resume": False,
+        "seed": 0,
         "rate": 5e-3,
         "frozen": 1,
         "length": 256,
@@ -131,6 +132,19 @@ def test_a_run_goes_on_where_it_was_saved(folder: Path) -> None:
     for name, value in first.network.adapters().items():
         assert torch.allclose(again.network.adapters()[name], value, atol=1e-2)
     assert again.one_step(1e-3)[1] > 0
+
+
+def test_another_seed_reads_the_rows_in_another_order(folder: Path) -> None:
+    shard = folder / "shards" / "generated-a.jsonl"
+    shard.write_text("".join(f'{{"number": {number}}}\n' for number in range(50)))
+
+    def read(seed: int) -> list[int]:
+        mixture = train.Mixture(folder / "shards", train.SHARES, seed)
+        return [mixture.next()[1]["number"] for _ in range(50)]
+
+    assert read(1) == read(1)
+    assert read(1) != read(2)
+    assert sorted(read(1)) == sorted(read(2)) == list(range(50))
 
 
 def test_workers_begin_at_different_rows(folder: Path) -> None:
