@@ -93,6 +93,7 @@ def options(folder: Path, **more: Any) -> argparse.Namespace:
         "frozen": 1,
         "length": 256,
         "tokens": 512,
+        "float32": False,
         "device": "cpu",
         "workers": 0,
     }
