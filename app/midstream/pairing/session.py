@@ -78,6 +78,7 @@ _FIRST_TURN = (
     "guard.stream",
     "pairing.models.choosing",
     "pairing.request.kinds",
+    "pairing.turn.machine",
 )
 
 
@@ -436,6 +437,7 @@ class PairingSession:
     async def _look_at_repository(self) -> None:
         from midstream.workspace.repo import repository_trouble
 
+        await self.review.begun()  # What waits for a decision is shown first.
         if trouble := await asyncio.to_thread(repository_trouble, self.root):
             self.status.warn(trouble)
 

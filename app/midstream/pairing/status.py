@@ -27,6 +27,8 @@ MIN_INTERVAL_S = 0.004
 """Shortest duration, in seconds, with a meaningful rate."""
 WINDOW_S = 1.0
 """Window of ``Meter.tokens_per_second``, in seconds."""
+LARGER_MODEL: Final = "models"
+"""The screen's action where a larger model is chosen."""
 SAMPLE_S = 0.25
 """Seconds of one entry of ``Meter.history``."""
 HISTORY = 120

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,6 @@ from midstream.pairing.chat.entries import (
 from midstream.pairing.chat.plan import steps_of
 from midstream.pairing.chat.tool_loop import LookPermission, ToolLoop, ToolQuestion
 from midstream.pairing.chat.tools import DECLARATIONS, TOOL_INSTRUCTIONS, ReadOnlyTools
-from midstream.pairing.request.builder import RequestBuilder
 from midstream.pairing.request.context import (
     CHARACTERS_PER_TOKEN,
     Context,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from midstream.pairing.chat.plan import SessionPlan
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.request.builder import RequestBuilder
     from midstream.pairing.request.effort import Effort
     from midstream.pairing.status import SessionStatus, Spawn
     from midstream.responses.conversation import Entry as Message
@@ -131,7 +131,8 @@ class Chat:
     def __init__(
         self,
         workspace: Workspace,
-        builder: RequestBuilder,
+        builder: Callable[[], RequestBuilder],
+        allowed: set[str],
         server: ServerLink,
         effort: Effort,
         status: SessionStatus,
@@ -159,7 +160,7 @@ class Chat:
         self._sent = sent
         self._spawn = spawn
         self._herald = Herald(lambda: status.emit(ConversationHeard()))
-        self._tool_loop = self.tool_loop(ReadOnlyTools(workspace, builder.allowed))
+        self._tool_loop = self.tool_loop(ReadOnlyTools(workspace, allowed))
         self._reply: _Reply | None = None
         self._asking = asyncio.Lock()
         self._idle = asyncio.Event()
@@ -232,14 +233,14 @@ class Chat:
     async def preview(self, question: Question) -> Context:
         """What would be sent along with a question; errors are those of ``ask``."""
         _, room = self._remembered()
-        return await self._builder.question_context(question, room, look=True)
+        return await self._builder().question_context(question, room, look=True)
 
     async def rehearse(self, question: Question, *, plan: bool = False) -> Sent:
         """The request that ``ask`` would make, which is not sent; errors are those of ``ask``."""
         from midstream.responses.conversation import RequestContent
 
         messages, room = self._remembered()
-        context = await self._builder.question_context(question, room, look=True)
+        context = await self._builder().question_context(question, room, look=True)
         asked = RequestContent(
             _instructions(plans=plan), (*messages, ("user", _worded(question, context)))
         )
@@ -266,7 +267,7 @@ class Chat:
             await self._reach()
             check_answers(self._server.model_info)
             # Read before the answer ends that is being written: a question may be refused.
-            context = await self._builder.question_context(question, self._remembered()[1])
+            context = await self._builder().question_context(question, self._remembered()[1])
             await self.stop()
             if not self._closed:
                 self._begin(question, context, plan=plan)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from midstream import processes
-from midstream.code.outline import outline
 from midstream.counting import counted
 from midstream.errors import UserError
 
@@ -233,6 +232,8 @@ class ReadOnlyTools:
         return Looked(title, "\n".join(lines or ["No files."]))
 
     async def _symbols(self, given: str) -> Looked:
+        from midstream.code.outline import outline
+
         name, lines = await asyncio.to_thread(self._lines_of, given)
         found = (await asyncio.to_thread(outline, lines, name)).definitions
         told = "\n".join(f"{d.start + 1}-{d.stop} {d.kind} {d.name}" for d in found)

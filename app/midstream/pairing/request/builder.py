@@ -255,12 +255,15 @@ class RequestBuilder:
         files: OpenFiles,
         server: ServerLink,
         *,
-        project_instructions: bool = True,
-        related_code: bool = True,
+        allowed: set[str],
+        failure: Callable[[], str],
+        conversation: Callable[[], str],
+        project_instructions: bool,
+        related_code: bool,
     ) -> None:
-        self.allowed: set[str] = set()
-        self.failure: Callable[[], str] = str
-        self.conversation: Callable[[], str] = str
+        self.allowed = allowed
+        self.failure = failure
+        self.conversation = conversation
         self.related = RelatedCode(files.workspace) if related_code else None
         self._project_instructions = project_instructions
         self._files = files

@@ -153,14 +153,15 @@ class ExternalReview:
         from midstream.workspace.baseline import Baseline
         from midstream.workspace.staging import staged_entries
 
-        baseline = self._baseline = await asyncio.to_thread(
-            Baseline, self._files.workspace, since_commit=since_commit, record=record
+        workspace = self._files.workspace
+        baseline, staged = await asyncio.gather(
+            asyncio.to_thread(Baseline, workspace, since_commit=since_commit, record=record),
+            asyncio.to_thread(staged_entries, workspace.root),
         )
+        self._baseline = baseline
         self._files.follower.reviewing = True
         self._files.follower.before = baseline.read
-        self._files.follower.staged = await asyncio.to_thread(
-            staged_entries, self._files.workspace.root
-        )
+        self._files.follower.staged = staged
         self._files.disk.was_executable = baseline.executable
         self._status.emit(ReviewSwitched(True))
         if not self._record(baseline):

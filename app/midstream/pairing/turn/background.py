@@ -39,8 +39,13 @@ from midstream.codebase.similar_edits import (
 from midstream.edits.lcs import line_edits, matching_pairs
 from midstream.errors import UserError
 from midstream.pairing.request.question import Question
-from midstream.pairing.status import BackgroundDone, FileWritten, SessionEvent, StopRequested
-from midstream.pairing.turn.finished import LARGER_MODEL
+from midstream.pairing.status import (
+    LARGER_MODEL,
+    BackgroundDone,
+    FileWritten,
+    SessionEvent,
+    StopRequested,
+)
 
 if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles

@@ -11,7 +11,7 @@ from midstream.code.syntax import is_python
 from midstream.edits.outcome import FailureReason
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.request.renaming import is_renamed
-from midstream.pairing.status import FollowUpKind
+from midstream.pairing.status import LARGER_MODEL, FollowUpKind
 from midstream.pairing.turn.checks import look_at, newly_broken
 from midstream.pairing.turn.modes import FollowUp
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from midstream.pairing.turn.log import TurnLog
     from midstream.pairing.turn.modes import RegionMode
 
-LARGER_MODEL: Final = "models"
-"""The screen's action where a larger model is chosen."""
 MAX_SIGNS: Final = 2
 """Signs that a sentence names."""
 MAX_ENDPOINTS: Final = 3

@@ -1,7 +1,6 @@
 """The turns of a session: instruct, redirect, stop or queue, and the instructions so far.
 
-This module puts the turn together from its parts: ``request`` (what is sent), ``turn`` (the
-coroutine that runs turns, and what it needs).
+What carries them out is in ``TurnMachine``, which is loaded for the first.
 """
 
 from __future__ import annotations
@@ -16,20 +15,13 @@ from midstream.errors import UserError
 from midstream.pairing.chat.chat import Chat
 from midstream.pairing.chat.plan import SessionPlan
 from midstream.pairing.chat.tools import ReadOnlyTools
-from midstream.pairing.request.builder import Conversation, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.effort import Effort
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.sent import Sent, SentKind, SentLog
 from midstream.pairing.status import SessionState, StopRequested, Turn, TurnStatus
 from midstream.pairing.turn.doubt import Doubts
-from midstream.pairing.turn.factory import AnswerFactory
-from midstream.pairing.turn.finished import Reviewer
 from midstream.pairing.turn.log import TurnLog
-from midstream.pairing.turn.reply_files import DryRunFiles
-from midstream.pairing.turn.responses import ResponseReader
-from midstream.pairing.turn.runner import NoTurnError, TurnRunner
-from midstream.pairing.turn.writer import AnswerWriter
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -40,8 +32,9 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.entries import PlanEntry
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.request.builder import RequestBuilder, Scope
     from midstream.pairing.status import SessionStatus, Spawn
-    from midstream.pairing.turn.answer import Answer
+    from midstream.pairing.turn.machine import TurnMachine
     from midstream.settings import Settings
 
 
@@ -71,23 +64,24 @@ class Turns(Sequence[Turn]):
         self.queued: list[str] = []
         self.background_may_begin = asyncio.Event()
         self.background_may_begin.set()
+        self._settings = settings
         self._files = files
         self._server = server
         self._status = status
+        self._guard = guard
+        self._sent = sent
         self._spawn = spawn
         self._closed = False
-        log = self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
+        self._log = TurnLog(turns, files.hunks, status, journal, self._ended)
         self._doubts = Doubts(turns, files.hunks)
         self._effort = Effort(settings.effort, server, status)
-        self._builder = RequestBuilder(
-            files,
-            server,
-            project_instructions=settings.project_instructions,
-            related_code=settings.related_code,
-        )
+        self._allowed: set[str] = set()
+        self._failure: Callable[[], str] = str
+        self._made: TurnMachine | None = None
         self.chat = Chat(
             files.workspace,
-            self._builder,
+            lambda: self._builder,
+            self._allowed,
             server,
             self._effort,
             status,
@@ -98,19 +92,34 @@ class Turns(Sequence[Turn]):
             said,
             offers_tools=settings.tools != "off",
         )
-        self._builder.conversation = lambda: self.chat.recent
-        self._answers = AnswerFactory(files, server, self._builder, log, guard)
-        tool_loop = None
-        if settings.tools == "always":
-            tools = ReadOnlyTools(files.workspace, self._builder.allowed, what="instruction")
-            tool_loop = self.chat.tool_loop(tools)
-        responses = ResponseReader(server, log, guard, sent, tool_loop)
-        writer = AnswerWriter(
-            self._effort, responses, log, DryRunFiles(files), settings.check_command
-        )
-        reviewer = Reviewer(files, server, log, self._effort)
-        self._runner = TurnRunner(log, self._answers, writer, reviewer, guard)
-        self._ahead = ReadAhead(self._answers, server, log, self._effort)
+
+    @property
+    def _machine(self) -> TurnMachine:
+        if self._made is None:
+            from midstream.pairing.turn.machine import TurnMachine
+
+            tool_loop = None
+            if self._settings.tools == "always":
+                tools = ReadOnlyTools(self._files.workspace, self._allowed, what="instruction")
+                tool_loop = self.chat.tool_loop(tools)
+            self._made = TurnMachine(
+                self._settings,
+                self._files,
+                self._server,
+                self._log,
+                self._effort,
+                self._guard,
+                self._sent,
+                allowed=self._allowed,
+                failure=lambda: self._failure(),
+                conversation=lambda: self.chat.recent,
+                tool_loop=tool_loop,
+            )
+        return self._made
+
+    @property
+    def _builder(self) -> RequestBuilder:
+        return self._machine.builder
 
     @overload
     def __getitem__(self, index: int) -> Turn: ...
@@ -196,16 +205,16 @@ class Turns(Sequence[Turn]):
         self.background_may_begin.clear()
         try:
             if self.in_background:
-                await self._runner.stop()
-            return await self._runner.instruct(question)
+                await self._machine.runner.stop()
+            return await self._machine.runner.instruct(question)
         finally:
             self.background_may_begin.set()
 
     async def run_in_background(self, question: Question) -> Turn:
         """Run a turn that the user has not asked for to its end; raises as ``instruct``."""
         self._files.workspace.require_writable()
-        turn = await self._runner.instruct(question)
-        await self._runner.finished()
+        turn = await self._machine.runner.instruct(question)
+        await self._machine.runner.finished()
         return turn
 
     async def preview(self, question: Question) -> Context:
@@ -215,7 +224,7 @@ class Turns(Sequence[Turn]):
         Errors are those of ``instruct``.
         """
         await self._know_model()
-        return await self._answers.preview(question)
+        return await self._machine.answers.preview(question)
 
     async def _know_model(self) -> None:
         """Wait for a server that is being started: what is sent depends on the model."""
@@ -228,7 +237,7 @@ class Turns(Sequence[Turn]):
         from midstream.responses.conversation import RequestContent
 
         await self._know_model()
-        request, context = await self._answers.rehearse(question)
+        request, context = await self._machine.answers.rehearse(question)
         told = request.conversation
         asked = RequestContent(told.system, tuple(told.messages), request.tools)
         kind, to = SentKind.INSTRUCTION, self._server.recipient
@@ -253,19 +262,19 @@ class Turns(Sequence[Turn]):
         Args:
             seconds: To wait at most.
         """
-        related = self._builder.related
+        related = None if self._made is None else self._made.builder.related
         return related is not None and await related.settled(seconds)
 
     def take_failures(self, source: Callable[[], str]) -> None:
         """``@error`` sends what ``source`` returns."""
-        self._builder.failure = source
+        self._failure = source
 
     async def aim(self, question: Question) -> Scope:
         """The file and the lines that an instruction would go to; sends nothing.
 
         Errors are those of ``instruct``.
         """
-        return await self._answers.aim(question)
+        return await self._machine.answers.aim(question)
 
     async def read_ahead(self, question: Question) -> None:
         """Have our own server prefill what ``instruct`` or ``redirect`` would send.
@@ -273,12 +282,12 @@ class Turns(Sequence[Turn]):
         Called while the user types, so that the answer begins sooner.  Nothing is decided or
         reported; errors show when the text is sent.
         """
-        if not self._closed and not self._runner.preparing:
-            await self._ahead.read(question)
+        if not self._closed and not self._machine.runner.preparing:
+            await self._machine.ahead.read(question)
 
     def allow(self, *paths: str) -> None:
         """Let these files, which may hold secrets, be sent for the rest of the session."""
-        self._builder.allowed.update(map(self._files.workspace.relative, paths))
+        self._allowed.update(map(self._files.workspace.relative, paths))
 
     @property
     def effort(self) -> str:
@@ -298,7 +307,7 @@ class Turns(Sequence[Turn]):
         Raises:
             UserError: No turn is running, or the model cannot be reached any more.
         """
-        return await self._runner.redirect(text)
+        return await self._machine.runner.redirect(text)
 
     async def redirect_or_instruct(self, question: Question) -> Turn:
         """Redirect the answer that is being written; if it has just ended, ask for a change.
@@ -307,9 +316,11 @@ class Turns(Sequence[Turn]):
         that moment still saw it being written.  Errors are those of ``instruct``; an answer that
         was stopped or has failed is not followed up.
         """
+        from midstream.pairing.turn.runner import NoTurnError
+
         last = self.last
         try:
-            return await self._runner.redirect(question.text)
+            return await self._machine.runner.redirect(question.text)
         except NoTurnError:
             if last is None or last.status is not TurnStatus.DONE:
                 raise
@@ -322,15 +333,17 @@ class Turns(Sequence[Turn]):
         Queued instructions wait for the end of the next turn; background tasks are dropped.
         """
         self._status.emit(StopRequested())
-        await self._runner.stop()
+        if self._made is not None:
+            await self._made.runner.stop()
 
     def report(self, stop: GuardStop) -> None:
         """Take what the guard found in an answer, which ends with it."""
-        self._runner.report(stop)
+        self._machine.runner.report(stop)
 
     async def finished(self) -> None:
         """Wait until no turn runs, queued ones that follow included."""
-        await self._runner.finished()
+        if self._made is not None:
+            await self._made.runner.finished()
 
     # The queue
 
@@ -338,7 +351,7 @@ class Turns(Sequence[Turn]):
         """Run ``text`` on the current file when the turn ends, or at once if none runs."""
         self.queued.append(text)
         self._status.touch()
-        if not self._runner.busy:
+        if not self.busy:
             self._run_next()
 
     def fetch_queued(self) -> str:
@@ -355,7 +368,7 @@ class Turns(Sequence[Turn]):
             self._spawn(self._instruct_queued())
 
     async def _instruct_queued(self) -> None:
-        if not self.queued or self._runner.busy:
+        if not self.queued or self.busy:
             return
         text = self.queued.pop(0)
         last = self.last
@@ -377,12 +390,12 @@ class Turns(Sequence[Turn]):
     @property
     def busy(self) -> bool:
         """Whether an instruction is being prepared or answered."""
-        return self._runner.busy
+        return self._made is not None and self._made.runner.busy
 
     @property
     def streaming(self) -> bool:
         """Whether an answer is being written."""
-        return self._runner.streaming
+        return self._made is not None and self._made.runner.streaming
 
     @property
     def in_background(self) -> bool:
@@ -397,7 +410,7 @@ class Turns(Sequence[Turn]):
     @property
     def context(self) -> Context:
         """The context sent with the last instruction."""
-        return self._answers.context
+        return Context() if self._made is None else self._made.answers.context
 
     @property
     def trying(self) -> tuple[int, int] | None:
@@ -407,7 +420,7 @@ class Turns(Sequence[Turn]):
     @property
     def writing(self) -> tuple[str, int] | None:
         """File and base line at which the model is writing, else ``None``."""
-        return self._runner.writing
+        return None if self._made is None else self._made.runner.writing
 
     def doubts(self, hunk: Hunk) -> bool:
         """Whether a hunk is flagged: it belongs to a doubtful answer, or repeats a hunk of one."""
@@ -421,74 +434,10 @@ class Turns(Sequence[Turn]):
         """Stop the model and forget the queue; the guard may still read what was written."""
         self._closed = True
         self.queued.clear()
-        await self._runner.stop()
+        if self._made is not None:
+            await self._made.runner.stop()
 
     async def close(self) -> None:
         """End the coroutine that runs turns."""
-        await self._runner.close()
-        if self._builder.related is not None:
-            await self._builder.related.close()
-
-
-class ReadAhead:
-    """Has the server prefill what would be asked, while an instruction is typed.
-
-    Most of the request is known before Enter, so the first token comes sooner.  Nothing begins
-    here, and nothing is reported; errors in an instruction are reported when it is sent.  Only a
-    server of our own on this machine is asked: others charge for what they read, and unsent text
-    stays here.
-    """
-
-    def __init__(
-        self,
-        answers: AnswerFactory,
-        server: ServerLink,
-        log: TurnLog,
-        effort: Effort,
-    ) -> None:
-        self._answers = answers
-        self._server = server
-        self._log = log
-        self._effort = effort
-        self._last: Conversation | None = None
-
-    async def read(self, question: Question) -> None:
-        """Prefill what would be sent if the user pressed Enter now.
-
-        Without words that is the region, where the model reads it before the instruction.
-        """
-        client = self._server.reader
-        if client is None or self._effort.candidates:
-            return
-        answer = self._log.current
-        # A background turn gives way to an instruction and is not redirected.
-        redirects = answer is not None and answer.live and not answer.turn.background
-        region_only = self._server.model_info.reads_region_first and not redirects
-        if not question.text.strip() and not region_only:
-            return
-        try:
-            if answer is not None and redirects:
-                conversation = self._redirect(answer, question.text.strip())
-            else:
-                conversation = (await self._answers.rehearse(question))[0].conversation
-            if conversation is None or conversation == self._last:
-                return
-            self._last = conversation
-            await client.read_ahead(
-                messages=conversation.messages, instructions=conversation.system
-            )
-        except UserError:
-            self._last = None  # The error is reported on Enter.
-
-    def _redirect(self, answer: Answer, said: str) -> Conversation | None:
-        """A redirect after the lines that are complete by now.
-
-        ``None`` for a chat model: it has read all but the new words, and would be held up.
-        """
-        mode, exchange = answer.region, answer.exchange
-        if mode is None or not mode.is_open or self._server.model_info.is_chat:
-            return None
-        builder = self._answers.builder
-        with builder.rehearsal():
-            follow_up = mode.redirect(exchange, said, mode.written, self._log.hunks, builder)
-            return mode.conversation(exchange, follow_up, builder)
+        if self._made is not None:
+            await self._made.close()
