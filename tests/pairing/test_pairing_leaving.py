@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.journal.journal import earlier_sessions
 from midstream.pairing.leaving import resuming, summary
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
+from tests.helpers.full_disk import full_disk
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import make_repo
+from tests.helpers.pairing import Witness, make_repo
 
 FILES = {"one.py": "A = 1\n", "two.py": "B = 1\n", "three.py": "C = 1\n"}
 
@@ -58,3 +60,58 @@ async def test_what_was_decided_committed_and_left_is_said(
     assert resuming(root) == "midstream --resume"
     assert list(summary(session, ""))[-1] == f"{left}; no journal keeps it."
     assert next(iter(summary(session, ""))) == told[0].partition(" The files")[0]
+
+
+async def asked(session: PairingSession) -> None:
+    await session.turns.instruct(Question("make them 2", "one.py"))
+    await session.turns.finished()
+
+
+async def test_a_journal_that_a_full_disk_cuts_off_keeps_nothing_more(tmp_path: Path) -> None:
+    root = make_repo(tmp_path / "work", FILES)
+    hosted = Hosted()
+    hosted.say(edit("one.py"))
+    hosted.end()
+    async with (
+        hosted.running() as url,
+        await PairingSession.open(
+            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
+        ) as session,
+    ):
+        await asked(session)
+        assert "brings it back" in list(summary(session, "midstream --resume"))[-1]
+        (hunk,) = session.hunks.undecided()
+        with full_disk():
+            assert not await session.decisions.accept(hunk.id)
+            assert (root / "one.py").read_text() == FILES["one.py"]
+            left, trouble = summary(session, "midstream --resume")
+        assert left == "1 hunk undecided in one.py; no journal keeps it."
+        assert trouble.startswith("The journal could not be written (File too large)")
+        assert await session.decisions.accept(hunk.id)
+        (told,) = summary(session, "midstream --resume")
+        assert "accepted and written" in told
+
+
+async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(tmp_path: Path) -> None:
+    """A later part of a session refers to what the first part has made."""
+    root = make_repo(tmp_path / "work", FILES)
+    hosted = Hosted()
+    hosted.say(edit("one.py"))
+    hosted.end()
+    async with (
+        hosted.running() as url,
+        await PairingSession.open(
+            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
+        ) as session,
+    ):
+        witness = Witness(session)
+        with full_disk():
+            await asked(session)
+        assert "has no journal and cannot be resumed (File too large)." in witness.notice
+        (hunk,) = session.hunks.undecided()
+        assert await session.decisions.accept(hunk.id)
+        assert await session.decisions.undo()
+        assert list(summary(session, "midstream --resume")) == [
+            "1 hunk undecided in one.py; no journal keeps it."
+        ]
+    assert earlier_sessions(root) == []

@@ -149,15 +149,15 @@ def install(offer: Offer, folder: Path, target: Path) -> None:
         ModelFolderError: The files make no model folder; they stay where they are.
         HubError: The folder cannot be moved.
     """
-    (folder / _NOTE).unlink(missing_ok=True)
     known = {file.path for file in offer.files}
     for file in [path for path in folder.rglob("*") if path.is_file()]:
         # Left by an earlier revision of the repository.
-        if file.relative_to(folder).as_posix() not in known:
+        if file.relative_to(folder).as_posix() not in known | {_NOTE}:
             file.unlink()
     try:
         if "midstream.toml" not in known:
             atomic.overwrite(folder / "midstream.toml", _card(offer, target.name).encode())
+        (folder / _NOTE).unlink(missing_ok=True)
         read_folder(folder)
         atomic.rename_whole(folder, target)
     except OSError as error:

@@ -51,6 +51,8 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield "The last commit was stopped before it was made; what was staged for it stays."
     if left := left_behind(session, resuming):
         yield left
+    if session.journal.path is not None and (trouble := session.journal.trouble):
+        yield f"The journal could not be written ({trouble}): what came last is not in it."
 
 
 def left_behind(session: PairingSession, resuming: str) -> str:
@@ -63,6 +65,8 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     waiting, left = session.hunks.waiting(), _undecided(session)
     if not left:
         return ""
+    if session.journal.trouble:
+        resuming = ""
     them = "it" if len(waiting) == 1 else "them"
     fate = f"`{resuming}` brings {them} back" if resuming else f"no journal keeps {them}"
     if stays := _stays_on_disk(session):

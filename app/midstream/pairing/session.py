@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -294,6 +294,7 @@ class PairingSession:
             drafts=None if create is None else await asyncio.to_thread(read_drafts, state, root),
             state_dir=state,
         )
+        written.watch(session._journal_watch())
         if introduce and endpoint is None and replay is None and is_unconfigured(settings):
             known = await asyncio.to_thread(was_disclosed, BUILT_IN)
             session.introduction.due = not known
@@ -380,6 +381,23 @@ class PairingSession:
     def hangs(self) -> bool:
         """Whether it was closed and something of it would not end."""
         return self._hangs
+
+    def _journal_watch(self) -> Callable[[], None]:
+        """What tells, from another thread, that the journal cannot be written."""
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            if trouble := self.journal.trouble:
+                self.status.warn(
+                    f"The journal cannot be written ({trouble}): free some space, or what happens "
+                    "from now on cannot be resumed."
+                )
+
+        def heard() -> None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed.
+                loop.call_soon_threadsafe(tell)
+
+        return heard
 
     async def _end(self) -> None:
         self.server.shut()

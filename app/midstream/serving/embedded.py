@@ -130,7 +130,8 @@ class EmbeddedServer:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise UnavailableError(
-                f"The log folder {folder} cannot be written: {error.strerror or error}."
+                f"The log folder {folder} cannot be written ({error.strerror or error})",
+                "set MIDSTREAM_STATE_DIR to a writable folder",
             ) from error
         return folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 

@@ -197,11 +197,15 @@ class FolderStore:
         session = self._session_folder()
         half = session / f"{checkpoint.id}.half"
         half.mkdir(mode=0o700)
-        for number, change in enumerate(changes):
-            if change.before is not None:
-                (half / str(number)).write_bytes(change.before)
-        (half / "checkpoint.json").write_text(json.dumps(_describe(checkpoint, changes)))
-        atomic.rename_whole(half, session / checkpoint.id)
+        try:
+            for number, change in enumerate(changes):
+                if change.before is not None:
+                    (half / str(number)).write_bytes(change.before)
+            (half / "checkpoint.json").write_text(json.dumps(_describe(checkpoint, changes)))
+            atomic.rename_whole(half, session / checkpoint.id)
+        except OSError:
+            shutil.rmtree(half, ignore_errors=True)  # A full disk gets no fuller by each try.
+            raise
         return checkpoint
 
     def forget(self, checkpoint: Checkpoint) -> None:

@@ -20,7 +20,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -83,12 +83,20 @@ class SessionInfo:
 
 
 class Journal:
-    """Writer of one journal; safe to use from several threads."""
+    """Writer of one journal; safe to use from several threads.
+
+    Attributes:
+        path: Its first file.
+        trouble: Why it cannot be written at the moment, in the system's words; ``""`` if it can.
+        on_trouble: Called in a thread of the journal's own when it cannot be written any more.
+    """
 
     def __init__(
         self, path: Path, *, max_bytes: int = MAX_BYTES, max_parts: int = MAX_PARTS
     ) -> None:
         self.path = path
+        self.trouble = ""
+        self.on_trouble: Callable[[], None] | None = None
         self._max_bytes = max_bytes
         self._max_parts = max(2, max_parts)
         self._lock = threading.Condition()
@@ -108,6 +116,8 @@ class Journal:
         self._size = os.fstat(self._descriptor).st_size
         if self._size and not _ends_with_newline(part):
             self._lines.append(b"\n")
+        self._torn = False
+        """Whether the end of a line is still to be written."""
         self._synced = time.monotonic()
         self._named = False  # On the device, as the file's bytes are.
         self._thread = threading.Thread(target=self._flush_in_time, name="journal", daemon=True)
@@ -128,7 +138,12 @@ class Journal:
         )
         with journal._lock:
             journal._lines.append(_header(root=os.path.realpath(root)))
-        journal.flush()
+        try:
+            journal.flush()
+        except OSError:
+            journal.close()
+            journal.path.unlink(missing_ok=True)
+            raise
         return journal
 
     @classmethod
@@ -160,23 +175,14 @@ class Journal:
         with self._lock:
             if self._descriptor < 0:
                 return
-            if self._lines:
-                data = b"".join(self._lines)
-                if self._size and self._size + len(data) > self._max_bytes:
-                    self._next_part()
-                self._lines = [data]
-                while data:
-                    written = os.write(self._descriptor, data)
-                    self._size += written
-                    data = data[written:]
-                    # If the disk is full for the rest, what is written stays written.
-                    self._lines = [data] if data else []
-            if sync:
-                os.fsync(self._descriptor)
-                if not self._named:
-                    sync_folder(self.path.parent)
-                    self._named = True
-                self._synced = time.monotonic()
+            try:
+                self._write()
+                if sync:
+                    self._sync()
+            except OSError as error:
+                self.trouble = error.strerror or str(error)
+                raise
+            self.trouble = ""
 
     def close(self) -> None:
         """Write what is left and close the file; further entries are ignored."""
@@ -223,15 +229,44 @@ class Journal:
         """The newest journal of ``root`` that no running process is writing."""
         return next((info.path for info in sessions(state, root) if not info.live), None)
 
+    def _write(self) -> None:
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        if self._size and self._size + len(data) > self._max_bytes and not self._torn:
+            self._next_part()
+        self._lines = [data]
+        while data:
+            written = os.write(self._descriptor, data)
+            self._size += written
+            self._torn = data[written - 1 : written] != b"\n"
+            data = data[written:]
+            # If the disk is full for the rest, what is written stays written.
+            self._lines = [data] if data else []
+
+    def _sync(self) -> None:
+        os.fsync(self._descriptor)
+        if not self._named:
+            sync_folder(self.path.parent)
+            self._named = True
+        self._synced = time.monotonic()
+
     def _next_part(self) -> None:
         fresh = self.path.with_suffix(f".{self._part_number + 1}.jsonl")
         descriptor = _open_for_append(fresh)
-        os.fsync(self._descriptor)
+        try:
+            os.ftruncate(descriptor, 0)  # What an earlier try has left.
+            header = _header(part=self._part_number + 1)
+            if os.write(descriptor, header) < len(header):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(fresh))
+            os.fsync(self._descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
         os.close(self._descriptor)
-        self._descriptor = descriptor
+        self._descriptor, self._size = descriptor, len(header)
         self._named = False
         self._part_number += 1
-        self._size = os.write(descriptor, _header(part=self._part_number))
         # The first part stays: the session starts from it, and its lock marks the journal as live.
         for _, old in _parts(self.path)[1 : 1 - self._max_parts]:
             old.unlink(missing_ok=True)
@@ -244,10 +279,13 @@ class Journal:
                 if self._closed:
                     return
                 self._lock.wait(FLUSH_S / 2)
+            known = self.trouble
             # A full disk must not end the session; the lines stay for the next attempt.
             with contextlib.suppress(OSError):
                 self.flush(sync=time.monotonic() - self._synced > SYNC_S)
                 continue
+            if not known and self.on_trouble is not None:
+                self.on_trouble()
             time.sleep(SYNC_S)
 
 

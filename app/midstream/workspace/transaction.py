@@ -90,13 +90,17 @@ class _IntentRecord:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with _records_locked(folder, fcntl.LOCK_SH):
             self._descriptor = os.open(fresh, flags, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            rest = memoryview(json.dumps([asdict(c) for c in changes]).encode())
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-            os.fsync(self._descriptor)
             self._path = fresh
-            self._rename(".open")
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+                rest = memoryview(json.dumps([asdict(c) for c in changes]).encode())
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+                os.fsync(self._descriptor)
+                self._rename(".open")
+            except OSError:
+                self.close()
+                raise
 
     def commit(self) -> None:
         """Mark the batch as complete: only its temporary files are left to delete."""

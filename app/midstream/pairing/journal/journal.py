@@ -74,6 +74,8 @@ class SessionJournal:
     ) -> None:
         self._create = create
         self._journal = journal
+        self._failed = ""
+        self._on_trouble: Callable[[], None] | None = None
         self._early: dict[tuple[str, str], BaseEntry | AbsentEntry | BaselineEntry] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._unfinished: dict[str, str] = {}
@@ -83,6 +85,17 @@ class SessionJournal:
     def path(self) -> Path | None:
         """The journal's first file, ``None`` while there is none."""
         return None if self._journal is None else self._journal.path
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be written at the moment, in the system's words; ``""`` if it can."""
+        return self._failed if self._journal is None else self._journal.trouble
+
+    def watch(self, on_trouble: Callable[[], None]) -> None:
+        """Have a function called, in another thread, when it cannot be written any more."""
+        self._on_trouble = on_trouble
+        if self._journal is not None:
+            self._journal.on_trouble = on_trouble
 
     def add(self, entry: SessionEntry) -> None:
         """Write an entry; before the journal is begun, what files held waits for that."""
@@ -111,7 +124,13 @@ class SessionJournal:
     def make(self) -> None:
         """Make the journal, unless it is there or none is kept; raises as ``begin``."""
         if self._journal is None and self._create is not None:
-            self._journal = self._create()
+            try:
+                self._journal = self._create()
+            except OSError as error:
+                # One that began later would lack what the later entries refer to.
+                self._create, self._failed = None, error.strerror or str(error)
+                raise
+            self._journal.on_trouble = self._on_trouble
             for early in self._early.values():
                 self.add(early)
             self._early.clear()

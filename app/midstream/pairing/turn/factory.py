@@ -246,7 +246,8 @@ class AnswerFactory:
         try:
             answer.mode.record(self._log.journal, answer.turn, resumed=resumed)
         except (OSError, UserError) as error:
-            self._log.status.warn(f"This session has no journal and cannot be resumed: {error}")
+            why = error.strerror if isinstance(error, OSError) else error
+            self._log.status.warn(f"This session has no journal and cannot be resumed ({why}).")
 
     def _open(self, scope: Scope, request: Request, *, known: bool) -> EditMode:
         proposal = scope.proposal
