@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from midstream.cli import main
 from midstream.demo import READING_PACE, check_command, make_demo
@@ -100,42 +101,81 @@ async def test_one_sentence_names_the_pace_and_one_key_turns_it_off(tmp_path: Pa
         assert sentence in words()
 
 
+def _tour_script(folder: Path, second: list[list[str]], rate: float) -> Path:
+    """Answers of a model for the instructions of the tour."""
+    script = folder / "script.json"
+    first = {"match": "", "edit": [["rows", "totals"]], "rate": rate}
+    script.write_text(json.dumps([{"match": "sums", "edit": second}, first]))
+    return script
+
+
+SUMS = [["rows", "sums"], ["totals", "sums"]]
+"""What the redirect asks for."""
+
+
+class _Tourist:
+    """Reads the tour and presses keys."""
+
+    def __init__(self, app: MidstreamApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.line = app.review.panes.tour
+
+    @property
+    def number(self) -> int:
+        """The step that is shown; one more than there are at the end."""
+        place = self.line.words.place
+        return int(place.split()[0]) if place else len(STEPS) + 1
+
+    @property
+    def text(self) -> str:
+        return self.line.words.text
+
+    async def begin(self) -> None:
+        await shown(self.pilot, lambda: self.text == OFFER)
+        await shown(self.pilot, lambda: self.app.session and self.app.session.external.watching)
+        await self.pilot.press("enter")
+        await self.until(1)
+
+    async def until(self, number: int) -> None:
+        await shown(self.pilot, lambda: self.number >= number)
+
+    async def idle(self) -> None:
+        """Read until the model has ended and nothing is under way."""
+        session = self.app.session
+        assert session is not None
+
+        def idle() -> bool:
+            keys = [w for w in self.app.workers if w.group == "serial" and not w.is_finished]
+            return not (keys or session.turns.busy) and bool(self.line.words.enter)
+
+        await shown(self.pilot, idle)
+
+
 async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    script = tmp_path / "script.json"
-    script.write_text(
-        json.dumps(
-            [
-                {"match": "sums", "edit": [["rows", "sums"], ["totals", "sums"]]},
-                {"match": "", "edit": [["rows", "totals"]], "rate": 60},
-            ]
-        )
-    )
+    script = _tour_script(tmp_path, SUMS, rate=60)
     app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
     async with app.run_test(size=(100, 30)) as pilot:
-        line = app.review.panes.tour
-        await shown(pilot, lambda: line.text == OFFER)
-        await shown(pilot, lambda: app.session and app.session.external.watching)
-
-        def step_shown() -> int:
-            return int(line.place.split()[0]) if line.place else len(STEPS) + 1
-
-        await pilot.press("enter")
+        tourist = _Tourist(app, pilot)
+        await tourist.begin()
         for number, step in enumerate(STEPS, 1):
-            await shown(pilot, lambda number=number: step_shown() >= number)
-            if step_shown() == number:
+            await tourist.until(number)
+            if tourist.number == number:
                 await pilot.press("enter")
             if step.done is Done.DECIDED:  # what was not seen is asked for again
                 await shown(pilot, lambda: not app.session.turns.busy)  # type: ignore[union-attr]
-                while step_shown() == number:
+                while tourist.number == number:
                     await pilot.press("enter")
                     await shown(pilot)
             if step.done is Done.COMMITTED:
                 await shown(pilot, lambda: isinstance(app.screen, CommitScreen))
-                await shown(pilot, lambda: app.screen.changes is not None)  # type: ignore[attr-defined]
-                await pilot.press("ctrl+s")
-        await shown(pilot, lambda: line.place == "")
-        assert line.text == ""
+                page = app.screen
+                assert isinstance(page, CommitScreen)
+                assert "enter or ctrl+s commits it" in page.tour.words.text
+                await pilot.press("enter")
+        await shown(pilot, lambda: tourist.line.words.place == "")
+        assert tourist.text == ""
     assert "USD" not in (demo.root / WRITER.path).read_text()
     report = (demo.root / PATH).read_text()
     assert "sums" in report
@@ -144,15 +184,78 @@ async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path)
     assert subjects.strip() == b"Rename `rows` to `sums` in month_report"
 
 
+@pytest.mark.system
+async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    flagged = [*SUMS, ["minutes", "password"]]
+    script = _tour_script(tmp_path, flagged, rate=0)
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
+    async with app.run_test(size=(80, 24)) as pilot:
+        tourist = _Tourist(app, pilot)
+        await tourist.begin()
+        read: list[list[str]] = []
+        for number in range(1, 5):
+            await tourist.until(number)
+            await tourist.idle()
+            read.append([tourist.text])
+            assert tourist.number == number
+            while tourist.number == number:
+                await pilot.press("enter")
+                await shown(pilot)
+                await tourist.idle()
+                if tourist.number == number:
+                    read[-1].append(tourist.text)
+        first, second, third, fourth = read
+        assert "sends it" in first[0]
+        assert second == [
+            "The model is done. a accepts the hunk under the cursor; it is on disk at once."
+        ]
+        assert "it could have been said while the model wrote" in third[0]
+        assert "each hunk is decided by itself: a accepts one" in fourth[-1]
+        assert len(fourth) <= 3
+        assert not app.session.hunks.undecided()  # type: ignore[union-attr]
+
+
+@pytest.mark.system
+async def test_enter_leads_on_where_a_step_has_nothing_to_act_on(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    script = _tour_script(tmp_path, SUMS, rate=0)
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
+    async with app.run_test(size=(80, 24)) as pilot:
+        tourist = _Tourist(app, pilot)
+        await tourist.begin()
+        pointless: list[int] = []
+        while tourist.number < len(STEPS):
+            await tourist.idle()
+            number, step = tourist.number, STEPS[tourist.number - 1]
+            if number in (2, 4):  # all that waits is rejected, not accepted
+                await pilot.press("R")
+            elif step.done is Done.PUT_BACK:
+                await pilot.press("a")  # kept
+            await shown(pilot)
+            if tourist.number == number:
+                if "goes on" in tourist.text:
+                    pointless.append(number)
+                await pilot.press("enter")
+                if step.done is Done.COMMITTED:
+                    await shown(pilot, lambda: isinstance(app.screen, CommitScreen))
+                    while app.screen is not app.review:
+                        await pilot.press("escape")
+                    await pilot.press("enter")  # the page was left without a commit
+                await shown(pilot, lambda number=number: tourist.number > number)
+        assert pointless == [2, 8], "steps without anything to act on"
+        assert tourist.line.words.enter == "end the tour"
+
+
 async def test_the_tour_is_left_at_any_step(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
     app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=_script(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
         line = app.review.panes.tour
-        await shown(pilot, lambda: line.text == OFFER)
+        await shown(pilot, lambda: line.words.text == OFFER)
         await pilot.press("enter")
-        await shown(pilot, lambda: line.place)
+        await shown(pilot, lambda: line.words.place)
         await pilot.press("escape")
-        await shown(pilot, lambda: line.text == OFFER)
+        await shown(pilot, lambda: line.words.text == OFFER)
         await pilot.press("i", "h", "i")
         assert app.review.panes.composer.text == "hi"

@@ -19,7 +19,9 @@ class Done(Enum):
     DECIDED = auto()
     """The model has ended, and nothing waits."""
     UNDONE = auto()
-    """Fewer hunks are accepted than before."""
+    """Fewer hunks are decided than before."""
+    REDONE = auto()
+    """More hunks are decided than before."""
     WRITTEN = auto()
     """A change of another program waits."""
     PUT_BACK = auto()
@@ -32,17 +34,27 @@ class Done(Enum):
 class TourStep:
     """One step.
 
+    In every sentence, the id of an action in braces stands for its key.
+
     Attributes:
-        text: What to do and what comes of it; ``{key}`` stands for the key of the action.
+        text: What to do and what comes of it.
         action: The action that the step is about; its own key and Enter both carry it out.
         done: When the next step follows.
         says: The instruction that is sent, where the action sends one.
+        ended: In place of ``text`` once the model has ended.
+        flagged: In place of it where every hunk that waits is flagged.
+        under_way: In place of it while the step has to wait for the model or another program.
+        pointless: In place of it where there is nothing to do; Enter then leads on.
     """
 
     text: str
     action: str
     done: Done
     says: str = ""
+    ended: str = ""
+    flagged: str = ""
+    under_way: str = ""
+    pointless: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,52 +78,90 @@ OFFER: Final = "New here? Enter in the empty line begins a tour of three minutes
 
 STEPS: Final = (
     TourStep(
-        'Say what should change: "rename `rows` to `totals` in month_report". {key} sends it.',
+        'Say what should change: "rename `rows` to `totals` in month_report". '
+        "{composer.send} sends it.",
         "composer.send",
         Done.PROPOSED,
         says="rename `rows` to `totals` in month_report",
+        under_way="It is sent. The model reads the function and writes it anew; the tour goes on "
+        "with the first complete hunk.",
+        pointless="The model has changed nothing. {choose} goes on.",
     ),
     TourStep(
-        "The first hunk is complete, and the model goes on. {key} accepts it; it is on disk at "
-        "once.",
+        "The first hunk is complete, and the model goes on. {hunk.accept} accepts it; it is on "
+        "disk at once.",
         "hunk.accept",
         Done.ACCEPTED,
+        ended="The model is done. {hunk.accept} accepts the hunk under the cursor; it is on disk "
+        "at once.",
+        under_way="The model is still writing; its next complete hunk is yours to accept.",
+        pointless="No hunk is left to accept. {choose} goes on.",
     ),
     TourStep(
-        'Another name would be better, so say "no, call it sums", even while it writes. What is '
-        "there is renamed, too.",
+        'Another name would be better, so say "no, call it sums", even while it writes. '
+        "{composer.send} sends it; what is there is renamed, too.",
         "composer.send",
         Done.REDIRECTED,
         says="no, call it sums",
+        ended='Another name would be better, so say "no, call it sums"; it could have been said '
+        "while the model wrote. {composer.send} sends it, and what is there is renamed, too.",
+        under_way="It is sent; the model takes it up.",
     ),
     TourStep(
-        "{key} accepts what you have seen so far, and a second time the rest. The tour goes on "
-        "when the model has ended and nothing waits.",
+        "{hunk.accept_rest} accepts what you have seen so far. The tour goes on when the model "
+        "has ended and nothing waits.",
         "hunk.accept_rest",
         Done.DECIDED,
+        ended="The model is done. {hunk.accept_rest} accepts what you have seen, and a second "
+        "time the rest.",
+        flagged="The model is done, and what waits is flagged, so each hunk is decided by itself: "
+        "{hunk.accept} accepts one, {failures} says why. {choose} accepts one after the other.",
+        under_way="The model writes it again with the new name. Each complete hunk is yours to "
+        "accept.",
     ),
-    TourStep("{key} undoes the last decision, on disk as well.", "decision.undo", Done.UNDONE),
-    TourStep("{key} brings it back.", "decision.redo", Done.ACCEPTED),
     TourStep(
-        "{key} reviews what other programs write. A script then changes a file.",
+        "{decision.undo} undoes the last decision, on disk as well.",
+        "decision.undo",
+        Done.UNDONE,
+        pointless="{decision.undo} undoes the last decision; there is none to undo. {choose} "
+        "goes on.",
+    ),
+    TourStep(
+        "{decision.redo} brings it back.",
+        "decision.redo",
+        Done.REDONE,
+        pointless="{decision.redo} brings back what was undone; nothing is. {choose} goes on.",
+    ),
+    TourStep(
+        "{review.external} reviews what other programs write. A script then changes a file.",
         "review.external",
         Done.WRITTEN,
+        under_way="The review is on. A script changes tally/money.py now; its change appears here.",
     ),
     TourStep(
-        "That change is on disk already, as an agent's would be. {key} puts it back once nothing "
-        "writes there any more.",
+        "That change is on disk already, as an agent's would be. {hunk.reject} puts it back once "
+        "nothing writes there any more.",
         "hunk.reject",
         Done.PUT_BACK,
+        under_way="It is put back as soon as nothing has written there for a moment.",
+        pointless="The change of the script is decided, and stays. {choose} goes on.",
     ),
     TourStep(
-        "{key} opens the commit page. Its message says what you asked for; Ctrl+S there commits.",
+        "{commit} opens the commit page, with a message that says what you asked for.",
         "commit",
         Done.COMMITTED,
+        pointless="{commit} commits what you have accepted, which is nothing so far. {choose} "
+        "goes on.",
     ),
     TourStep(
-        "That is all you need. {key} writes your own instruction, Ctrl+R runs the tests, and M "
-        "sets up a larger model.",
+        "That is all you need. {compose} writes your own instruction, {checks} runs the tests, "
+        "and {models} sets up a larger model.",
         "compose",
         Done.READ,
     ),
 )
+COMMIT_PAGE: Final = (
+    "This is what you accepted, and a message that says what you asked for. {choose} or "
+    "{commit.commit.anywhere} commits it; {page.close} goes back."
+)
+"""The sentence of the step about the commit, on its page."""

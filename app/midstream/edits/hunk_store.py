@@ -275,6 +275,11 @@ class HunkStore:
                 break
         return None
 
+    @property
+    def redoable(self) -> bool:
+        """Whether a step was undone."""
+        return bool(self._redo)
+
     def redo(self) -> tuple[Hunk, ...]:
         """Do the last undone step again; raises as ``undo``."""
         return self._travel(self._redo, self._undo)

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
     from midstream.tui.telemetry.page import WaferPane
+    from midstream.tui.widgets.welcome import TourWords
     from midstream.workspace.snapshot import Snapshot
 
 QUIET_S = 2.0
@@ -394,6 +395,10 @@ class MidstreamApp(App[None]):
     @property
     def shown_path(self) -> str:
         return self.review.state.path
+
+    @property
+    def tour_of_commit(self) -> TourWords:
+        return self.review.tour.words_of_commit
 
     @property
     def has_terminal_focus(self) -> bool:

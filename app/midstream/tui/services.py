@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.tui.glyphs import Glyphs
     from midstream.tui.themes import Palette
+    from midstream.tui.widgets.welcome import TourWords
 
 Result = TypeVar("Result")
 
@@ -74,6 +75,11 @@ class AppServices(Protocol):
     @property
     def shown_path(self) -> str:
         """The file on the review screen, or ``""``."""
+        ...
+
+    @property
+    def tour_of_commit(self) -> TourWords:
+        """What the tour of the demo says on the commit page, if that is its step."""
         ...
 
     @property

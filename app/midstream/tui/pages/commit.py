@@ -35,6 +35,7 @@ from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import MessageField
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
+from midstream.tui.widgets.welcome import TourLine
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -104,19 +105,23 @@ class CommitScreen(PageScreen):
         """Whether it is not known yet which files there are."""
         self._kept: list[events.Key | events.Paste] = []
         """What was typed meanwhile and has to wait."""
+        self.tour = TourLine(self.palette)
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
         yield MessageField(
             self.palette, self.services.commit_message, "What changed, in one line; then why."
         )
+        yield self.tour
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.tour.show(self.services.tour_of_commit)
         self._look()
 
     def set_palette(self, palette: Palette) -> None:
         self.message.set_palette(palette)
+        self.tour.set_palette(palette)
         super().set_palette(palette)
 
     def _offer(self, text: str) -> None:
@@ -405,14 +410,23 @@ class CommitScreen(PageScreen):
         """Keep keys that act on the files until these are known; other characters are text."""
         bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
         key = "" if bound is None else bound.binding.id
-        waits = bool(self._kept) or (key and key not in _FREE)
+        does_step = isinstance(event, events.Key) and event.key == "enter" and self._toured
+        waits = bool(self._kept) or does_step or (key and key not in _FREE)
         if self._reading and waits and key not in _LEAVING:
             self._kept.append(event)
+            return True
+        if does_step:
+            self.action_commit_all()
             return True
         is_text = isinstance(event, events.Paste) or event.is_printable
         if is_text and bound is None and not (self.typing or self._outside):
             self.action_message()
         return False
+
+    @property
+    def _toured(self) -> bool:
+        """Whether Enter carries out the step of the tour."""
+        return bool(self.tour.words.pieces) and not self.notices.asking
 
     async def _release(self) -> None:
         """Let the keys act that were kept, in their order and before any other."""

@@ -56,6 +56,7 @@ class Moment:
         agent: A coding agent is at work.
         answering: The model answers a question.
         touring: A step of the tour is shown.
+        enter: What Enter does in the tour.
     """
 
     composing: bool = False
@@ -90,6 +91,7 @@ class Moment:
     agent: bool = False
     answering: bool = False
     touring: bool = False
+    enter: str = ""
 
 
 _WRITING: Final = {
@@ -125,7 +127,8 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
 
 def _wanted(moment: Moment) -> Iterator[str]:
     if moment.touring and not moment.typed:
-        yield f"{'composer.send' if moment.composing else 'choose'}:next step"
+        if moment.enter:
+            yield f"{'composer.send' if moment.composing else 'choose'}:{moment.enter}"
         if not moment.composing:
             yield "close:leave the tour"
     if moment.composing:
@@ -349,7 +352,9 @@ class Status(Controller):
         busy = state.running or bool(state.undecided)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
-        busy = busy or (demo is None and state.view is not None) or bool(self._panes.tour.place)
+        busy = (
+            busy or (demo is None and state.view is not None) or bool(self._panes.tour.words.place)
+        )
         if state.examples_hidden or self._notices.asking or busy:
             widget.show((), hint="", compact=compact)
             return
@@ -400,7 +405,8 @@ class Status(Controller):
             asking=self._notices.asking,
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
-            touring=bool(self._panes.tour.place),
+            touring=bool(self._panes.tour.words.place),
+            enter=self._panes.tour.words.enter,
         )
 
     def _reviewing(self) -> Moment:
@@ -436,7 +442,8 @@ class Status(Controller):
             failed=bool(state.failed_edits),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
-            touring=bool(self._panes.tour.place),
+            touring=bool(self._panes.tour.words.place),
+            enter=self._panes.tour.words.enter,
         )
 
     def _show_welcome(self) -> None:

@@ -64,6 +64,11 @@ class Steer(Controller):
         self._search: Worker[None] | None = None
         """Looks for the places that need a change as well."""
 
+    @property
+    def sending(self) -> bool:
+        """Whether an instruction is on its way to the session."""
+        return self._sending > 0
+
     # the composer
 
     def compose(self) -> None:
@@ -211,7 +216,7 @@ class Steer(Controller):
         self._notices.clear()
         turns, stops = session.turns, self._stops
         # What is sent next, before the first has begun, is about that one as well.
-        redirecting = (state.running and not turns.in_background) or self._sending > 0
+        redirecting = (state.running and not turns.in_background) or self.sending
         question = self._about(text, selection)
         if not redirecting:
             self._panes.focus(self._pane)

@@ -1,24 +1,30 @@
-"""The tour of the demo: shows its steps, and carries them out where Enter asks for it."""
+"""The tour of the demo: shows its steps, and carries them out where Enter asks for it.
+
+A step waits for the reader and the model may be long done, so its sentence follows the state of
+the session.  Enter does what the step is about; where that is no longer possible, or was done and
+led nowhere, Enter goes on to the next step.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from string import Formatter
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.hunks import HunkState
 from midstream.tui.review.controller import Controller, Shared
 from midstream.tui.review.navigate import Navigate
 from midstream.tui.review.steer import Steer
+from midstream.tui.widgets.welcome import TourWords
 
 if TYPE_CHECKING:
     from midstream.demo.tour import Done, TourStep
     from midstream.pairing.session import PairingSession
 
-_CONFIRMED: Final = 2
-"""Presses after which the remaining hunks are accepted one by one, as flagged ones have to be."""
+_TRIES: Final = 4
+"""Presses of Enter without effect after which the hunks that wait are left as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +34,17 @@ class _Facts:
     turns: int
     running: bool
     undecided: int
+    together: bool
+    """Some of the undecided hunks may be accepted together."""
     written: int
     accepted: int
+    decided: int
     put_back: int
+    postponed: int
+    """Hunks that are put back once nothing writes there."""
+    undoable: bool
+    redoable: bool
+    reviewing: bool
     head: str
 
     @classmethod
@@ -41,12 +55,18 @@ class _Facts:
             len(session.turns),
             session.turns.busy,
             len(waiting),
-            sum(hunk.external for hunk in waiting),
+            session.attention.any_together(waiting),
+            sum(hunk.external and hunk.postponed is None for hunk in waiting),
             sum(hunk.state is HunkState.ACCEPTED for hunk in hunks),
+            sum(hunk.decided for hunk in hunks),
             sum(
                 hunk.external and hunk.state is HunkState.REJECTED and hunk.postponed is None
                 for hunk in hunks
             ),
+            len(session.hunks.postponed()),
+            session.hunks.undoable,
+            session.hunks.redoable,
+            session.review.on,
             "" if repo is None else repo.head,
         )
 
@@ -64,7 +84,9 @@ class _Facts:
             case Done.DECIDED:
                 return not self.running and not self.undecided
             case Done.UNDONE:
-                return self.accepted < before.accepted
+                return self.decided < before.decided
+            case Done.REDONE:
+                return self.decided > before.decided
             case Done.WRITTEN:
                 return self.written > before.written
             case Done.PUT_BACK:
@@ -100,7 +122,12 @@ class Tour(Controller):
         """The step that is shown, from 1; 0 while there is no tour."""
         self._before: _Facts | None = None
         """How things were when it began."""
-        self._presses = 0
+        self._sent = False
+        """Whether its instruction was sent."""
+        self._tried: _Facts | None = None
+        """How things were when Enter was last pressed in this step."""
+        self._tries = 0
+        """Presses since something changed."""
         self._wrote = False
         self._steps: tuple[TourStep, ...] = ()
         self._offer = ""
@@ -123,8 +150,82 @@ class Tour(Controller):
         return not session.turns and session.external.repo is not None
 
     @property
+    def words(self) -> TourWords:
+        """What it says now; nothing where it is neither on nor offered."""
+        session = self._state.session
+        if not self.on or session is None:
+            return self._words(self._offer) if self.offered else TourWords()
+        from midstream.demo.tour import Done
+
+        step, facts = self._step, _Facts.of(session)
+        if self._is_under_way(facts):
+            return self._words(step.under_way)
+        if self._is_pointless(facts):
+            return self._words(step.pointless, "next step")
+        text = step.text
+        if step.flagged and facts.undecided and not (facts.running or facts.together):
+            text = step.flagged
+        elif not facts.running:
+            text = step.ended or text
+        return self._words(text, "end the tour" if step.done is Done.READ else "next step")
+
+    @property
+    def words_of_commit(self) -> TourWords:
+        """What it says on the commit page; nothing where its step is another."""
+        from midstream.demo.tour import COMMIT_PAGE, Done
+
+        if self.on and self._step.done is Done.COMMITTED:
+            return self._words(COMMIT_PAGE)
+        return TourWords()
+
+    def _words(self, text: str, enter: str = "") -> TourWords:
+        pieces: list[tuple[str, bool]] = []
+        for words, action_id, _, _ in Formatter().parse(text):
+            pieces.append((words, False))
+            if action_id:
+                pieces.append((self._services.key_for(action_id), True))
+        place = f"{self._number} of {len(self._steps)}" if self.on else ""
+        return TourWords(place, tuple(pieces), enter)
+
+    @property
     def _step(self) -> TourStep:
         return self._steps[self._number - 1]
+
+    def _is_under_way(self, facts: _Facts) -> bool:
+        """Whether the step has to wait for the model or for another program."""
+        from midstream.demo.tour import Done
+
+        match self._step.done:
+            case Done.PROPOSED | Done.REDIRECTED:
+                return self._sent and (facts.running or self._steer.sending)
+            case Done.ACCEPTED | Done.DECIDED:
+                return facts.running and not facts.undecided
+            case Done.WRITTEN:
+                return facts.reviewing
+            case Done.PUT_BACK:
+                return facts.postponed > 0
+            case _:
+                return False
+
+    def _is_pointless(self, facts: _Facts) -> bool:
+        """Whether there is nothing that the step could be done to."""
+        from midstream.demo.tour import Done
+
+        match self._step.done:
+            case Done.PROPOSED:
+                return self._before is not None and facts.turns > self._before.turns
+            case Done.ACCEPTED:
+                return not facts.undecided
+            case Done.UNDONE:
+                return not facts.undoable
+            case Done.REDONE:
+                return not facts.redoable
+            case Done.PUT_BACK:
+                return not facts.written
+            case Done.COMMITTED:
+                return not facts.accepted
+            case _:
+                return False
 
     def begin(self) -> None:
         """Show the first step, in the demo."""
@@ -145,7 +246,7 @@ class Tour(Controller):
         empty = not self._panes.typing or not self._composer.text.strip()
         if action_id in ("choose", "composer.send") and empty:
             if self.on:
-                await self._go_on()
+                self._work.run(self._go_on)  # after what former keys have begun
                 return True
             if self.offered and self._panes.composing:
                 self.begin()
@@ -167,43 +268,71 @@ class Tour(Controller):
             if _Facts.of(session).shows(self._step.done, self._before):
                 self._go_to(self._number + 1)
                 return
-        self._show()
-
-    def _show(self) -> None:
-        line = self._panes.tour
-        if not self.on:
-            line.show("", self._offer if self.offered else "")
-            return
-        key = self._services.key_for(self._step.action)
-        line.show(f"{self._number} of {len(self._steps)}", self._step.text, key)
+        self._panes.tour.show(self.words)
 
     def _go_to(self, number: int) -> None:
         from midstream.demo.tour import Done
 
         session = self._state.session
-        self._number, self._presses = number, 0
+        self._number, self._sent, self._tried, self._tries = number, False, None, 0
         self._before = None if session is None else _Facts.of(session)
         if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor
-            self._work.run(partial(self._perform, "hunk.next_undecided"))
+            self._show_written()
         self._state.refresh()
 
+    def _show_written(self) -> bool:
+        """Put the cursor on what the script has changed; whether it is elsewhere so far."""
+        session, here = self._state.session, self._pane.undecided_hunk
+        if session is None or (here is not None and here.external):
+            return False
+        written = [hunk for hunk in session.hunks.undecided() if hunk.external]
+        if written:
+            self._navigate.go_to_hunk(written[0], quietly=True)
+        return bool(written)
+
     async def _go_on(self) -> None:
-        """Do what the step is about, unless that has been done and takes its time."""
+        """Do what the step is about, or go to the next one where that leads nowhere."""
         from midstream.demo.tour import PATH, Done
 
-        step = self._step
-        self._presses += 1
+        session = self._state.session
+        if session is None or not self.on:
+            return
+        step, facts = self._step, _Facts.of(session)
+        if self._is_under_way(facts):
+            return
+        self._tries = self._tries + 1 if facts == self._tried else 0
+        self._tried = facts
+        decides = step.done is Done.DECIDED
+        limit = _TRIES if decides else 1
         if step.done is Done.READ:
             self.leave()
+        elif self._is_pointless(facts) or (self._tries >= limit and not step.says):
+            self._go_to(self._number + 1)
         elif step.says:
-            if self._presses == 1:
-                await self._navigate.open_path(PATH)
-                self._steer.instruct(step.says)
+            await self._navigate.open_path(PATH)
+            self._sent = True
+            self._steer.instruct(step.says)
+        elif (
+            step.done is Done.DECIDED and not facts.running and (self._tries or not facts.together)
+        ):
+            self._notices.clear()
+            for hunk in session.hunks.undecided():
+                await session.decisions.accept(hunk.id)
         else:
-            again = step.done is Done.DECIDED and self._presses > _CONFIRMED
-            if step.action.startswith("hunk.") and self._pane.undecided_hunk is None:
-                await self._perform("hunk.next_undecided")  # which may open another file first
-            self._work.run(partial(self._perform, "hunk.accept" if again else step.action))
+            await self._act(step)
+
+    async def _act(self, step: TourStep) -> None:
+        """Carry out the action of a step, once its hunk is under the cursor."""
+        from midstream.demo.tour import Done
+
+        moved = step.done is Done.PUT_BACK and self._show_written()
+        if step.action.startswith("hunk.") and not moved and self._pane.undecided_hunk is None:
+            await self._perform("hunk.next_undecided")  # which may open another file first
+            moved = True
+        if moved:
+            self._work.run(lambda: self._perform(step.action))
+        else:
+            await self._perform(step.action)
 
     async def _write(self) -> None:
         """Be another program."""

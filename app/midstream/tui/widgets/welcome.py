@@ -165,6 +165,26 @@ class IntroductionLine(Painted):
         self.post_message(self.Clicked())
 
 
+@dataclass(frozen=True, slots=True)
+class TourWords:
+    """What the tour says.
+
+    Attributes:
+        place: Such as ``2 of 10``; ``""`` for the offer.
+        pieces: The sentence in pieces, and whether each is a key.
+        enter: What Enter does, for the key bar; ``""`` where the tour waits for something else.
+    """
+
+    place: str = ""
+    pieces: tuple[tuple[str, bool], ...] = ()
+    enter: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return "".join(piece for piece, _ in self.pieces)
+
+
 class TourLine(Painted):
     """A step of the tour, or the offer of it."""
 
@@ -175,29 +195,23 @@ class TourLine(Painted):
 
     def __init__(self, palette: Palette, *, widget_id: str | None = None) -> None:
         super().__init__(palette, widget_id=widget_id)
-        self.place = self.text = self.key = ""
+        self.words = TourWords()
 
-    def show(self, place: str, text: str, key: str = "") -> None:
-        """Show a sentence and its place in the tour; no sentence takes no room.
-
-        Args:
-            place: Such as ``2 of 10``; ``""`` for the offer.
-            text: The sentence.
-            key: Stands in it for ``{key}``.
-        """
-        if (place, text, key) != (self.place, self.text, self.key):
-            self.place, self.text, self.key = place, text, key
-            self.set_class(bool(text), "-shown")
+    def show(self, words: TourWords) -> None:
+        """Show a sentence; none takes no room."""
+        if words != self.words:
+            self.words = words
+            self.set_class(bool(words.pieces), "-shown")
             self.refresh(layout=True)
 
     def render(self) -> Text:
         line = Text(overflow="fold")
-        if self.place:
-            line.append(f"Tour, {self.place}   ", self._palette.style("accent", bold=True))
-        before, key, after = self.text.partition("{key}")
-        line.append(before, self._palette.style("foreground"))
-        line.append(self.key if key else "", self._palette.style("accent", bold=True))
-        return line.append(after, self._palette.style("foreground"))
+        if self.words.place:
+            line.append(f"Tour, {self.words.place}   ", self._palette.style("accent", bold=True))
+        for piece, is_key in self.words.pieces:
+            role = "accent" if is_key else "foreground"
+            line.append(piece, self._palette.style(role, bold=is_key))
+        return line
 
 
 @dataclass(frozen=True, slots=True)
