@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +42,45 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """
     targets = [Path(str(argument).partition("::")[0]) for argument in config.args]
     return 0 if len(targets) == 1 and targets[0].is_file() else max(4, os.cpu_count() or 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Keep what collecting leaves, half a million objects, out of every collection of garbage.
+
+    A full one takes a fifth of a second longer with them, and collecting itself is slower.
+    """
+    gc.disable()
+    _import_share(session.config)
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _import_share(config: pytest.Config) -> None:
+    """Import, in a worker, the files whose turn it is: every file is compiled by one worker.
+
+    All of them collect the same files in the same order, and without this, all compile them.
+    """
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    if not worker:
+        return
+    files = sorted(
+        file
+        for argument in config.args
+        for file in (config.rootpath / argument.partition("::")[0]).rglob("test_*.py")
+    )
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for file in files[number::count]:
+        # What cannot be imported, or skips itself, is reported when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            if file.with_name("__init__.py").exists():
+                importlib.import_module(f"{file.parent.name}.{file.stem}")
+            else:  # As pytest itself names and finds it.
+                sys.path.insert(0, str(file.parent))
+                importlib.import_module(file.stem)
 
 
 @pytest.fixture(autouse=True)
