@@ -72,7 +72,7 @@ class HunkCommand:
     """An action on hunks by number, as plain mode offers it.
 
     Attributes:
-        method: Method of a part of the session, such as ``guard.release``; gets a hunk id, then the
+        method: Method of a part of the session, such as ``decisions.release``; gets a hunk id, then the
             reason if there is one. Empty: ``plain.hunk_commands`` has a method of the command's name.
         help: What it does, for the list of commands; empty uses the action's own help.
         form: Examples of how to type it; empty derives ``WORD 3``.
@@ -157,7 +157,7 @@ ACTIONS: Final = (
     Action("hunk.split", "s", "decide.split", "split", "Split the hunk at the cursor or around the marked rows", _D, also="partial part lines"),
     Action(
         "hunk.release", "L", "decide.release", "release", "Release a quarantined hunk, with a reason", _D,
-        offered=_HELD, hunk=HunkCommand("guard.release", "release a quarantined hunk so that it can be decided", reason=Reason.REQUIRED),
+        offered=_HELD, hunk=HunkCommand("decisions.release", "release a quarantined hunk so that it can be decided", reason=Reason.REQUIRED),
         also="guard security quarantine",
     ),
     Action("guard.file", "alt+g", "decide.guard_file", "guard off", "Guard: off for this file until you quit, or on again", _D, offered=_HELD, also="security disable turn off false alarm quarantine"),

@@ -90,6 +90,29 @@ def test_deciding_several_is_one_step_and_all_or_nothing() -> None:
         store.release(second.id)
 
 
+def test_the_users_release_is_a_step_and_the_guards_is_not() -> None:
+    store = HunkStore()
+    proposal = FileProposal("a", SourceText.from_text("one\ntwo\n"), store)
+    proposal.begin(0, 2)
+    proposal.feed("one\nTWO\n")
+    proposal.finish()
+    (hunk,) = store
+    why = Quarantine("S608", "a query built from parts")
+    store.quarantine(hunk.id, why)
+    store.release(hunk.id, "checked", undoable=True)
+    store.accept(hunk.id)
+    assert store.undo() == (hunk,)
+    assert (hunk.state, hunk.quarantine) == (HunkState.SETTLED, None)
+    assert store.undo() == (hunk,)
+    assert (hunk.state, hunk.note, hunk.quarantine) == (HunkState.QUARANTINED, str(why), why)
+    assert store.redo() == (hunk,)
+    assert (hunk.state, hunk.note, hunk.quarantine) == (HunkState.SETTLED, "checked", None)
+    store.undo()
+    store.release(hunk.id, "the guard is off for this file")
+    assert store.undo() == ()
+    assert hunk.state is HunkState.SETTLED
+
+
 def test_split_undo_redo_keep_rows_and_text() -> None:
     proposal, hunk = example()
     store = proposal.hunks

@@ -183,8 +183,8 @@ async def test_after_two_corrections_the_person_decides(
     assert "select" not in (root / "m.py").read_text()
     assert [f.rule for f in session.guard.findings(held[0])] == ["S608"]
     with pytest.raises(UsageError, match="reason"):
-        session.guard.release(held[0].id, "  ")
-    session.guard.release(held[0].id, "the name is checked above")
+        await session.decisions.release(held[0].id, "  ")
+    await session.decisions.release(held[0].id, "the name is checked above")
     assert await session.decisions.accept(held[0].id)
     assert BAD_SQL in (root / "m.py").read_text()
     # what was released once does not halt again

@@ -61,9 +61,40 @@ async def test_a_held_hunk_can_be_rejected_but_not_accepted_after_that(
         await session.decisions.undo()
         assert hunk.state is HunkState.QUARANTINED
         assert hunk.note.startswith("S608")
-        session.guard.release(hunk.id, "checked")
+        await session.decisions.release(hunk.id, "checked")
         assert await session.decisions.accept(hunk.id)
         assert BAD in (root / "m.py").read_text()
+
+
+async def test_undo_takes_a_release_back(
+    root: Path, state: Path, endpoint: Endpoint, model: SteppedModel
+) -> None:
+    async with await opened(root, endpoint) as session:
+        hunk = await held(session, model)
+        assert await session.decisions.release(hunk.id, "checked")
+        assert await session.decisions.undo() == (hunk.id,)
+        assert hunk.state is HunkState.QUARANTINED
+        assert not await session.decisions.accept(hunk.id)
+        await session.guard.look_again(session.files)  # it halts again, as before the release
+        assert hunk.state is HunkState.QUARANTINED
+        assert await session.decisions.redo() == (hunk.id,)
+        await session.guard.look_again(session.files)
+        assert hunk.state is HunkState.SETTLED
+        assert await session.decisions.accept(hunk.id)
+    async with await opened(root, endpoint, journal_of(state)) as session:
+        hunk = session.hunks.get(hunk.id)
+        assert hunk.state is HunkState.ACCEPTED
+        for expected in (HunkState.SETTLED, HunkState.QUARANTINED):
+            assert await session.decisions.undo() == (hunk.id,)
+            assert hunk.state is expected
+            assert (root / "m.py").read_text() == BEFORE
+        await session.guard.look_again(session.files)
+        assert hunk.state is HunkState.QUARANTINED
+    async with await opened(root, endpoint, journal_of(state)) as session:
+        assert session.hunks.get(hunk.id).state is HunkState.QUARANTINED
+        assert await session.decisions.redo() == (hunk.id,)
+        await session.guard.look_again(session.files)
+        assert session.hunks.get(hunk.id).state is HunkState.SETTLED
 
 
 async def test_a_held_hunk_stays_held_after_resume(
@@ -102,7 +133,7 @@ async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
         assert session.hunks.get(number).state is HunkState.QUARANTINED
     async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.QUARANTINED
-        session.guard.release(number, "it is a test")
+        await session.decisions.release(number, "it is a test")
     async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
 

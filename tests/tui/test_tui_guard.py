@@ -69,6 +69,13 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     await stage.until(lambda: held.state is HunkState.SETTLED, "release")
     assert held.note == "a test key"
     assert stage.pane.has_focus
+    await stage.press("u")
+    await stage.until(lambda: held.state is HunkState.QUARANTINED, "undo of the release")
+    assert stage.notice == "Undone: 1 hunk of pkg/things.py held back again."
+    assert stage.pane.hunk is held
+    await stage.press("U")
+    await stage.until(lambda: held.state is HunkState.SETTLED, "redo of the release")
+    assert stage.notice == "Redone: 1 hunk of pkg/things.py released again."
     stage.pane.go_to(place[0])
     await stage.press("a")
     await stage.until(lambda: held.state is HunkState.ACCEPTED, "accept")

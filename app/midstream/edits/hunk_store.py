@@ -35,6 +35,7 @@ class _Decision(NamedTuple):
     new: tuple[str, ...]
     own: bool
     displaced: bool
+    quarantine: Quarantine | None
 
     def same(self, other: _Decision) -> bool:
         return self[:3] == other[:3]
@@ -53,10 +54,12 @@ class _Record(Hunk):
 
     @property
     def decision(self) -> _Decision:
-        return _Decision(self._state, self._note, self.new, self._own, self._displaced)
+        return _Decision(
+            self._state, self._note, self.new, self._own, self._displaced, self._quarantine
+        )
 
     def decide(self, decision: _Decision) -> None:
-        self._state, self._note, _, self._own, self._displaced = decision
+        self._state, self._note, _, self._own, self._displaced, self._quarantine = decision
         self._postponed = None
         if self.new != decision.new:
             self._new = list(decision.new)
@@ -302,8 +305,14 @@ class HunkStore:
         hunk.set_quarantine(why)
         self.touch()
 
-    def release(self, hunk_id: int, note: str = "") -> None:
+    def release(self, hunk_id: int, note: str = "", *, undoable: bool = False) -> None:
         """Let a quarantined hunk be decided.
+
+        Args:
+            hunk_id: The hunk.
+            note: Why.
+            undoable: Whether it is a step that can be undone: the user's own decision is, a change
+                of the guard's mind is not.
 
         Raises:
             UndecidableError: It is not quarantined.
@@ -311,9 +320,13 @@ class HunkStore:
         hunk = self._hunks[hunk_id]
         if hunk.state is not HunkState.QUARANTINED:
             raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
+        step = self._begin((hunk,))
         hunk.set_state(HunkState.SETTLED, note)
         hunk.set_quarantine(None)
-        self.touch()
+        if undoable:
+            self._end(step)
+        else:
+            self.touch()
 
     # Calls of agents' tools
 

@@ -250,10 +250,11 @@ class Hunk:
         """The change to the base that follows from the decision, if any.
 
         An accepted hunk asks for its new lines; one whose new lines are in the base already, and
-        which is no longer accepted, asks for its old lines back.  The lines of an external hunk
-        stay until it is rejected.
+        which is no longer accepted, asks for its old lines back, whether or not the guard holds it
+        back meanwhile.  The lines of an external hunk stay until it is rejected.
         """
-        if not self.decidable or self._call:
+        held = self._anchored and self._state is HunkState.QUARANTINED
+        if not (self.decidable or held) or self._call:
             return None
         kept = self._state is HunkState.ACCEPTED
         if self.external:

@@ -18,7 +18,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from midstream.code.syntax import is_python
-from midstream.errors import UsageError
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.pairing.journal.entries import QuarantineEntry, ReleaseEntry
@@ -274,7 +273,8 @@ class Guard:
         self._watches: list[GuardWatch] = []
         self._found: dict[str, list[Finding]] = {}
         self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
-        self._released: set[tuple[str, tuple[str, str]]] = set()
+        self._released: dict[int, frozenset[tuple[str, str]]] = {}
+        """Keys of the findings in hunks that the user released, by hunk."""
         self._advised: set[str] = set()
         self._off: set[str] = set()
         """Files for which the user has switched it off."""
@@ -429,7 +429,18 @@ class Guard:
         ]
 
     def _open(self, hunk: Hunk) -> bool:
-        return any((hunk.path, f.key) not in self._released for f in self.findings(hunk))
+        released = self._let_go(hunk.path)
+        return any(finding.key not in released for finding in self.findings(hunk))
+
+    def _let_go(self, path: str) -> frozenset[tuple[str, str]]:
+        """Keys of the findings of a file that halt no more, since the user released their hunks."""
+        return frozenset[tuple[str, str]]().union(
+            *(
+                keys
+                for hunk_id, keys in self._released.items()
+                if (hunk := self._hunks.get(hunk_id)).path == path and hunk.quarantine is None
+            )
+        )
 
     # What the user does
 
@@ -462,25 +473,9 @@ class Guard:
     def _covers(self, path: str) -> bool:
         return self.on and path not in self._off
 
-    def release(self, hunk_id: int, reason: str) -> None:
-        """Let a quarantined hunk be decided; its findings do not halt in this session any more.
-
-        Raises:
-            UsageError: No reason is given, or the hunk is not quarantined.
-        """
-        from midstream.guard.secrets import mask
-
-        reason = " ".join(reason.split())
-        if not reason:
-            raise UsageError("Releasing a quarantined hunk needs a reason", "say it in a few words")
-        try:
-            self._hunks.release(hunk_id, reason)
-        except (KeyError, ValueError):
-            raise UsageError(f"Hunk {hunk_id} is not quarantined.") from None
-        hunk = self._hunks.get(hunk_id)
-        self._released |= {(hunk.path, finding.key) for finding in self.findings(hunk)}
-        self._journal.add(ReleaseEntry(hunk_id, mask(reason)))
-        self._status.emit(HunkDecided(hunk.path, hunk_id))
+    def released(self, hunk: Hunk) -> None:
+        """The user has released a hunk: its findings do not halt until that is undone."""
+        self._released[hunk.id] = frozenset(finding.key for finding in self.findings(hunk))
 
     async def look_again(
         self,
@@ -509,13 +504,14 @@ class Guard:
             found = await _findings_by_hunk(scanner, files[path])
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):
+                released = self._let_go(path)
                 halting = [
                     finding
                     for finding in found.get(hunk.id, ())
-                    if finding.level is Level.HALT and (path, finding.key) not in self._released
+                    if finding.level is Level.HALT and finding.key not in released
                 ]
                 if hunk.id in let_go:
-                    self._released |= {(path, finding.key) for finding in halting}
+                    self._released[hunk.id] = frozenset(finding.key for finding in halting)
                 elif halting and hunk.state in _WAITING:
                     self._quarantine(hunk, halting[0])
                 elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
@@ -639,10 +635,11 @@ class Guard:
             self._found.setdefault(watch.path, []).extend(found)
         if found or self._troubles(watch) != before:
             self._status.touch()
+        released = self._let_go(watch.path)
         halting = tuple(
             finding
             for finding in found
-            if finding.level is Level.HALT and (watch.path, finding.key) not in self._released
+            if finding.level is Level.HALT and finding.key not in released
         )
         if halting:
             statement = watch.scan.statement_at(halting[0].line)
@@ -775,7 +772,7 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
         reviewed += base[at : hunk.start]
         places.append((hunk.id, len(lines), len(lines) + len(wanted)))
         lines += wanted
-        reviewed += hunk.old if hunk.external and not hunk.decided else hunk.base_lines
+        reviewed += hunk.base_lines if hunk.decided else hunk.old
         at = hunk.stop
     lines += base[at:]
     reviewed += base[at:]

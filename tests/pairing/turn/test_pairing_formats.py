@@ -518,7 +518,7 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
         assert held
         await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST), "the rest of the answer stands"
-        session.guard.release(held[-1].id, "a key of the tests")
+        await session.decisions.release(held[-1].id, "a key of the tests")
         assert await session.decisions.accept(held[-1].id)
         assert (root / "run.py").read_text() == changed(FIRST, BAD)
 

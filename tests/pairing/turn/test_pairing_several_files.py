@@ -354,7 +354,7 @@ async def test_a_move_to_what_the_guard_finds_waits(root: Path) -> None:
             assert not await session.decisions.accept(gone.id)
             assert session.status.notices[-1].text == SAID
             (made,) = session.hunks.for_path("new.py")
-            session.guard.release(made.id, "the name is checked")
+            await session.decisions.release(made.id, "the name is checked")
             assert await session.decisions.accept(gone.id)
             assert (root / "new.py").read_text() == query
             assert not (root / "old.py").exists()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.stand_ins import is_whole
-from midstream.errors import UserError
+from midstream.errors import UsageError, UserError
 from midstream.pairing.contents import decoded
 from midstream.pairing.files.put_backs import PutBackQueue
 from midstream.pairing.journal.entries import (
@@ -24,6 +24,7 @@ from midstream.pairing.journal.entries import (
     EditEntry,
     ProposeEntry,
     RedoEntry,
+    ReleaseEntry,
     SessionEntry,
     SplitEntry,
     UndoEntry,
@@ -206,6 +207,28 @@ class Decisions:
         what = f"{state} {len(hunk_ids)} hunk{'s' * (len(hunk_ids) != 1)}"
         entry = DecideEntry(hunk_ids, state, note)
         return bool(await self._apply(hunk_ids[0], step, entry, what, anyway=anyway))
+
+    async def release(self, hunk_id: int, reason: str = "") -> bool:
+        """Let a quarantined hunk be decided, in one undo step.
+
+        Raises:
+            UsageError: No reason is given.
+        """
+        from midstream.guard.secrets import mask
+
+        reason = " ".join(reason.split())
+        if not reason:
+            raise UsageError("Releasing a quarantined hunk needs a reason", "say it in a few words")
+
+        def step() -> Sequence[Hunk]:
+            self.hunks.release(hunk_id, reason, undoable=True)
+            return (self.hunks.get(hunk_id),)
+
+        entry = ReleaseEntry(hunk_id, mask(reason), undoable=True)
+        released = await self._apply(hunk_id, step, entry, "release a hunk")
+        for hunk in released:
+            self._guard.released(hunk)
+        return bool(released)
 
     # Parts of hunks
 

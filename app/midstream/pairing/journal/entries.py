@@ -742,14 +742,15 @@ class QuarantineEntry(SessionEntry):
 
 @dataclass(eq=False, repr=False)
 class ReleaseEntry(SessionEntry):
-    """The user released a quarantined hunk."""
+    """A quarantined hunk was released: by the user, which can be undone, or by the guard."""
 
     kind = "release"
     id: int
     note: str
+    undoable: bool = False
 
     def replay(self, state: Replayed) -> None:
-        state.hunks.release(self.id, self.note)
+        state.hunks.release(self.id, self.note, undoable=self.undoable)
         state.released.add(self.id)
 
 

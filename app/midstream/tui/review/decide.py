@@ -5,7 +5,7 @@ The hunk is chosen at the key press, the cursor moves on at once, and the disk f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from midstream.counting import counted
 from midstream.edits.external import outcome
@@ -478,9 +478,9 @@ class Decide(Controller):
         hunk = session.hunks.get(self._asked)
 
         async def release() -> None:
-            session.guard.release(hunk.id, why)
-            self._pane.sync()
-            self._notices.say("info", "Released; the hunk is waiting for your decision.")
+            if await session.decisions.release(hunk.id, why):
+                self._pane.sync()
+                self._say_undo("Released; decide it like any other hunk. {undo} takes that back.")
 
         if releasing:
             self._work.run(release)
@@ -506,6 +506,7 @@ class Decide(Controller):
 
         async def work() -> None:
             told = len(session.status.notices)
+            held = {hunk.id for hunk in session.hunks if hunk.state is HunkState.QUARANTINED}
             ids = await (session.decisions.undo() if back else session.decisions.redo())
             if not ids:
                 if len(session.status.notices) == told:
@@ -513,7 +514,7 @@ class Decide(Controller):
                 return
             if len(session.status.notices) == told:
                 hunks = [session.hunks.get(hunk_id) for hunk_id in ids]
-                self._notices.say("info", _travelled(hunks, back=back))
+                self._notices.say("info", _travelled(hunks, held, back=back))
             path = session.hunks.get(ids[0]).path
             if path != self._state.path and not await self._navigate.open_path(path):
                 return
@@ -547,14 +548,20 @@ class Decide(Controller):
         self._work.run(work)
 
 
-def _travelled(hunks: Sequence[Hunk], *, back: bool) -> str:
-    """What was undone or redone, and where."""
+def _travelled(hunks: Sequence[Hunk], held: Set[int], *, back: bool) -> str:
+    """What was undone or redone, and where; ``held`` are the hunks that were quarantined before."""
     files = list(dict.fromkeys(hunk.path for hunk in hunks))
     where = files[0] if len(files) == 1 else counted(len(files), "file")
-    states = {hunk.outcome if hunk.decided else "undecided" for hunk in hunks}
+    states = {_state_in_words(hunk, released=hunk.id in held) for hunk in hunks}
     state = f" {states.pop()} again" if len(states) == 1 else " as before"
     verb = "Undone" if back else "Redone"
     return f"{verb}: {counted(len(hunks), 'hunk')} of {where}{state}."
+
+
+def _state_in_words(hunk: Hunk, *, released: bool) -> str:
+    if hunk.decided or hunk.state is HunkState.QUARANTINED:
+        return hunk.outcome
+    return "released" if released else "undecided"
 
 
 def _written(hunks: Iterable[Hunk], *, accept: bool) -> str:
