@@ -128,7 +128,7 @@ _D, _S, _W = Group.DECIDE, Group.STEER, Group.AGENTS
 _M, _L, _V, _P = Group.MOVE, Group.WALK, Group.VIEW, Group.PROGRAM
 _A, _C = Place.ANYWHERE, Place.COMPOSER
 _UNDECIDED = (HunkState.SETTLED,)
-_HELD = (HunkState.QUARANTINED,)
+_HELD = (HunkState.HELD,)
 
 ACTIONS: Final = (
     Action(
@@ -156,11 +156,11 @@ ACTIONS: Final = (
     Action("hunk.put_back_now", "P", "decide.put_back_now", "put back now", "Put back now, without waiting for the other program", _D, also="revert restore"),
     Action("hunk.split", "s", "decide.split", "split", "Split the hunk at the cursor or around the marked rows", _D, also="partial part lines"),
     Action(
-        "hunk.release", "L", "decide.release", "release", "Release a quarantined hunk, with a reason", _D,
-        offered=_HELD, hunk=HunkCommand("decisions.release", "release a quarantined hunk so that it can be decided", reason=Reason.REQUIRED),
-        also="guard security quarantine",
+        "hunk.release", "L", "decide.release", "release", "Release a hunk that the guard holds back, with a reason", _D,
+        offered=_HELD, hunk=HunkCommand("decisions.release", "let a hunk be decided that the guard holds back", reason=Reason.REQUIRED),
+        also="guard security held back blocked quarantined",
     ),
-    Action("guard.file", "alt+g", "decide.guard_file", "guard off", "Guard: off for this file until you quit, or on again", _D, offered=_HELD, also="security disable turn off false alarm quarantine"),
+    Action("guard.file", "alt+g", "decide.guard_file", "guard off", "Guard: off for this file until you quit, or on again", _D, offered=_HELD, also="security disable turn off false alarm held back quarantined"),
     Action("decision.undo", "u", "decide.undo", "undo", "Undo the last decision, on disk as well", _D, also="revert take back mistake"),
     Action("decision.redo", "U", "decide.redo", "redo", "Redo the decision that was undone", _D),
     Action("changes.stage", "S", "decide.stage", "stage", "Stage the accepted changes of this file", _D, also="git add index"),
@@ -172,7 +172,7 @@ ACTIONS: Final = (
         also="rename references everywhere similar",
     ),
     Action("effort", "m", "steer.effort", "effort", "Effort per answer; with an agent, its mode and model", _S, also="reasoning thinking quality candidates"),
-    Action("failures", "exclamation_mark", "explain.why", "why", "This hunk: who wrote it and why, its uses and tests, why it is flagged", _S, offered=_HELD, also="author blame provenance references callers coverage errors unmatched declined reason unsure what failed messages quarantined"),
+    Action("failures", "exclamation_mark", "explain.why", "why", "This hunk: who wrote it and why, its uses and tests, why it is flagged", _S, offered=_HELD, also="author blame provenance references callers coverage errors unmatched declined reason unsure what failed messages held back"),
     Action("context", "f3", "explain.sent", "what is sent", "Show what was sent, and would be sent now, word for word", _S, _A, also="prompt privacy tokens secrets sent"),
     Action("checks", "ctrl+r", "check.show", "checks", "Run the project's tests and list the places that failed", _S, _A, also="test tests pytest lint failures"),
     Action("checks.next", "greater_than_sign", "check.next", "next failure", "Go to the next place that failed", _S),

@@ -1,7 +1,11 @@
-"""The words of the screen, in a sentence each: for help, and for ``docs/words.md``."""
+"""The words of the screen, in a sentence each, and those that a review has in place of others.
+
+Help shows them, and ``docs/words.md``.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 WORDS: Final = (
@@ -13,9 +17,10 @@ WORDS: Final = (
     ("flagged", "Look closely: the model or a check is in doubt."),
     ("your turn", "The model or an agent waits for your answer."),
     ("guarded", "Each line is checked; dangerous ones stop the model."),
-    ("quarantined", "Stopped by the guard; release it to decide."),
+    ("held back", "Stopped by the guard; release it to decide."),
     ("watching", "What other programs write here is noticed."),
     ("reviewing", "It becomes hunks, to keep or to put back."),
+    ("overview", "The bars right of the code: where hunks are, and the rows on screen."),
     ("attention", "Which hunks were on screen long enough to read."),
     ("effort", "One pass, checks and a repair, or several tries."),
     ("follow-on", "An edit proposed after one that you saved."),
@@ -23,3 +28,23 @@ WORDS: Final = (
     ("pace", "A speed limit; pacing imitates a machine's speed."),
 )
 """Each word with what it means here."""
+
+_IN_REVIEW: Final = {
+    "accept": "keep",
+    "accepted": "kept",
+    "accepts": "keeps",
+    "reject": "put back",
+    "rejected": "put back",
+    "rejects": "puts back",
+}
+_DECIDING: Final = re.compile(r"\b(?:accept|reject)(?:ed|s)?\b", re.IGNORECASE)
+
+
+def in_review(text: str) -> str:
+    """A text about decisions in the words of a review, which keeps or puts back what is on disk."""
+
+    def other(found: re.Match[str]) -> str:
+        word = _IN_REVIEW[found[0].lower()]
+        return word.capitalize() if found[0][0].isupper() else word
+
+    return _DECIDING.sub(other, text)

@@ -17,7 +17,7 @@ APP = Path(__file__).parents[2] / "app"
 READ_ONLY = (
     ("state", "HunkState.ACCEPTED"),
     ("note", '"why"'),
-    ("quarantine", "None"),
+    ("hold", "None"),
     ("own", "True"),
     ("displaced", "True"),
     ("anchored", "False"),

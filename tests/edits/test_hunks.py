@@ -1,4 +1,4 @@
-"""Decisions: undo and redo, splitting, editing, deciding a part, quarantine."""
+"""Decisions: undo and redo, splitting, editing, deciding a part, holding back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunk_store import HunkStore, UndecidableError
-from midstream.edits.hunks import Hunk, HunkState, Quarantine
+from midstream.edits.hunks import Hold, Hunk, HunkState
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
 from tests.helpers.property import examples
@@ -79,14 +79,14 @@ def test_deciding_several_is_one_step_and_all_or_nothing() -> None:
     proposal.finish()
     store = proposal.hunks
     first, second = store
-    store.quarantine(second.id, Quarantine("secret-password", "a secret"))
-    with pytest.raises(UndecidableError, match="quarantined"):
+    store.hold_back(second.id, Hold("secret-password", "a secret"))
+    with pytest.raises(UndecidableError, match="held back"):
         store.decide([first.id, second.id], HunkState.ACCEPTED)
     assert first.state is HunkState.SETTLED
     store.release(second.id, "it is a test value")
     store.decide([first.id, second.id], HunkState.ACCEPTED)
     assert set(store.undo()) == {first, second}
-    with pytest.raises(UndecidableError, match="not quarantined"):
+    with pytest.raises(UndecidableError, match="not held back"):
         store.release(second.id)
 
 
@@ -97,16 +97,16 @@ def test_the_users_release_is_a_step_and_the_guards_is_not() -> None:
     proposal.feed("one\nTWO\n")
     proposal.finish()
     (hunk,) = store
-    why = Quarantine("S608", "a query built from parts")
-    store.quarantine(hunk.id, why)
+    why = Hold("S608", "a query built from parts")
+    store.hold_back(hunk.id, why)
     store.release(hunk.id, "checked", undoable=True)
     store.accept(hunk.id)
     assert store.undo() == (hunk,)
-    assert (hunk.state, hunk.quarantine) == (HunkState.SETTLED, None)
+    assert (hunk.state, hunk.hold) == (HunkState.SETTLED, None)
     assert store.undo() == (hunk,)
-    assert (hunk.state, hunk.note, hunk.quarantine) == (HunkState.QUARANTINED, str(why), why)
+    assert (hunk.state, hunk.note, hunk.hold) == (HunkState.HELD, str(why), why)
     assert store.redo() == (hunk,)
-    assert (hunk.state, hunk.note, hunk.quarantine) == (HunkState.SETTLED, "checked", None)
+    assert (hunk.state, hunk.note, hunk.hold) == (HunkState.SETTLED, "checked", None)
     store.undo()
     store.release(hunk.id, "the guard is off for this file")
     assert store.undo() == ()
@@ -209,16 +209,16 @@ def test_edit_in_place() -> None:
         store.edit(hunk.id, ["a\nb"])
 
 
-def test_streaming_hunk_can_be_quarantined() -> None:
+def test_streaming_hunk_can_be_held_back() -> None:
     proposal = FileProposal("a", SourceText.from_text("a\n"), HunkStore())
     proposal.begin(1, 1)
     proposal.feed("password\n")
     (hunk,) = proposal.hunks
-    why = Quarantine("secret-password", "looks like a secret")
-    proposal.hunks.quarantine(hunk.id, why)
+    why = Hold("secret-password", "looks like a secret")
+    proposal.hunks.hold_back(hunk.id, why)
     proposal.feed("more\n")
     proposal.finish()
-    assert (hunk.state, hunk.quarantine) == (HunkState.QUARANTINED, why)
+    assert (hunk.state, hunk.hold) == (HunkState.HELD, why)
     assert hunk.note == "secret-password: looks like a secret"
     assert proposal.proposed_region(0, 1) == "a\n"
     with pytest.raises(UndecidableError, match="release it first"):

@@ -74,7 +74,7 @@ async def test_switched_off_for_a_file_it_lets_that_file_be(
 
     assert guard.switch(session.files, "m.py")
     witness = Witness(session)
-    await witness.until(lambda: any(h.state is HunkState.QUARANTINED for h in session.hunks))
+    await witness.until(lambda: any(h.state is HunkState.HELD for h in session.hunks))
     assert not guard.switch(session.files, "m.py")
     assert {hunk.state for hunk in session.hunks} == {HunkState.SETTLED}
 
@@ -106,7 +106,7 @@ async def stopped_at(session: PairingSession, model: SteppedModel, count: int) -
     await witness.until(lambda: len(model.requests) >= count)
 
 
-async def test_string_built_sql_is_halted_quarantined_and_corrected(
+async def test_string_built_sql_is_halted_held_back_and_corrected(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:
     give(model, *HEAD, BAD_SQL, end=False)
@@ -134,7 +134,7 @@ async def test_string_built_sql_is_halted_quarantined_and_corrected(
     assert session.turns.last is not None
     assert session.turns.last.status is TurnStatus.DONE
     assert (root / "m.py").read_text() == BEFORE, "the disk is untouched until an accept"
-    assert not [h for h in session.hunks.for_path("m.py") if h.state is HunkState.QUARANTINED]
+    assert not [h for h in session.hunks.for_path("m.py") if h.state is HunkState.HELD]
     assert await session.decisions.accept_rest("m.py") == len(session.hunks.for_path("m.py"))
     text = (root / "m.py").read_text()
     assert text == BEFORE.replace(
@@ -174,15 +174,15 @@ async def test_after_two_corrections_the_person_decides(
     give(model, BAD_SQL, end=False)
     await session.turns.finished()
     assert len(model.requests) == 3
-    held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
+    held = [h for h in session.hunks if h.state is HunkState.HELD]
     assert len(held) == 1
     assert held[0].note.startswith("S608: ")
-    assert "quarantined" in session.status.notices[-1].text
+    assert "held back" in session.status.notices[-1].text
     assert not await session.decisions.accept(held[0].id)
     await session.decisions.accept_rest("m.py")
     assert "select" not in (root / "m.py").read_text()
     assert [f.rule for f in session.guard.findings(held[0])] == ["S608"]
-    with pytest.raises(UsageError, match="reason"):
+    with pytest.raises(UsageError, match="say why it is safe"):
         await session.decisions.release(held[0].id, "  ")
     await session.decisions.release(held[0].id, "the name is checked above")
     assert await session.decisions.accept(held[0].id)

@@ -75,5 +75,5 @@ async def test_random_answers(
         await session.decisions.accept_rest("m.py")
         written = (tmp_path / "m.py").read_text()
         assert not any(bad in written for bad in BAD)
-        held = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
+        held = [h for h in session.hunks if h.state is HunkState.HELD]
         assert all(h.note for h in held)

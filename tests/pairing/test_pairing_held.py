@@ -40,7 +40,7 @@ async def held(session: PairingSession, model: SteppedModel, bad: str = BAD) -> 
             await asyncio.sleep(0.01)
         model.give(bad)
     await session.turns.finished()
-    [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
+    [hunk] = [h for h in session.hunks if h.state is HunkState.HELD]
     return hunk
 
 
@@ -59,7 +59,7 @@ async def test_a_held_hunk_can_be_rejected_but_not_accepted_after_that(
         assert not await session.decisions.accept(hunk.id)
         assert (root / "m.py").read_text() == BEFORE
         await session.decisions.undo()
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
         assert hunk.note.startswith("S608")
         await session.decisions.release(hunk.id, "checked")
         assert await session.decisions.accept(hunk.id)
@@ -73,10 +73,10 @@ async def test_undo_takes_a_release_back(
         hunk = await held(session, model)
         assert await session.decisions.release(hunk.id, "checked")
         assert await session.decisions.undo() == (hunk.id,)
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
         assert not await session.decisions.accept(hunk.id)
         await session.guard.look_again(session.files)  # it halts again, as before the release
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
         assert await session.decisions.redo() == (hunk.id,)
         await session.guard.look_again(session.files)
         assert hunk.state is HunkState.SETTLED
@@ -84,14 +84,14 @@ async def test_undo_takes_a_release_back(
     async with await opened(root, endpoint, journal_of(state)) as session:
         hunk = session.hunks.get(hunk.id)
         assert hunk.state is HunkState.ACCEPTED
-        for expected in (HunkState.SETTLED, HunkState.QUARANTINED):
+        for expected in (HunkState.SETTLED, HunkState.HELD):
             assert await session.decisions.undo() == (hunk.id,)
             assert hunk.state is expected
             assert (root / "m.py").read_text() == BEFORE
         await session.guard.look_again(session.files)
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
     async with await opened(root, endpoint, journal_of(state)) as session:
-        assert session.hunks.get(hunk.id).state is HunkState.QUARANTINED
+        assert session.hunks.get(hunk.id).state is HunkState.HELD
         assert await session.decisions.redo() == (hunk.id,)
         await session.guard.look_again(session.files)
         assert session.hunks.get(hunk.id).state is HunkState.SETTLED
@@ -104,7 +104,7 @@ async def test_a_held_hunk_stays_held_after_resume(
         number = (await held(session, model)).id
     async with await opened(root, endpoint, journal_of(state)) as session:
         hunk = session.hunks.get(number)
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
         assert not await session.decisions.accept(number)
         assert "S608" in session.guard.reason(hunk)
 
@@ -130,9 +130,9 @@ async def test_one_that_the_journal_does_not_know_to_be_dangerous_is_held(
         await session.turns.finished()
         [number] = [h.id for h in session.hunks.undecided()]
     async with await opened(root, endpoint, journal_of(state)) as session:
-        assert session.hunks.get(number).state is HunkState.QUARANTINED
+        assert session.hunks.get(number).state is HunkState.HELD
     async with await opened(root, endpoint, journal_of(state)) as session:
-        assert session.hunks.get(number).state is HunkState.QUARANTINED
+        assert session.hunks.get(number).state is HunkState.HELD
         await session.decisions.release(number, "it is a test")
     async with await opened(root, endpoint, journal_of(state)) as session:
         assert session.hunks.get(number).state is HunkState.SETTLED
@@ -145,7 +145,7 @@ async def test_a_masked_credential_is_never_let_go(
         number = (await held(session, model, f'    rows = db.open("{KEY}")\n')).id
     async with await opened(root, endpoint, journal_of(state)) as session:
         hunk = session.hunks.get(number)
-        assert hunk.state is HunkState.QUARANTINED
+        assert hunk.state is HunkState.HELD
         assert KEY not in "".join(hunk.new)
 
 
@@ -161,7 +161,7 @@ async def test_a_rejected_credential_is_masked_in_the_next_request(
             await witness.until(lambda count=count: len(model.requests) >= count)
             model.give(f'<region>\n{HEAD}    rows = db.open("{KEY}")\n')
         await session.turns.finished()
-        [hunk] = [h for h in session.hunks if h.state is HunkState.QUARANTINED]
+        [hunk] = [h for h in session.hunks if h.state is HunkState.HELD]
         await session.decisions.reject(hunk.id, "no")
         model.give(f"<region>\n{BEFORE}</region>")
         model.end()

@@ -39,11 +39,14 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
         await stage.until(lambda asked=asked: len(stage.model.requests) == asked, "request")
         for line in (*(HEAD if asked == 1 else ()), BAD):
             stage.model.give(line)
-    await stage.until(lambda: "quarantined" in stage.notice, "halt")
+    await stage.until(lambda: "held back" in stage.notice, "halt")
     assert light(stage) == "guarded"
-    [held] = [h for h in stage.session.hunks if h.state is HunkState.QUARANTINED]
+    [held] = [h for h in stage.session.hunks if h.state is HunkState.HELD]
     rows = "\n".join(stage.rows)
-    assert "quarantined: " in rows
+    [said] = [row for row in stage.rows if "held back" in row]
+    assert "eval(items)" in said  # beside the line that is meant
+    assert f"held back ({held.hold.rule})" in said if held.hold else False
+    assert said.rstrip().endswith(")")
     assert KEY not in rows
     assert KEY not in stage.notice
     assert "AKIA****" in rows
@@ -52,25 +55,25 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     place = view.rows_of(held.id)
     assert place is not None
     await stage.press("escape")
-    assert stage.screen.query_one(FileBar).facts.quarantined == 1
+    assert stage.screen.query_one(FileBar).facts.held == 1
     for key in ("]", "L"):  # both lead there and say what to do
         stage.pane.go_to(0)
         await stage.press(key)
         assert stage.pane.hunk is held
         assert "L releases it" in stage.notice
     await stage.press("a")
-    assert "Quarantined" in stage.notice
+    assert "Held back" in stage.notice
     assert (project / "pkg" / "things.py").read_text() == CODE
-    assert "L release" in stage.keys
+    assert {"L release", "alt+g guard off", "! why"} <= set(stage.keys)
     await stage.press("L", "enter")
-    assert stage.notice == "A release needs a reason; esc leaves the hunk quarantined."
+    assert stage.notice == "Type why the lines are safe, then enter; esc leaves the hunk held back."
     await stage.type("a test key")
     await stage.press("enter")
     await stage.until(lambda: held.state is HunkState.SETTLED, "release")
     assert held.note == "a test key"
     assert stage.pane.has_focus
     await stage.press("u")
-    await stage.until(lambda: held.state is HunkState.QUARANTINED, "undo of the release")
+    await stage.until(lambda: held.state is HunkState.HELD, "undo of the release")
     assert stage.notice == "Undone: 1 hunk of pkg/things.py held back again."
     assert stage.pane.hunk is held
     await stage.press("U")
@@ -177,7 +180,7 @@ async def test_risky_hunks_are_left_to_be_decided_one_by_one(project: Path) -> N
         await stage.until(lambda: not stage.session.hunks.undecided(), "accept")
 
 
-async def test_a_quarantined_hunk_is_rejected_with_a_reason_that_survives_leaving(
+async def test_a_held_back_hunk_is_rejected_with_a_reason_that_survives_leaving(
     stage: Stage, project: Path
 ) -> None:
     await stage.open("pkg/things.py")
@@ -186,22 +189,22 @@ async def test_a_quarantined_hunk_is_rejected_with_a_reason_that_survives_leavin
         await stage.until(lambda asked=asked: len(stage.model.requests) == asked, "request")
         for line in (*(HEAD if asked == 1 else ()), BAD):
             stage.model.give(line)
-    await stage.until(lambda: "quarantined" in stage.notice, "halt")
-    [held] = [h for h in stage.session.hunks if h.state is HunkState.QUARANTINED]
+    await stage.until(lambda: "held back" in stage.notice, "halt")
+    [held] = [h for h in stage.session.hunks if h.state is HunkState.HELD]
     view = stage.view
     assert view is not None
     place = view.rows_of(held.id)
     assert place is not None
     await stage.press("escape")
     stage.pane.go_to(place[0])
-    for key, state in (("L", HunkState.QUARANTINED), ("X", HunkState.REJECTED)):
+    for key, state in (("L", HunkState.HELD), ("X", HunkState.REJECTED)):
         await stage.press(key)
         await stage.type("no keys")
         await stage.press("escape")
-        assert held.state is HunkState.QUARANTINED
+        assert held.state is HunkState.HELD
         assert stage.pane.has_focus
         await stage.press(key)
-        await stage.press("escape" if state is HunkState.QUARANTINED else "enter")
+        await stage.press("escape" if state is HunkState.HELD else "enter")
         await stage.until(lambda state=state: held.state is state, key)
     assert held.note == "no keys"
     assert (project / "pkg" / "things.py").read_text() == CODE

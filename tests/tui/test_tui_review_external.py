@@ -9,6 +9,9 @@ import pytest
 from midstream.code.lexing import LineLexer
 from midstream.pairing.files import put_backs
 from midstream.tui.diff.view import Look
+from midstream.tui.pages.help import HelpScreen
+from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
 from tests.helpers.pages import make_repo
@@ -55,6 +58,38 @@ async def test_what_another_program_writes_is_decided_by_keys(
         files = stage.session.files
         await stage.until(lambda: "price + 5" in files["pkg/bill.py"].base.text(), "followed")
         assert len(store.undecided()) == 1
+
+
+async def test_keys_and_palette_keep_and_put_back_in_a_review(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.open("pkg/bill.py")
+        await stage.press("question_mark")
+        assert "Accept the hunk under the cursor and go to the next" in sentences(stage)
+        await stage.press("escape", "V")
+        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        bill.write_text(AFTER)
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "two hunks")
+        await stage.press("question_mark")
+        told = sentences(stage)
+        assert "Keep the hunk under the cursor and go to the next" in told
+        assert "Put back the hunk and tell the model why" in told
+        assert not [one for one in told if one.lower().startswith(("accept", "reject"))]
+        await stage.press("escape", "colon")
+        assert isinstance(stage.app.screen, PickerScreen)
+        await stage.type("accept the hunk")  # the other word finds it as well
+        rows = stage.app.screen.query_one(RowList)
+        await stage.until(lambda: rows.value == "hunk.accept", "found")
+        assert rows.rows[rows.cursor].left[0][0].startswith("Keep the hunk")
+
+
+def sentences(stage: Stage) -> list[str]:
+    """What the keys page says of keys, topic by topic."""
+    screen = stage.app.screen
+    assert isinstance(screen, HelpScreen)
+    return [sentence for topic in screen.topics for _, sentence, _ in topic.rows]
 
 
 async def test_a_put_back_waits_for_the_writer_or_for_a_key(

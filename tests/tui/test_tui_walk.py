@@ -66,9 +66,9 @@ async def test_the_page_lists_what_is_decided_one_by_one_and_at_once(folder: Pat
         ]
         assert "use2.py:3" in shown(screen, "about")
         assert "and also adds `=`" in shown(screen, "about")
-        assert "accept group" not in hints(screen)
+        assert "keep group" not in hints(screen)
         await stage.press("j", "j")
-        assert "a accept group" in hints(screen)
+        assert "a keep group" in hints(screen)
         assert "- def total(x):" in shown(screen, "about")
         await stage.press("a")
         await stage.until(

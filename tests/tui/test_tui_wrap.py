@@ -204,11 +204,11 @@ def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
     painter = RowPainter(palette, UNICODE, 44, 3, focused=True)
     short = ViewRow(Look.CONTEXT, 3, 3, "x = 1", line=3)
-    marks = Marks(note="model unsure", brief=True)
+    marks = Marks(note="model unsure", brief="")
     assert painter.paint(short, (), marks)[0].text.rstrip().endswith("x = 1  \u2691 model unsure")
     line = replace(short, text="value = compute(1, 2, 3)")
     assert painter.paint(line, (), marks)[0].text.rstrip().endswith("compute(1, 2, 3)  \u2691")
-    there = painter.paint(line, (), replace(marks, brief=False))[0].text
+    there = painter.paint(line, (), replace(marks, brief=None))[0].text
     assert there.endswith("\u2026  \u2691 model unsure")
 
 

@@ -19,7 +19,7 @@ from midstream.edits.documents import LineEdit
 from midstream.edits.hunks import Hunk, HunkState, Move
 from midstream.edits.lcs import line_edits
 
-_WAITING = (HunkState.SETTLED, HunkState.QUARANTINED)
+_WAITING = (HunkState.SETTLED, HunkState.HELD)
 
 
 class ExternalChange(NamedTuple):

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from midstream.edits.documents import LineEdit
 from midstream.edits.hunks import (
+    Hold,
     Hunk,
     HunkState,
     Move,
     Obstacle,
     Picture,
-    Quarantine,
     cuts_around,
     part_behind,
 )
@@ -35,7 +35,7 @@ class _Decision(NamedTuple):
     new: tuple[str, ...]
     own: bool
     displaced: bool
-    quarantine: Quarantine | None
+    hold: Hold | None
 
     def same(self, other: _Decision) -> bool:
         return self[:3] == other[:3]
@@ -54,12 +54,10 @@ class _Record(Hunk):
 
     @property
     def decision(self) -> _Decision:
-        return _Decision(
-            self._state, self._note, self.new, self._own, self._displaced, self._quarantine
-        )
+        return _Decision(self._state, self._note, self.new, self._own, self._displaced, self._hold)
 
     def decide(self, decision: _Decision) -> None:
-        self._state, self._note, _, self._own, self._displaced, self._quarantine = decision
+        self._state, self._note, _, self._own, self._displaced, self._hold = decision
         self._postponed = None
         if self.new != decision.new:
             self._new = list(decision.new)
@@ -70,8 +68,8 @@ class _Record(Hunk):
         if note is not None:
             self._note = note
 
-    def set_quarantine(self, quarantine: Quarantine | None) -> None:
-        self._quarantine = quarantine
+    def set_hold(self, hold: Hold | None) -> None:
+        self._hold = hold
 
     def set_anchored(self, anchored: bool) -> None:
         self._anchored = anchored
@@ -215,8 +213,8 @@ class HunkStore:
     def reject(self, hunk_id: int, note: str = "") -> None:
         """Reject a hunk, with a reason or without; raises as ``accept``.
 
-        A quarantined hunk can be rejected too, and one in conflict: it leaves the screen, and the
-        file's own lines stay.
+        A hunk that is held back can be rejected too, and one in conflict: it leaves the screen, and
+        the file's own lines stay.
         """
         self.decide((hunk_id,), HunkState.REJECTED, note)
 
@@ -238,7 +236,7 @@ class HunkStore:
         hunks = [self._hunks[hunk_id] for hunk_id in hunk_ids]
         for hunk in hunks:
             rejected = state is HunkState.REJECTED
-            if not (hunk.rejectable if rejected else hunk.decidable and not hunk.quarantine):
+            if not (hunk.rejectable if rejected else hunk.decidable and not hunk.hold):
                 raise UndecidableError(_why_undecidable(hunk))
         step = self._begin(hunks)
         for hunk in hunks:
@@ -291,7 +289,7 @@ class HunkStore:
         """The edits of the base that follow from the decisions, by position."""
         return [edit for hunk in self.for_path(path) if (edit := hunk.edit()) is not None]
 
-    def quarantine(self, hunk_id: int, why: Quarantine) -> None:
+    def hold_back(self, hunk_id: int, why: Hold) -> None:
         """Hold a hunk back.  One that still streams stays held back when it settles.
 
         Raises:
@@ -301,12 +299,12 @@ class HunkStore:
         beyond = (HunkState.ACCEPTED, HunkState.CONFLICT, HunkState.SUPERSEDED)
         if hunk.state in beyond or hunk.displaced:
             raise UndecidableError(_why_undecidable(hunk))
-        hunk.set_state(HunkState.QUARANTINED, str(why))
-        hunk.set_quarantine(why)
+        hunk.set_state(HunkState.HELD, str(why))
+        hunk.set_hold(why)
         self.touch()
 
     def release(self, hunk_id: int, note: str = "", *, undoable: bool = False) -> None:
-        """Let a quarantined hunk be decided.
+        """Let a hunk be decided that was held back.
 
         Args:
             hunk_id: The hunk.
@@ -315,14 +313,14 @@ class HunkStore:
                 of the guard's mind is not.
 
         Raises:
-            UndecidableError: It is not quarantined.
+            UndecidableError: It is not held back.
         """
         hunk = self._hunks[hunk_id]
-        if hunk.state is not HunkState.QUARANTINED:
-            raise UndecidableError(f"Hunk {hunk_id} is not quarantined, so it cannot be released.")
+        if hunk.state is not HunkState.HELD:
+            raise UndecidableError(f"Hunk {hunk_id} is not held back, so it cannot be released.")
         step = self._begin((hunk,))
         hunk.set_state(HunkState.SETTLED, note)
-        hunk.set_quarantine(None)
+        hunk.set_hold(None)
         if undoable:
             self._end(step)
         else:
@@ -477,7 +475,7 @@ class HunkStore:
         self._hunks[hunk.id].place(start, stop, base_lines)
 
     def settle(self, hunk: Hunk, *, conflict: str = "") -> None:
-        """A streaming hunk is complete; if it was quarantined, it stays so."""
+        """A streaming hunk is complete; if it was held back, it stays so."""
         if conflict:
             self._hunks[hunk.id].set_state(HunkState.CONFLICT, conflict)
         elif hunk.state is HunkState.STREAMING:
@@ -706,12 +704,12 @@ def _why_undecidable(hunk: Hunk) -> str:
     reasons = {
         HunkState.STREAMING: "is still being written; it can be decided as soon as it settles",
         HunkState.CONFLICT: "is in conflict with a change to the file; ask for the edit again",
-        HunkState.QUARANTINED: "is quarantined; release it first",
+        HunkState.HELD: "is held back by the guard; release it first",
         HunkState.SUPERSEDED: "was superseded by a later edit",
     }
     if hunk.displaced:
         return f"Hunk {hunk.id} was in conflict when it was rejected; undo that first."
-    if hunk.quarantine and hunk.state is HunkState.REJECTED:
-        return f"Hunk {hunk.id} was quarantined when it was rejected; undo that and release it."
+    if hunk.hold and hunk.state is HunkState.REJECTED:
+        return f"Hunk {hunk.id} was held back when it was rejected; undo that and release it."
     reason = reasons.get(hunk.state, "lies in lines that were rewritten since")
     return f"Hunk {hunk.id} {reason}."

@@ -22,13 +22,13 @@ class HunkState(StrEnum):
     REJECTED = "rejected"
     CONFLICT = "conflict"
     """The base changed where the hunk is; it is kept and shown, but cannot be applied."""
-    QUARANTINED = "quarantined"
-    """The guard holds it back until it is released."""
+    HELD = "held back"
+    """The guard does not let it be accepted until it is released."""
     SUPERSEDED = "superseded"
     """A later rewrite, a split or an undo took its place; it has no position any more."""
 
 
-class Quarantine(NamedTuple):
+class Hold(NamedTuple):
     """Why the guard holds a hunk back: the rule that matched, and its message for people."""
 
     rule: str
@@ -64,7 +64,7 @@ class Hunk:
             "_new",
             "_note",
         ),
-        *("_old", "_own", "_postponed", "_quarantine", "_start", "_state", "_stop"),
+        *("_old", "_own", "_postponed", "_hold", "_start", "_state", "_stop"),
         *("external", "id", "path", "rank"),
     )
 
@@ -87,7 +87,7 @@ class Hunk:
         self._note = ""
         self._match_level = 0
         self._anchored = True
-        self._quarantine: Quarantine | None = None
+        self._hold: Hold | None = None
         self._own = False
         self._displaced = False
         self._postponed: str | None = None
@@ -120,13 +120,13 @@ class Hunk:
 
     @property
     def note(self) -> str:
-        """Why it was rejected, quarantined or put in conflict; ``""`` if no reason was given."""
+        """Why it was rejected, held back or put in conflict; ``""`` if no reason was given."""
         return self._note
 
     @property
-    def quarantine(self) -> Quarantine | None:
+    def hold(self) -> Hold | None:
         """Why the guard holds it back, until it is released; meanwhile it can only be rejected."""
-        return self._quarantine
+        return self._hold
 
     @property
     def match_level(self) -> int:
@@ -212,8 +212,8 @@ class Hunk:
 
     @property
     def rejectable(self) -> bool:
-        """Whether it can be rejected now: it is decidable, quarantined or in conflict."""
-        withheld = self._state in (HunkState.QUARANTINED, HunkState.CONFLICT)
+        """Whether it can be rejected now: it is decidable, held back or in conflict."""
+        withheld = self._state in (HunkState.HELD, HunkState.CONFLICT)
         return self.decidable or (self._anchored and withheld)
 
     @property
@@ -234,7 +234,7 @@ class Hunk:
     @property
     def held_on_disk(self) -> bool:
         """Whether the guard holds back lines that another program has written already."""
-        return self.external and self.state is HunkState.QUARANTINED
+        return self.external and self.state is HunkState.HELD
 
     @property
     def waits(self) -> bool:
@@ -253,7 +253,7 @@ class Hunk:
         which is no longer accepted, asks for its old lines back, whether or not the guard holds it
         back meanwhile.  The lines of an external hunk stay until it is rejected.
         """
-        held = self._anchored and self._state is HunkState.QUARANTINED
+        held = self._anchored and self._state is HunkState.HELD
         if not (self.decidable or held) or self._call:
             return None
         kept = self._state is HunkState.ACCEPTED

@@ -188,7 +188,7 @@ class FileProposal:
         superseded but did not reach wait for a decision again.
 
         Args:
-            settle_tail: Make hunks of the undecided lines too, for the guard to quarantine.  They
+            settle_tail: Make hunks of the undecided lines too, for the guard to hold back.  They
                 settle against the old lines that they match or replace; no other unread line is
                 deleted.
 
@@ -338,7 +338,7 @@ class FileProposal:
         """Base lines ``[start, stop)`` with accepted and undecided settled hunks applied.
 
         Leaves out hunks that cross an end of the range (``cover`` widens a range so that there are
-        none), and rejected, streaming, quarantined and conflicting ones.
+        none), and rejected, streaming, held back and conflicting ones.
         """
         lines: list[str] = []
         at = start

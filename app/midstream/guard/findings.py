@@ -10,7 +10,7 @@ class Level(StrEnum):
     """What a finding does to the stream."""
 
     HALT = "halt"
-    """The model is stopped and the hunk is quarantined."""
+    """The model is stopped and the hunk is held back."""
     WARN = "warn"
     """The hunk is marked; it can be accepted, but not in bulk."""
     OFF = "off"

@@ -347,7 +347,7 @@ def _masked(line: str, found: Iterable[Secret]) -> str:
 
 
 def shown_line(line: str, above: Sequence[str] = ()) -> str:
-    """A line of a quarantined hunk as it may be shown: credentials masked, of the same length.
+    """A line of a held-back hunk as it may be shown: credentials masked, of the same length.
 
     Args:
         line: The line.

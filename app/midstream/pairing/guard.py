@@ -2,7 +2,7 @@
 
 Scanning runs beside the stream, which never waits for it: one scan at a time, always of the newest
 text; each finding names its own line.  A finding that halts is reported to
-the runner (``GuardStop``), which ends the answer, has the hunk quarantined (``hold``) and the model
+the runner (``GuardStop``), which ends the answer, has the hunk held back (``hold``) and the model
 write it again, twice at most; then the user decides.  Findings that warn mark their hunk.  Which
 lines are dangerous is decided in ``midstream.guard``.
 """
@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
-from midstream.pairing.journal.entries import QuarantineEntry, ReleaseEntry
+from midstream.pairing.journal.entries import HoldEntry, ReleaseEntry
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ FAST_LOOK_EVERY_S: Final = 0.02
 _MAX_SMALL_CHANGE_LINES: Final = 2
 
 _STREAMING: Final = "streaming"
-_HELD: Final = "quarantined"
+_HELD: Final = "held back"
 _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
 
@@ -76,6 +76,26 @@ class Light:
         if self.state is LightState.IDLE:
             return "scanning nothing"
         return f"unguarded: {self.why}" if self.why else self.state.value
+
+
+class Spot(NamedTuple):
+    """Where in a hunk something was found.
+
+    Attributes:
+        finding: What was found.
+        line: The new line of the hunk, counted from its first.
+    """
+
+    finding: Finding
+    line: int
+
+
+class _Marked(NamedTuple):
+    """What is known of the lines of a hunk, as of a number of findings in its file."""
+
+    findings: int
+    new: tuple[str, ...]
+    spots: tuple[Spot, ...]
 
 
 class WatchedRewrite(Protocol):
@@ -214,19 +234,19 @@ class RewritePlace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A quarantined rewrite, and how the model is asked to correct it.
+    """A rewrite that is held back, and how the model is asked to correct it.
 
     Attributes:
         watch: Where.
         request: The correction that is sent.
         place: Where it is written again.
-        quarantined: Whether its hunk is quarantined; one that was accepted before cannot be.
+        held_back: Whether its hunk is held back; one that was accepted before cannot be.
     """
 
     watch: GuardWatch
     request: CorrectionRequest
     place: RewritePlace
-    quarantined: bool
+    held_back: bool
 
     @property
     def where(self) -> str:
@@ -272,7 +292,7 @@ class Guard:
         self._failure = ""
         self._watches: list[GuardWatch] = []
         self._found: dict[str, list[Finding]] = {}
-        self._marks: dict[int, tuple[int, tuple[str, ...], tuple[Finding, ...]]] = {}
+        self._marks: dict[int, _Marked] = {}
         self._released: dict[int, frozenset[tuple[str, str]]] = {}
         """Keys of the findings in hunks that the user released, by hunk."""
         self._advised: set[str] = set()
@@ -399,6 +419,10 @@ class Guard:
 
     def findings(self, hunk: Hunk) -> tuple[Finding, ...]:
         """What was found in the lines that a hunk brings, released findings included."""
+        return tuple(spot.finding for spot in self._spots(hunk))
+
+    def _spots(self, hunk: Hunk) -> tuple[Spot, ...]:
+        """What was found in the lines that a hunk brings, and on which of them."""
         found = self._found.get(hunk.path)
         if not found or hunk.path in self._off:
             return ()
@@ -407,10 +431,19 @@ class Guard:
         new = hunk.new
         known = self._marks.get(hunk.id)
         if known is None or known[:2] != (len(found), new):
-            lines = {mask(line.strip()) for line in new}
-            unique = {finding.key: finding for finding in found if finding.evidence in lines}
-            known = self._marks[hunk.id] = (len(found), new, tuple(unique.values()))
-        return known[2]
+            lines: dict[str, int] = {}
+            for number, line in enumerate(new):
+                lines.setdefault(mask(line.strip()), number)
+            spots = {f.key: Spot(f, lines[f.evidence]) for f in found if f.evidence in lines}
+            known = self._marks[hunk.id] = _Marked(len(found), new, tuple(spots.values()))
+        return known.spots
+
+    def spot(self, hunk: Hunk) -> Spot | None:
+        """The line of a hunk that is to be marked: why it is held back, or what comes first."""
+        spots = self._spots(hunk)
+        held = hunk.hold
+        mine = (spot for spot in spots if held is not None and spot.finding.rule == held.rule)
+        return next(mine, spots[0] if spots else None)
 
     def reason(self, hunk: Hunk) -> str:
         """What was found in a hunk, in a few words, or ``""``."""
@@ -438,7 +471,7 @@ class Guard:
             *(
                 keys
                 for hunk_id, keys in self._released.items()
-                if (hunk := self._hunks.get(hunk_id)).path == path and hunk.quarantine is None
+                if (hunk := self._hunks.get(hunk_id)).path == path and hunk.hold is None
             )
         )
 
@@ -447,7 +480,7 @@ class Guard:
     def switch(self, files: Mapping[str, FileProposal], path: str) -> bool:
         """Switch it off for a file until the session ends, or on again.
 
-        Off, it releases what is quarantined there; on, it judges what waits there, and what streams
+        Off, it releases what is held back there; on, it judges what waits there, and what streams
         there from its beginning.
 
         Returns:
@@ -486,8 +519,8 @@ class Guard:
     ) -> None:
         """Judge hunks that did not stream in by what their files hold now.
 
-        Dangerous hunks are quarantined unless the user released them; a quarantined hunk that is no
-        longer dangerous is released.
+        Dangerous hunks are held back unless the user released them; one that is no longer dangerous
+        is released.
 
         Args:
             files: Proposals by path.
@@ -513,7 +546,7 @@ class Guard:
                 if hunk.id in let_go:
                     self._released[hunk.id] = frozenset(finding.key for finding in halting)
                 elif halting and hunk.state in _WAITING:
-                    self._quarantine(hunk, halting[0])
+                    self._hold_back(hunk, halting[0])
                 elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
                     self._hunks.release(hunk.id, note := "the guard no longer finds anything in it")
                     self._journal.add(ReleaseEntry(hunk.id, note))
@@ -653,14 +686,14 @@ class Guard:
     # What the runner does about a report
 
     def hold(self, stop: GuardStop) -> Held:
-        """Quarantine the hunks that hold what was found; the answer has ended."""
+        """Hold back the hunks with what was found; the answer has ended."""
         watch, first = stop.watch, stop.findings[0]
         segment = watch.segment
         correction = Correction.of(first, segment.start + first.line + 1)
         place = RewritePlace.of(self._hunks, segment, stop.statement)
-        quarantined = [self._hold(segment, finding) for finding in stop.findings]
+        held_back = [self._hold(segment, finding) for finding in stop.findings]
         request = CorrectionRequest(watch.asked, correction)
-        return Held(watch, request, place, quarantined[0])
+        return Held(watch, request, place, held_back[0])
 
     def next_attempt(self, held: Held) -> int | None:
         """Count one more attempt at writing it again; ``None`` if the user is to decide."""
@@ -678,7 +711,7 @@ class Guard:
         held.watch.given_up = True
 
     def _hold(self, segment: Segment, finding: Finding) -> bool:
-        """Quarantine the hunk that holds a finding; whether that was possible."""
+        """Hold back the hunk with a finding; whether that was possible."""
         lines = range(finding.line, finding.stop)
         wanted = set(segment.new_lines[lines.start : lines.stop])
         added = [
@@ -690,20 +723,20 @@ class Guard:
             return False
         exact = [hunk_id for line, hunk_id in added if line in lines]
         hunk = self._hunks.get(exact[0] if exact else added[0][1])
-        return hunk.state == _HELD or self._quarantine(hunk, finding)
+        return hunk.state == _HELD or self._hold_back(hunk, finding)
 
-    def _quarantine(self, hunk: Hunk, finding: Finding) -> bool:
+    def _hold_back(self, hunk: Hunk, finding: Finding) -> bool:
         """Hold a hunk back; False if it was accepted before the verdict."""
-        from midstream.edits.hunks import Quarantine
+        from midstream.edits.hunks import Hold
 
-        why = Quarantine(finding.rule, finding.message)
-        if hunk.state == _HELD and hunk.quarantine == why:
+        why = Hold(finding.rule, finding.message)
+        if hunk.state == _HELD and hunk.hold == why:
             return True
         try:
-            self._hunks.quarantine(hunk.id, why)
+            self._hunks.hold_back(hunk.id, why)
         except ValueError:
             return False
-        self._journal.add(QuarantineEntry(hunk.id, why.rule, why.message))
+        self._journal.add(HoldEntry(hunk.id, why.rule, why.message))
         self._status.emit(HunkDecided(hunk.path, hunk.id))
         return True
 
@@ -743,13 +776,13 @@ def _masked(hunk: Hunk) -> bool:
     """Whether it was held back for a credential, which a journal keeps only masked."""
     from midstream.guard.secrets import RULES
 
-    return hunk.quarantine is not None and hunk.quarantine.rule in RULES
+    return hunk.hold is not None and hunk.hold.rule in RULES
 
 
 async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[int, list[Finding]]:
     """Return the findings in the lines that hunks bring, by hunk.
 
-    Undecided and quarantined hunks count as they are proposed, decided ones as they are decided.
+    Undecided and held-back hunks count as they are proposed, decided ones as they are decided.
     What the reviewed text has already is not found again.
     """
     from midstream.edits.hunks import HunkState
@@ -760,7 +793,7 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
     at = 0
     base = proposal.base.lines
     for hunk in proposal.hunks.for_path(proposal.path):
-        if hunk.state in (HunkState.SETTLED, HunkState.QUARANTINED):
+        if hunk.state in (HunkState.SETTLED, HunkState.HELD):
             wanted = hunk.new
         elif (edit := hunk.edit()) is not None:
             wanted = tuple(edit.lines)

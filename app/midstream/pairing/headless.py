@@ -263,8 +263,8 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job)
 async def _objection(session: PairingSession, hunks: Sequence[Hunk], job: Job, left: _Left) -> str:
     """Why an answer should not be written without a person, ``""`` for no reason."""
     for hunk in session.hunks:
-        if hunk.live and hunk.state is HunkState.QUARANTINED:
-            return f"lines of {hunk.path} are quarantined: {session.reason(hunk)}"
+        if hunk.live and hunk.state is HunkState.HELD:
+            return f"lines of {hunk.path} are held back by the guard: {session.reason(hunk)}"
     if not job.unsure and any(session.turns.doubts(hunk) for hunk in hunks):
         return "the answer is flagged; --unsure writes it"
     for path in dict.fromkeys(hunk.path for hunk in hunks) if not job.anyway else ():

@@ -338,6 +338,12 @@ class PairingSession:
             return ""
         return CUT if self.turns.was_cut(hunk) else UNSURE
 
+    @property
+    def only_reviews(self) -> bool:
+        """Whether all there is to decide was written by other programs, to be kept or put back."""
+        hunks = [hunk for hunk in self.hunks if hunk.live]
+        return all(hunk.external for hunk in hunks) if hunks else self.review.on
+
     def flagged_on_disk(self) -> list[Hunk]:
         """Undecided changes of others in which the guard or the checks have found something.
 

@@ -83,7 +83,7 @@ UNICODE = Glyphs(
         HunkState.ACCEPTED: "✓",
         HunkState.REJECTED: "✗",
         HunkState.CONFLICT: "!",
-        HunkState.QUARANTINED: "⚑",
+        HunkState.HELD: "⚑",
         HunkState.SUPERSEDED: "↷",
     },
     activities={
@@ -125,7 +125,7 @@ ASCII = Glyphs(
         HunkState.ACCEPTED: "y",
         HunkState.REJECTED: "n",
         HunkState.CONFLICT: "!",
-        HunkState.QUARANTINED: "X",
+        HunkState.HELD: "X",
         HunkState.SUPERSEDED: "s",
     },
     activities={Activity.OFFLINE: "-", Activity.YOU: "?"},

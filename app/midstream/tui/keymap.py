@@ -72,6 +72,18 @@ def keys_of(preset: str, own: Mapping[str, str] | None = None) -> dict[str, str]
     return keys
 
 
+def preset_in_words(preset: str) -> str:
+    """The first keys that a preset changes, in a line: ``y accept, n reject and 5 more``."""
+    own, usual = keys_of(preset), keys_of("default")
+    changed = [
+        f"{first_key(own, action_id)} {BY_ID[action_id].short}"
+        for action_id in PRESETS[preset]
+        if first_key(own, action_id) not in (first_key(usual, action_id), "up", "pgup")
+    ]
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return ", ".join(changed[:3]) + more
+
+
 def left_without(preset: str, own: Mapping[str, str]) -> list[str]:
     """One sentence for every action whose last key the user's own keys took away."""
     before, after = keys_of(preset), keys_of(preset, own)

@@ -317,11 +317,11 @@ async def test_many_files_at_once_are_opened_when_asked(
         assert not session.review.aside
 
 
-async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path) -> None:
+async def test_what_the_guard_finds_is_held_back(watched: Reviewed, root: Path) -> None:
     (root / "other.py").write_text("x = 1\n" + SECRET)
     session = watched.session
     await watched.until(
-        lambda: [h.state for h in session.hunks.for_path("other.py")] == [HunkState.QUARANTINED]
+        lambda: [h.state for h in session.hunks.for_path("other.py")] == [HunkState.HELD]
     )
     (hunk,) = session.hunks.for_path("other.py")
     assert session.guard.on_disk() == [hunk]
@@ -334,7 +334,7 @@ async def test_what_the_guard_finds_is_quarantined(watched: Reviewed, root: Path
 async def test_what_the_guard_flags_is_on_disk_until_it_is_decided(
     watched: Reviewed, root: Path
 ) -> None:
-    """Quitting asks about it, as about what is quarantined."""
+    """Quitting asks about it, as about what is held back."""
     session = watched.session
     (root / "other.py").write_text("import hashlib\n\nx = hashlib.md5(b'')\n")
     await watched.until(lambda: bool(session.guard.on_disk()))

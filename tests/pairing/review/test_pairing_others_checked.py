@@ -140,13 +140,13 @@ async def test_uses_that_a_written_edit_leaves_behind(checked: Checked) -> None:
     await checked.until(lambda: checked.told("still used in shop.py"))
 
 
-async def test_an_edit_that_waits_is_quarantined_for_what_the_guard_finds(
+async def test_an_edit_that_waits_is_held_back_for_what_the_guard_finds(
     checked: Checked,
 ) -> None:
     session = checked.session
     asked = await checked.ask("bill.py", BILL + SECRET)
-    await checked.until(lambda: any(hunk.state is HunkState.QUARANTINED for hunk in session.hunks))
-    (hunk,) = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
+    await checked.until(lambda: any(hunk.state is HunkState.HELD for hunk in session.hunks))
+    (hunk,) = [hunk for hunk in session.hunks if hunk.state is HunkState.HELD]
     assert not await session.decisions.accept(hunk.id)
     assert not asked.done()
     assert await session.decisions.reject(hunk.id, "no tokens in code")

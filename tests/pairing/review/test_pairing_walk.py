@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import HunkState, Quarantine
+from midstream.edits.hunks import Hold, HunkState
 from midstream.edits.kinds import ChangedFile, ChangeKind, HunkFacts
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.attention import Sighting
@@ -128,13 +128,13 @@ async def test_what_is_flagged_is_not_decided_with_its_group(walker: Walker) -> 
     await walker.write(RENAMED)
     session = walker.session
     (group,) = session.walk.walk.groups
-    session.hunks.quarantine(group.hunks[2], Quarantine("rule", "why"))
+    session.hunks.hold_back(group.hunks[2], Hold("rule", "why"))
     ids, alone = session.walk.together(group)
     assert group.hunks[2] not in ids
     assert [hunk.id for hunk, _ in alone] == [group.hunks[2]]
     assert session.walk.order[0] == group.hunks[2]
     await session.decisions.accept_all(group.hunks)
-    assert session.hunks.get(group.hunks[2]).state is HunkState.QUARANTINED
+    assert session.hunks.get(group.hunks[2]).state is HunkState.HELD
 
 
 async def test_what_is_risky_is_not_decided_with_its_group(walker: Walker) -> None:

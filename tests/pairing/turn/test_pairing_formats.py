@@ -513,8 +513,8 @@ async def test_after_two_corrections_of_an_edit_the_person_decides(
         assert len(hosted.creates) == 3
         assert session.turns.last is not None
         assert session.turns.last.status is TurnStatus.STOPPED
-        assert "it is quarantined" in session.status.notices[-1].text
-        held = [hunk for hunk in session.hunks if hunk.state is HunkState.QUARANTINED]
+        assert "it is held back" in session.status.notices[-1].text
+        held = [hunk for hunk in session.hunks if hunk.state is HunkState.HELD]
         assert held
         await session.decisions.accept_rest("run.py")
         assert (root / "run.py").read_text() == changed(FIRST), "the rest of the answer stands"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import HunkState, Quarantine
+from midstream.edits.hunks import Hold, HunkState
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
@@ -296,9 +296,7 @@ async def test_all_files_are_one_step(root: Path) -> None:
             assert not session.hunks.undecided()
 
 
-SAID = (
-    "old.py moves to new.py, which is quarantined: release that first, then both can be accepted."
-)
+SAID = "old.py moves to new.py, which is held back: release that first, then both can be accepted."
 
 
 async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
@@ -311,10 +309,10 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         await session.turns.finished()
         files, hunks, decisions = session.files, session.hunks, session.decisions
         (gone,), (made,) = hunks.undecided("old.py"), hunks.undecided("new.py")
-        hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
+        hunks.hold_back(made.id, Hold("S307", "eval runs any text"))
         move = files.moves.of(gone)
         assert move is not None
-        assert move.said_of(gone) == "moved to new.py, which is quarantined"
+        assert move.said_of(gone) == "moved to new.py, which is held back"
         assert gone in files.moves.shown(hunks.undecided()), "it can be looked at"
         assert not await decisions.accept(gone.id)
         assert session.status.notices[-1].text == SAID
@@ -329,7 +327,7 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         assert await decisions.accept(gone.id)
         assert on_disk(root) == AFTER
         assert await decisions.undo()
-        hunks.quarantine(made.id, Quarantine("S307", "eval runs any text"))
+        hunks.hold_back(made.id, Hold("S307", "eval runs any text"))
         assert await decisions.reject(gone.id), "a rejection needs no release"
         assert not hunks.undecided()
         assert made.state is HunkState.REJECTED

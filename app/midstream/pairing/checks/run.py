@@ -464,7 +464,7 @@ class ProjectCheck:
 def proposed_bytes(files: OpenFiles) -> dict[str, bytes | None]:
     """What files would have if all hunks were accepted that wait; ``None``: no such file.
 
-    Only of files with such hunks. Hunks that stream, conflict or are quarantined are left out, as
+    Only of files with such hunks. Hunks that stream, conflict or are held back are left out, as
     are files whose encoding lacks a character of theirs.
     """
     from midstream.edits.documents import UnencodableError

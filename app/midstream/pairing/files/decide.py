@@ -176,17 +176,15 @@ class Decisions:
         return await self._apply(hunk_ids[0], step, entry, f"put back {len(hunk_ids)} hunks")
 
     def _not_held(self, hunk_ids: Sequence[int]) -> list[int]:
-        """The hunks without those that delete a file whose new place is quarantined."""
+        """The hunks without those that delete a file whose new place is held back."""
         waiting = {
             hunk_id: move
             for hunk_id in hunk_ids
-            if (move := self._files.moves.of_id(hunk_id))
-            and move.quarantined
-            and move.gone.id == hunk_id
+            if (move := self._files.moves.of_id(hunk_id)) and move.held and move.gone.id == hunk_id
         }
         for move in waiting.values():
             self._status.warn(
-                f"{move.gone.path} moves to {move.made.path}, which is quarantined: release that "
+                f"{move.gone.path} moves to {move.made.path}, which is held back: release that "
                 "first, then both can be accepted."
             )
         return [hunk_id for hunk_id in hunk_ids if hunk_id not in waiting]
@@ -209,7 +207,7 @@ class Decisions:
         return bool(await self._apply(hunk_ids[0], step, entry, what, anyway=anyway))
 
     async def release(self, hunk_id: int, reason: str = "") -> bool:
-        """Let a quarantined hunk be decided, in one undo step.
+        """Let a hunk be decided that the guard holds back, in one undo step.
 
         Raises:
             UsageError: No reason is given.
@@ -218,7 +216,9 @@ class Decisions:
 
         reason = " ".join(reason.split())
         if not reason:
-            raise UsageError("Releasing a quarantined hunk needs a reason", "say it in a few words")
+            raise UsageError(
+                "To release what the guard holds back, say why it is safe", "a few words will do"
+            )
 
         def step() -> Sequence[Hunk]:
             self.hunks.release(hunk_id, reason, undoable=True)

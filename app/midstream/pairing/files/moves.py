@@ -33,16 +33,14 @@ class FileMove(NamedTuple):
     share: float
 
     @property
-    def quarantined(self) -> bool:
+    def held(self) -> bool:
         """Whether the guard holds the new file back, so that the old one has to stay for now."""
-        return self.made.quarantine is not None
+        return self.made.hold is not None
 
     def said_of(self, hunk: Hunk) -> str:
         """The description of one of the two hunks."""
         if self.gone is hunk:
-            return (
-                f"moved to {self.made.path}{', which is quarantined' if self.quarantined else ''}"
-            )
+            return f"moved to {self.made.path}{', which is held back' if self.held else ''}"
         same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"
         return f"moved from {self.gone.path}, {same}"
 
@@ -94,7 +92,7 @@ class Moves:
         return [
             hunk
             for hunk in hunks
-            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.quarantined
+            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.held
         ]
 
     def _all(self) -> dict[int, FileMove]:
@@ -116,18 +114,14 @@ class Moves:
         from midstream.edits.hunks import HunkState
 
         # A file that another program has moved is gone already, whatever the guard holds back.
-        held = [
-            hunk
-            for hunk in self._hunks
-            if hunk.state is HunkState.QUARANTINED and not hunk.external
-        ]
+        held = [hunk for hunk in self._hunks if hunk.state is HunkState.HELD and not hunk.external]
         whole = [
             hunk
             for hunk in (*self._hunks.undecided(), *held)
             if self._files[hunk.path].vanishes and len(self._hunks.for_path(hunk.path)) == 1
         ]
         # What another program did is on disk already; what an answer proposes is not.
-        gone = [h for h in whole if not h.new and not h.quarantine and self._deletes(h, gone_paths)]
+        gone = [h for h in whole if not h.new and not h.hold and self._deletes(h, gone_paths)]
         made = [h for h in whole if not h.old and h.external != (h.path in gone_paths)]
         if not gone or not made:
             return []

@@ -726,7 +726,7 @@ class EditEntry(SessionEntry):
 
 
 @dataclass(eq=False, repr=False)
-class QuarantineEntry(SessionEntry):
+class HoldEntry(SessionEntry):
     """The guard holds a hunk back."""
 
     kind = "quarantine"
@@ -735,14 +735,14 @@ class QuarantineEntry(SessionEntry):
     message: str
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.hunks import Quarantine
+        from midstream.edits.hunks import Hold
 
-        state.hunks.quarantine(self.id, Quarantine(self.rule, self.message))
+        state.hunks.hold_back(self.id, Hold(self.rule, self.message))
 
 
 @dataclass(eq=False, repr=False)
 class ReleaseEntry(SessionEntry):
-    """A quarantined hunk was released: by the user, which can be undone, or by the guard."""
+    """A hunk that was held back was released: by the user, which can be undone, or by the guard."""
 
     kind = "release"
     id: int

@@ -46,7 +46,7 @@ _COMPARED: Final = (
     HunkState.SETTLED,
     HunkState.ACCEPTED,
     HunkState.REJECTED,
-    HunkState.QUARANTINED,
+    HunkState.HELD,
 )
 _Texts = dict[int, tuple[tuple[str, ...], tuple[str, ...]]]
 
@@ -242,13 +242,13 @@ class Walkthrough:
 
     def why_alone(self, hunk: Hunk) -> str:
         """Why a hunk that is not decided has to be decided by itself, if it has to."""
-        if hunk.state is HunkState.QUARANTINED:
+        if hunk.state is HunkState.HELD:
             return hunk.note
         return self._attention.why_alone(hunk) if hunk.waits else ""
 
     def why_first(self, hunk: Hunk) -> str:
         """Why a hunk that is not decided comes before all others, if it does."""
-        if hunk.state is HunkState.QUARANTINED:
+        if hunk.state is HunkState.HELD:
             return hunk.note
         return self._reason(hunk) if hunk.waits else ""
 

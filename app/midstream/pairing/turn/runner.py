@@ -419,7 +419,7 @@ class TurnRunner:
         *,
         decline: bool = False,
     ) -> Answer | None:
-        """Quarantine what the guard found; the answer that corrects it, or the next answer.
+        """Hold back what the guard found; the answer that corrects it, or the next answer.
 
         Args:
             stop: What was found.
@@ -427,7 +427,7 @@ class TurnRunner:
             decline: Leave it to the user at once.
         """
         answer = _answer(stop)
-        if answer.turn.running:  # What was found has to be in a hunk to be quarantined.
+        if answer.turn.running:  # What was found has to be in a hunk to be held back.
             self._log.cut(answer, TurnStatus.STOPPED, settle_tail=True)
         held = self._guard.hold(stop)
         may_follow = answer is self._log.current and not self.preparing and not decline
@@ -442,7 +442,7 @@ class TurnRunner:
             return await self._follow(answer, replace(follow_up, notice=notice))
         self._guard.give_up(held)
         new = None if writing is None else await self._end(answer, writing)
-        then = "it is quarantined" if held.quarantined else "look at it before you accept"
+        then = "it is held back" if held.held_back else "look at it before you accept"
         self._log.status.fail(f"Stopped at {held.where}; {then}. {advice}")
         return new
 

@@ -118,7 +118,7 @@ _STATE_ROLES: Final = {
     HunkState.ACCEPTED: "success",
     HunkState.REJECTED: "error",
     HunkState.CONFLICT: "warning",
-    HunkState.QUARANTINED: "error",
+    HunkState.HELD: "error",
     HunkState.SUPERSEDED: "muted",
 }
 
@@ -135,7 +135,8 @@ class Marks:
         found: Ranges that match the search.
         note: What is said of its hunk.
         fact: Whether the note states a mere fact, which needs no sign.
-        brief: Whether the note's sign stands for it where the code needs the room.
+        brief: What stands for the note beside its sign where the code needs the room; ``None``: the
+            code gives way.
     """
 
     cursor: bool = False
@@ -145,7 +146,7 @@ class Marks:
     found: tuple[Range, ...] = ()
     note: str = ""
     fact: bool = False
-    brief: bool = False
+    brief: str | None = None
 
 
 class Inks:
@@ -376,8 +377,8 @@ class RowPainter:
             return [Segment(f"  {sign} {visible(marks.note)}", inks.role("error"))]
         if marks.fact:
             return [Segment(f"  {visible(marks.note)}", inks.role("muted"))]
-        sign = self.glyphs.states[HunkState.QUARANTINED]
-        role = "error" if state is HunkState.QUARANTINED else "warning"
+        sign = self.glyphs.states[HunkState.HELD]
+        role = "error" if state is HunkState.HELD else "warning"
         return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]
 
     def _beside(
@@ -387,9 +388,9 @@ class RowPainter:
         if not note:
             return code
         used = sum(cell_len(text) for text, _, _ in code)
-        if marks.brief and used + cell_len(note[0].text) > self.code_width:
-            sign = self.glyphs.states[HunkState.QUARANTINED]
-            note = [Segment(f"  {sign}", note[0].style)]
+        if marks.brief is not None and used + cell_len(note[0].text) > self.code_width:
+            sign = self.glyphs.states[HunkState.HELD]
+            note = [Segment(f"  {sign} {marks.brief}".rstrip(), note[0].style)]
         room = self.code_width - min(cell_len(note[0].text), self.code_width // 2)
         if used > room:
             code = list(self._fit(code, inks.ground, room))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from midstream.code.lexing import Span
     from midstream.edits.structure import LexedLine
     from midstream.pairing.files.moves import FileMove
+    from midstream.pairing.guard import Spot
 
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
@@ -109,6 +110,7 @@ MAX_COMPARED_LINES: Final = 200
 """Hunks with more rows get no intra-line marks."""
 _CHANGED: Final = frozenset({Look.ADDED, Look.DELETED})
 _UNMARKED: Final = Marks()
+_NOTHING_SAID: Final = ("", False, None)
 
 
 class RowStrips:
@@ -123,7 +125,9 @@ class RowStrips:
         self.found: Mapping[int, tuple[Range, ...]] = {}
         """Search matches by row."""
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
-        """What is to be said beside the first row of a hunk."""
+        """What is to be said beside a hunk."""
+        self.spot_of: Callable[[Hunk], Spot | None] = lambda hunk: None
+        """The line of a hunk that the guard has something against; else its first row tells it."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
         self.move_of: Callable[[Hunk], FileMove | None] = lambda hunk: None
@@ -162,7 +166,7 @@ class RowStrips:
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
-        note, fact = self._note(hunk) if hunk is not None and row.first else ("", False)
+        note, fact, brief = _NOTHING_SAID if hunk is None else self._note_at(hunk, row, cursor)
         standing = None
         if hunk is not None:
             standing = (hunk.id, hunk.state, row.offset, row.first)
@@ -183,8 +187,6 @@ class RowStrips:
             changed = self.changed_words(row)
             marks = _UNMARKED
             if marked is not None or changed:
-                # In words beside the cursor, elsewhere as far as there is room.
-                brief = note in (CUT, UNSURE) and not cursor
                 marks = Marks(cursor, selected, scoped, changed, found, note, fact, brief)
             strips = self._paint(painter, row, spans, syntax, marks)
             if len(self._kept) > KEPT_ROWS:
@@ -210,10 +212,24 @@ class RowStrips:
         move = self.move_of(hunk)
         return None if move is None else (move.gone.id, move.made.id)
 
+    def _note_at(self, hunk: Hunk, row: ViewRow, cursor: bool) -> tuple[str, bool, str | None]:
+        """What is said beside a row of a hunk: the note, whether it is a fact, its short form."""
+        held = hunk.state is HunkState.HELD
+        spot = self.spot_of(hunk) if held or hunk.state is HunkState.SETTLED else None
+        if not (row.first if spot is None else row.offset == hunk.deleted + spot.line):
+            return _NOTHING_SAID
+        note, fact = self._note(hunk)
+        if held and hunk.hold is not None:
+            return note, fact, f"held back ({hunk.hold.rule})" if hunk.hold.rule else "held back"
+        if spot is not None:
+            return note, fact, f"flagged ({spot.finding.rule})"
+        # In words beside the cursor, elsewhere as far as there is room.
+        return note, fact, "" if note in (CUT, UNSURE) and not cursor else None
+
     def _note(self, hunk: Hunk) -> tuple[str, bool]:
         """What is said of a hunk, and whether that is a fact rather than a doubt."""
-        if hunk.state is HunkState.QUARANTINED:
-            return f"quarantined: {hunk.note}", False
+        if hunk.state is HunkState.HELD:
+            return f"held back: {hunk.note}", False
         if hunk.state is HunkState.REJECTED:
             return f"{hunk.outcome}: {hunk.note}" if hunk.note else "", False
         if hunk.postponed is not None:

@@ -480,7 +480,7 @@ class FileView:
             look = _REJECTED_LOOKS.get(look, look)
             # The mark stands beside what was rejected.
             first = look is Look.REJECTED and index == hunk.deleted if hunk.new else first
-        if hunk is not None and (hunk.state is HunkState.QUARANTINED or look is Look.REJECTED):
+        if hunk is not None and (hunk.state is HunkState.HELD or look is Look.REJECTED):
             row = _shown(block.rows, index - block.inner + block.offset)
         new = None if row.new is None or look is Look.REJECTED else row.new + block.shift
         if look is Look.KEPT and hunk is not None:

@@ -20,7 +20,7 @@ from midstream.tui.keymap import all_keys
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.themes import Palette
 from midstream.tui.widgets.fields import LineField
-from midstream.words import WORDS
+from midstream.words import WORDS, in_review
 
 _GAP: Final = 2
 """Cells between two topics."""
@@ -30,6 +30,7 @@ _FRAME: Final = 5
 BASICS: Final = (
     ("", "Type an instruction below the code; the change streams in as a diff.", ""),
     ("", "Decide each hunk as soon as it is complete: only accepted ones are written to disk.", ""),
+    ("", "What other programs have written is kept or put back.", ""),
     ("", "", ""),
     ("click", "Move the cursor; on a key in the bottom row, press it", ""),
     ("drag", "Mark lines", ""),
@@ -52,12 +53,15 @@ class Topic:
     rows: tuple[tuple[str, str, str], ...]
 
 
-def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, ...]:
+def review_topics(
+    keys: Mapping[str, str], *, composing: bool, reviewing: bool
+) -> tuple[Topic, ...]:
     """The topics of the review screen.
 
     Args:
         keys: Keys by action id.
         composing: Whether the composer has the keys, so that they come first.
+        reviewing: Whether hunks are kept or put back, not accepted or rejected.
     """
     rows: dict[str, list[Action]] = {group.value: [] for group in Group}
     writing: list[Action] = []
@@ -65,8 +69,8 @@ def review_topics(keys: Mapping[str, str], *, composing: bool) -> tuple[Topic, .
         if keys[action.id] and not action.id.endswith(".anywhere"):
             chosen = writing if action.place is Place.COMPOSER else rows[str(action.group)]
             chosen.append(action)
-    topics = [_topic(title, keys, actions) for title, actions in rows.items()]
-    topics.insert(0 if composing else len(topics), _topic("Write", keys, writing))
+    topics = [_topic(title, keys, actions, reviewing) for title, actions in rows.items()]
+    topics.insert(0 if composing else len(topics), _topic("Write", keys, writing, reviewing))
     words = tuple((word, meaning, "") for word, meaning in WORDS)
     return (*topics, Topic("Basics", BASICS), Topic("Words", words))
 
@@ -80,19 +84,32 @@ def settings_topic(key: str) -> Topic:
     return Topic("Settings", tuple((key, f"Setting {one.label}", one.also) for one in SETTINGS))
 
 
-def page_topics(title: str, page: Place, keys: Mapping[str, str]) -> tuple[Topic, ...]:
+def page_topics(
+    title: str, page: Place, keys: Mapping[str, str], *, reviewing: bool
+) -> tuple[Topic, ...]:
     """The topics of a page: its own keys, and those that every page has."""
     active = [action for action in actions_on(page) if keys[action.id]]
     own, common = (
         [action for action in active if (action.place is Place.PAGE) is wanted]
         for wanted in (False, True)
     )
-    return _topic(title, keys, own), _topic("Every page", keys, common)
+    return _topic(title, keys, own, reviewing), _topic("Every page", keys, common, reviewing)
 
 
-def _topic(title: str, keys: Mapping[str, str], actions: Sequence[Action]) -> Topic:
-    rows = ((all_keys(keys, action.id), action.help, action.also) for action in actions)
-    return Topic(title, tuple(rows))
+def _topic(
+    title: str, keys: Mapping[str, str], actions: Sequence[Action], reviewing: bool
+) -> Topic:
+    return Topic(
+        title,
+        tuple(
+            (
+                all_keys(keys, action.id),
+                in_review(action.help) if reviewing else action.help,
+                f"{action.help} {action.also}",
+            )
+            for action in actions
+        ),
+    )
 
 
 class HelpScreen(SheetScreen):

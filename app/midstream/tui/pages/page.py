@@ -32,6 +32,7 @@ from midstream.tui.widgets.fields import EntryRow
 from midstream.tui.widgets.key_bar import KeyBar, KeyHint
 from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import RowList
+from midstream.words import in_review
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -218,6 +219,11 @@ class PageScreen(EagerScreen):
     def action_move(self, rows: int) -> None:
         self.list.move(rows)
 
+    @property
+    def reviewing(self) -> bool:
+        """Whether the hunks that the page is about are kept or put back."""
+        return False
+
     def hidden_hints(self) -> frozenset[str]:
         """Ids of actions that do nothing useful at the moment."""
         return frozenset()
@@ -246,8 +252,9 @@ class PageScreen(EagerScreen):
                     continue
                 if action.id in ("page.close", "page.help"):
                     continue
-                key = self.services.key_for(action.id)
-                hints.append(KeyHint(key, words.get(action.id, action.short), action.call))
+                key, short = self.services.key_for(action.id), words.get(action.id, action.short)
+                short = in_review(short) if self.reviewing else short
+                hints.append(KeyHint(key, short, action.call))
         close = "leave it" if self.notices.asking else "back"
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:
@@ -300,7 +307,9 @@ class PageScreen(EagerScreen):
         self.notices.answer(number)
 
     def action_help(self) -> None:
-        topics = page_topics(self.TITLE_WORDS, self.PAGE, self.services.keys)
+        topics = page_topics(
+            self.TITLE_WORDS, self.PAGE, self.services.keys, reviewing=self.reviewing
+        )
         self.services.open_screen(HelpScreen(self.palette, self.glyphs, topics))
 
     def action_close(self) -> None:

@@ -30,7 +30,14 @@ from midstream.settings import (
 )
 from midstream.settings.endpoints import ENDPOINT_FIELDS, FIELD_BY_KEY, EndpointField
 from midstream.tui.fuzzy import has_words
-from midstream.tui.keymap import clashes, keys_of, left_without, own_keys, page_bindings
+from midstream.tui.keymap import (
+    clashes,
+    keys_of,
+    left_without,
+    own_keys,
+    page_bindings,
+    preset_in_words,
+)
 from midstream.tui.pages.page import PageScreen, fitted
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.theme_picker import theme_picker
@@ -395,7 +402,8 @@ class SettingsScreen(PageScreen):
                 self.notices.say("info", "No endpoint yet; the last row of this page adds one.")
                 return
         else:
-            choices = {name: (name, "") for name in setting.type.choices}
+            words = preset_in_words if setting.name == "keys" else lambda _: ""
+            choices = {name: (name, words(name)) for name in setting.type.choices}
         rows = [
             ListRow(name, ((label, "foreground"),), ((f"  {about}", "muted"),) if about else ())
             for name, (label, about) in choices.items()

@@ -114,11 +114,12 @@ class WalkScreen(PageScreen):
         if risky or unread or through.walk.sections:
             yield ListRow(None, ((" one by one", "accent"),))
         if risky:
-            yield self._row(_RISKY, "flagged, quarantined", [hunk.id for hunk in risky], "warning")
+            yield self._row(_RISKY, "flagged, held back", [hunk.id for hunk in risky], "warning")
         for section in through.walk.sections:
             yield self._row(section.kind.name, section.kind.value, section.hunks)
         if unread:
-            yield self._row(_UNREAD, "accepted unread", unread, "warning", done="")
+            unread_words = "kept unread" if self.reviewing else "accepted unread"
+            yield self._row(_UNREAD, unread_words, unread, "warning", done="")
 
     def _group_rows(self) -> Iterable[ListRow]:
         groups = self._session.walk.walk.groups
@@ -196,6 +197,10 @@ class WalkScreen(PageScreen):
                 if len(lines) > MAX_LINES:
                     text.append(f"{sign} and {len(lines) - MAX_LINES:,} more\n")
             text.append("\n")
+
+    @property
+    def reviewing(self) -> bool:
+        return self._session.only_reviews
 
     def hidden_hints(self) -> frozenset[str]:
         if not self._parts:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def why_marked(hunk: Hunk, session: PairingSession) -> str:
     """Why a hunk is marked, in full; ``""`` if it is not."""
-    if hunk.state is HunkState.QUARANTINED:
-        return f"Quarantined by the guard: {hunk.note}."
+    if hunk.state is HunkState.HELD:
+        return f"Held back by the guard: {hunk.note}."
     if hunk.state in (HunkState.CONFLICT, HunkState.REJECTED):
         return f"{hunk.outcome.capitalize()}{f': {hunk.note}' if hunk.note else ''}."
     if hunk.postponed is not None:

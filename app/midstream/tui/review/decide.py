@@ -110,7 +110,7 @@ class Decide(Controller):
         if wanted is HunkState.REJECTED and hunk.rejectable and hunk.state is not wanted:
             return hunk
         if hunk.state is wanted or not hunk.decidable:
-            if not navigate.say_held(hunk):
+            if not navigate.say_withheld(hunk):
                 navigate.next_undecided()
             return None
         return hunk
@@ -353,7 +353,7 @@ class Decide(Controller):
             HunkState.STREAMING: "is still being written; wait until it is complete",
             HunkState.CONFLICT: "conflicts with the file; ask for the edit again, or dismiss it "
             f"with {key_for('hunk.reject')}",
-            HunkState.QUARANTINED: "is quarantined by the guard; release it first",
+            HunkState.HELD: "is held back by the guard; release it first",
         }
         decided = f"is decided; {key_for('decision.undo')} undoes that"
         self._notices.say("info", f"This hunk {reasons.get(hunk.state, decided)}.")
@@ -432,12 +432,12 @@ class Decide(Controller):
             self._ask_why(self._panes.reason, hunk, hears, label)
 
     def release(self) -> None:
-        """Ask why the quarantined hunk under the cursor may be decided after all."""
+        """Ask why the held-back hunk under the cursor may be decided after all."""
         hunk = self._pane.hunk
-        if hunk is not None and hunk.state is HunkState.QUARANTINED:
+        if hunk is not None and hunk.state is HunkState.HELD:
             self._ask_why(self._panes.release, hunk, "the reason is kept in the journal")
-        elif not self._navigate.to_held(1):
-            self._notices.say("info", "Only quarantined hunks need to be released.")
+        elif not self._navigate.to_withheld(1):
+            self._notices.say("info", "Only hunks that the guard holds back need to be released.")
 
     def guard_file(self) -> None:
         """Switch the guard off for the open file, or on again."""
@@ -469,7 +469,9 @@ class Decide(Controller):
         session, view, why = self._state.session, self._state.view, " ".join(text.split())
         releasing = row is self._panes.release
         if releasing and not why:
-            self._notices.say("info", "A release needs a reason; esc leaves the hunk quarantined.")
+            self._notices.say(
+                "info", "Type why the lines are safe, then enter; esc leaves the hunk held back."
+            )
             return
         row.shut()
         self._panes.focus(self._pane)
@@ -506,7 +508,7 @@ class Decide(Controller):
 
         async def work() -> None:
             told = len(session.status.notices)
-            held = {hunk.id for hunk in session.hunks if hunk.state is HunkState.QUARANTINED}
+            held = {hunk.id for hunk in session.hunks if hunk.state is HunkState.HELD}
             ids = await (session.decisions.undo() if back else session.decisions.redo())
             if not ids:
                 if len(session.status.notices) == told:
@@ -549,7 +551,7 @@ class Decide(Controller):
 
 
 def _travelled(hunks: Sequence[Hunk], held: Set[int], *, back: bool) -> str:
-    """What was undone or redone, and where; ``held`` are the hunks that were quarantined before."""
+    """What was undone or redone, and where; ``held`` are the hunks that were held back before."""
     files = list(dict.fromkeys(hunk.path for hunk in hunks))
     where = files[0] if len(files) == 1 else counted(len(files), "file")
     states = {_state_in_words(hunk, released=hunk.id in held) for hunk in hunks}
@@ -559,7 +561,7 @@ def _travelled(hunks: Sequence[Hunk], held: Set[int], *, back: bool) -> str:
 
 
 def _state_in_words(hunk: Hunk, *, released: bool) -> str:
-    if hunk.decided or hunk.state is HunkState.QUARANTINED:
+    if hunk.decided or hunk.state is HunkState.HELD:
         return hunk.outcome
     return "released" if released else "undecided"
 

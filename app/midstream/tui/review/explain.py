@@ -86,7 +86,7 @@ class Explain(Controller):
         if said := why_marked(hunk, session):
             key = self._services.key_for
             lines = [(said, "warning")]
-            if hunk.state is HunkState.QUARANTINED:
+            if hunk.state is HunkState.HELD:
                 lines.append((f"{key('hunk.release')} releases it, with a reason.", "muted"))
                 lines.append(
                     (f"{key('guard.file')} switches the guard off for this file.", "muted")

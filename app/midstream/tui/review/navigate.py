@@ -17,7 +17,7 @@ MANY: Final = 1 << 30
 """Rows or tools: as far as there are any."""
 ARRIVAL_S: Final = 0.4
 """Decisions wait this long after following into another file: they were meant for the former."""
-_HELD: Final = (HunkState.QUARANTINED, HunkState.CONFLICT)
+_WITHHELD: Final = (HunkState.HELD, HunkState.CONFLICT)
 """States in which a hunk needs something other than a decision."""
 
 
@@ -218,7 +218,7 @@ class Navigate(Controller):
             pane.detach()
             pane.show_rows(*rows)
             pane.go_to(rows[0])
-            if not quietly and not self.say_held(hunk):
+            if not quietly and not self.say_withheld(hunk):
                 self.say_kind(hunk)
 
         self._work.run(work)
@@ -253,7 +253,7 @@ class Navigate(Controller):
         pane.show_hunk_at(row)
         pane.go_to(row)
         if undecided and (hunk := view.hunk_at(row)) is not None:
-            self.say_held(hunk)
+            self.say_withheld(hunk)
         return True
 
     def reveal(self, hunk: Hunk) -> bool:
@@ -280,7 +280,7 @@ class Navigate(Controller):
             return
         others = [path for path in paths if path != state.path]
         if not others:
-            if not self.to_held(step):
+            if not self.to_withheld(step):
                 self._notices.say("info", "No undecided hunks.")
             return
         order = list(session.files)
@@ -319,10 +319,10 @@ class Navigate(Controller):
             return
         pane.go_to(row, centre=True)
 
-    def to_held(self, step: int) -> bool:
-        """Go to the next quarantined or conflicting hunk of this file, and say what it needs."""
+    def to_withheld(self, step: int) -> bool:
+        """Go to the next held-back or conflicting hunk of this file, and say what it needs."""
         view, pane = self._state.view, self._pane
-        held = [] if view is None else [p for p in view.places() if p[2].state in _HELD]
+        held = [] if view is None else [p for p in view.places() if p[2].state in _WITHHELD]
         if not held:
             return False
         ahead = [place for place in held if (place[0] - pane.cursor) * step > 0]
@@ -330,17 +330,17 @@ class Navigate(Controller):
         pane.detach()
         pane.show_rows(first, stop)
         pane.go_to(first)
-        return self.say_held(hunk)
+        return self.say_withheld(hunk)
 
-    def say_held(self, hunk: Hunk) -> bool:
-        """Say what a quarantined or conflicting hunk needs; returns whether it is one."""
+    def say_withheld(self, hunk: Hunk) -> bool:
+        """Say what a held-back or conflicting hunk needs; returns whether it is one."""
         reject = self._services.key_for("hunk.reject")
-        if hunk.state is HunkState.QUARANTINED:
+        if hunk.state is HunkState.HELD:
             release = self._services.key_for("hunk.release")
             takes = "puts it back" if hunk.external else "rejects it"
             self._notices.say(
                 "warning",
-                f"Quarantined, {hunk.note}; {reject} {takes}, {release} releases it.",
+                f"Held back: {hunk.note}. {reject} {takes}, {release} releases it.",
             )
         elif hunk.state is HunkState.CONFLICT:
             self._notices.say(
@@ -348,7 +348,7 @@ class Navigate(Controller):
                 f"The file has changed where this hunk belongs. Ask for the edit again; {reject} "
                 "dismisses the hunk.",
             )
-        return hunk.state in _HELD
+        return hunk.state in _WITHHELD
 
     # search
 

@@ -54,7 +54,7 @@ class ReviewPanes:
         self.release = EntryRow(
             "release",
             "Release, why",
-            hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it quarantined")),
+            hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it held back")),
         )
         self.reason = EntryRow(
             "reason",

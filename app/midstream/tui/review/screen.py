@@ -245,9 +245,11 @@ class ReviewScreen(EagerScreen):
         self._set_pace(session.status.state)
         self._folder.update()
         self._on_screen.start()
-        self.panes.pane.strips.note_of = session.reason
-        self.panes.pane.strips.author_of = session.provenance.author_of
-        self.panes.pane.strips.move_of = session.files.moves.of
+        strips = self.panes.pane.strips
+        strips.note_of = session.reason
+        strips.spot_of = session.guard.spot
+        strips.author_of = session.provenance.author_of
+        strips.move_of = session.files.moves.of
         composer.mentions = MentionSource(
             lambda: self.state.files,
             lambda: self.state.recent_paths,

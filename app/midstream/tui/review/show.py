@@ -28,6 +28,7 @@ from midstream.tui.review.navigate import Navigate
 from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
+from midstream.words import in_review
 
 QUIT_WITHIN_S: Final = 2.0
 """How soon the second press must come that quits."""
@@ -208,8 +209,10 @@ class Show(Controller):
                 continue
             keys = services.all_keys_for(action.id)
             words = action.help.split(";")[0]
+            also = f"{words} {action.also}"
+            shown = in_review(words) if self._reviewing else words
             right = ((f"  {keys}", "muted"),)
-            rows.append(ListRow(action.id, ((words, "foreground"),), right, also=action.also))
+            rows.append(ListRow(action.id, ((shown, "foreground"),), right, also=also))
         for one in SETTINGS:
             name = (f"Setting {one.label}", "foreground")
             value = f"setting {one.name}"
@@ -281,9 +284,16 @@ class Show(Controller):
             self._notices.say("info", STILL_OPENING)
         return self._state.session is not None
 
+    @property
+    def _reviewing(self) -> bool:
+        """Whether hunks are kept or put back."""
+        return self._state.session is not None and self._state.session.only_reviews
+
     def help(self) -> None:
         services = self._services
-        topics = review_topics(services.keys, composing=self._panes.composing)
+        topics = review_topics(
+            services.keys, composing=self._panes.composing, reviewing=self._reviewing
+        )
         found = (settings_topic(services.key_for("settings")),)
         services.open_screen(HelpScreen(services.palette, services.glyphs, topics, found))
 

@@ -26,6 +26,7 @@ from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.rail import MARKS, FileEntry
 from midstream.tui.widgets.status_row import StatusFacts
 from midstream.tui.widgets.welcome import Example, WelcomePart, WelcomeRow
+from midstream.words import in_review
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -119,7 +120,9 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
             key = first_key(keys, action_id)
             if moment.choosing and action_id == "composer.recall":
                 key = f"{key}/down"
-            chosen.append(KeyHint(key, words or action.short, action.call))
+            words = words or action.short
+            words = in_review(words) if moment.external else words
+            chosen.append(KeyHint(key, words, action.call))
     help_id = "help.anywhere" if moment.composing else "help"
     chosen.append(KeyHint(first_key(keys, help_id), "keys", BY_ID[help_id].call))
     return tuple(chosen)
@@ -151,27 +154,30 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "pane.next"
         yield "close:back"
         return
-    accept, reject = ("keep", "put back") if moment.external else ("accept", "reject")
     if moment.hunk is HunkState.SETTLED and not moment.marked:
-        yield f"hunk.accept:{accept}"
-        yield f"hunk.reject:{reject}"
+        yield "hunk.accept"
+        yield "hunk.reject"
         if moment.flagged:
             yield "failures"
     if moment.alike > 1 and not moment.marked:
-        yield f"group.accept:{accept} {moment.alike + 1} alike"
-    if moment.hunk is HunkState.QUARANTINED:
+        yield f"group.accept:accept {moment.alike + 1} alike"
+    if moment.hunk is HunkState.HELD:
         yield "hunk.release"
-        yield f"hunk.reject:{reject}"
+        yield "hunk.reject"
+        yield "guard.file"
+        if moment.undoable:
+            yield "decision.undo"
+        yield "failures"
     if moment.hunk is HunkState.CONFLICT:
         yield "hunk.reject:dismiss"
     if moment.hunk is HunkState.REJECTED and not moment.marked:
         yield "fold:fold"
-        yield f"hunk.accept:{accept} instead"
+        yield "hunk.accept:accept instead"
     if moment.hunk is HunkState.ACCEPTED and not moment.marked:
-        yield f"hunk.reject:{reject} instead"
+        yield "hunk.reject:reject instead"
     if moment.partly:
-        yield f"hunk.accept:{accept} lines"
-        yield f"hunk.reject:{reject} lines"
+        yield "hunk.accept:accept lines"
+        yield "hunk.reject:reject lines"
         yield "hunk.split"
     if moment.undecided and not moment.marked:
         yield (
@@ -189,7 +195,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.failed and not moment.marked:
         yield "failures:what failed"
     if moment.together and not moment.marked:
-        yield f"hunk.accept_rest:{accept} all"
+        yield "hunk.accept_rest:accept all"
     if moment.undoable:
         yield "decision.undo"
     if moment.decided and not moment.undecided and not moment.running:
@@ -201,8 +207,6 @@ def _wanted(moment: Moment) -> Iterator[str]:
     elif not moment.running:
         yield "compose"
     if moment.hunk is not None and not moment.marked:
-        if moment.external and moment.hunk in BY_ID["hunk.reject_why"].offered:
-            yield f"hunk.reject_why:{reject}, why"
         yield from (action.id for action in ACTIONS if moment.hunk in action.offered)
     if moment.cut:
         yield "row.right:rest of line"
@@ -292,7 +296,7 @@ class Status(Controller):
                 accepted=states.count(HunkState.ACCEPTED),
                 rejected=states.count(HunkState.REJECTED),
                 conflicts=states.count(HunkState.CONFLICT),
-                quarantined=states.count(HunkState.QUARANTINED),
+                held=states.count(HunkState.HELD),
                 reviewing=bool(here) and all(hunk.external for hunk in here),
                 writing_in=path if written and state.heading else written,
                 elsewhere=len(session.files.moves.shown(elsewhere)),

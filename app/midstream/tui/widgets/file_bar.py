@@ -12,6 +12,7 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import TextLine, calling
+from midstream.words import in_review
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class FileFacts:
     accepted: int = 0
     rejected: int = 0
     conflicts: int = 0
-    quarantined: int = 0
+    held: int = 0
     reviewing: bool = False
     elsewhere: int = 0
     writing_in: str = ""
@@ -96,10 +97,12 @@ class FileBar(TextLine):
         facts, palette = self.facts, self._palette
         states = self._glyphs.separator
         pieces: list[Text] = []
-        accepted, rejected = ("kept", "put back") if facts.reviewing else ("accepted", "rejected")
+        accepted, rejected = "accepted", "rejected"
+        if facts.reviewing:
+            accepted, rejected = in_review(accepted), in_review(rejected)
         counts = (
             (facts.conflicts, "in conflict", palette.style("warning")),
-            (facts.quarantined, "quarantined", palette.style("warning")),
+            (facts.held, "held back", palette.style("warning")),
             (facts.rejected, rejected, palette.style("error")),
             (facts.accepted, accepted, palette.style("success")),
             (

@@ -21,7 +21,7 @@ _ROLES = {
     HunkState.STREAMING: ("accent", 2),
     HunkState.SETTLED: ("accent", 4),
     HunkState.CONFLICT: ("warning", 5),
-    HunkState.QUARANTINED: ("error", 5),
+    HunkState.HELD: ("error", 5),
     HunkState.ACCEPTED: ("success", 3),
     HunkState.REJECTED: ("error", 1),
 }
