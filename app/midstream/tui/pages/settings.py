@@ -402,8 +402,11 @@ class SettingsScreen(PageScreen):
                 self.notices.say("info", "No endpoint yet; the last row of this page adds one.")
                 return
         else:
-            words = preset_in_words if setting.name == "keys" else lambda _: ""
-            choices = {name: (name, words(name)) for name in setting.type.choices}
+            are_presets = setting.name == "keys"
+            choices = {
+                name: (name, preset_in_words(name) if are_presets else "")
+                for name in setting.type.choices
+            }
         rows = [
             ListRow(name, ((label, "foreground"),), ((f"  {about}", "muted"),) if about else ())
             for name, (label, about) in choices.items()
