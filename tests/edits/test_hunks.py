@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunk_store import HunkStore, UndecidableError
-from midstream.edits.hunks import Hold, Hunk, HunkState
+from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
 from tests.helpers.property import examples
@@ -79,7 +79,7 @@ def test_deciding_several_is_one_step_and_all_or_nothing() -> None:
     proposal.finish()
     store = proposal.hunks
     first, second = store
-    store.hold_back(second.id, Hold("secret-password", "a secret"))
+    store.hold_back(second.id, HoldReason("secret-password", "a secret"))
     with pytest.raises(UndecidableError, match="held back"):
         store.decide([first.id, second.id], HunkState.ACCEPTED)
     assert first.state is HunkState.SETTLED
@@ -97,7 +97,7 @@ def test_the_users_release_is_a_step_and_the_guards_is_not() -> None:
     proposal.feed("one\nTWO\n")
     proposal.finish()
     (hunk,) = store
-    why = Hold("S608", "a query built from parts")
+    why = HoldReason("S608", "a query built from parts")
     store.hold_back(hunk.id, why)
     store.release(hunk.id, "checked", undoable=True)
     store.accept(hunk.id)
@@ -214,7 +214,7 @@ def test_streaming_hunk_can_be_held_back() -> None:
     proposal.begin(1, 1)
     proposal.feed("password\n")
     (hunk,) = proposal.hunks
-    why = Hold("secret-password", "looks like a secret")
+    why = HoldReason("secret-password", "looks like a secret")
     proposal.hunks.hold_back(hunk.id, why)
     proposal.feed("more\n")
     proposal.finish()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunk_store import HunkStore, UndecidableError
-from midstream.edits.hunks import Hold, Hunk, HunkState
+from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.edits.proposal import FileProposal, Segment
 from midstream.edits.rows import Row, RowKind
 from tests.helpers.property import examples
@@ -495,7 +495,7 @@ def test_a_conflict_is_put_away_without_a_change_and_comes_back_with_undo() -> N
         assert proposal.segments[0].settled == seen
         assert proposal.composed().lines == tuple(disk)
     hunks.redo()
-    held = Hold("S608", "a query built from parts")
+    held = HoldReason("S608", "a query built from parts")
     for refused in (hunks.accept, hunks.reject, hunks.reset, lambda i: hunks.hold_back(i, held)):
         with pytest.raises(UndecidableError, match="undo that first"):
             refused(3)

@@ -17,7 +17,7 @@ import pytest
 from test_tui_snapshots import FACTS
 from textual.pilot import Pilot
 
-from midstream.edits.hunks import Hold, HunkState
+from midstream.edits.hunks import HoldReason, HunkState
 from midstream.pairing.activity import Activity
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import RUNNING
@@ -132,7 +132,7 @@ async def conflict(run: Running) -> None:
 async def held_back(run: Running) -> None:
     await run.settled()
     hunk = run.app.session.hunks.undecided()[1]
-    why = Hold("", "a made-up finding, for the picture")
+    why = HoldReason("", "a made-up finding, for the picture")
     run.app.session.hunks.hold_back(hunk.id, why)
     run.review.panes.pane.sync()
     await run.press("J")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from midstream.edits.documents import LineEdit
 from midstream.edits.hunks import (
-    Hold,
+    HoldReason,
     Hunk,
     HunkState,
     Move,
@@ -35,7 +35,7 @@ class _Decision(NamedTuple):
     new: tuple[str, ...]
     own: bool
     displaced: bool
-    hold: Hold | None
+    hold: HoldReason | None
 
     def same(self, other: _Decision) -> bool:
         return self[:3] == other[:3]
@@ -68,7 +68,7 @@ class _Record(Hunk):
         if note is not None:
             self._note = note
 
-    def set_hold(self, hold: Hold | None) -> None:
+    def set_hold(self, hold: HoldReason | None) -> None:
         self._hold = hold
 
     def set_anchored(self, anchored: bool) -> None:
@@ -289,7 +289,7 @@ class HunkStore:
         """The edits of the base that follow from the decisions, by position."""
         return [edit for hunk in self.for_path(path) if (edit := hunk.edit()) is not None]
 
-    def hold_back(self, hunk_id: int, why: Hold) -> None:
+    def hold_back(self, hunk_id: int, why: HoldReason) -> None:
         """Hold a hunk back.  One that still streams stays held back when it settles.
 
         Raises:

@@ -28,7 +28,7 @@ class HunkState(StrEnum):
     """A later rewrite, a split or an undo took its place; it has no position any more."""
 
 
-class Hold(NamedTuple):
+class HoldReason(NamedTuple):
     """Why the guard holds a hunk back: the rule that matched, and its message for people."""
 
     rule: str
@@ -87,7 +87,7 @@ class Hunk:
         self._note = ""
         self._match_level = 0
         self._anchored = True
-        self._hold: Hold | None = None
+        self._hold: HoldReason | None = None
         self._own = False
         self._displaced = False
         self._postponed: str | None = None
@@ -124,7 +124,7 @@ class Hunk:
         return self._note
 
     @property
-    def hold(self) -> Hold | None:
+    def hold(self) -> HoldReason | None:
         """Why the guard holds it back, until it is released; meanwhile it can only be rejected."""
         return self._hold
 

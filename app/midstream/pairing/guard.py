@@ -78,7 +78,7 @@ class Light:
         return f"unguarded: {self.why}" if self.why else self.state.value
 
 
-class Spot(NamedTuple):
+class FoundLine(NamedTuple):
     """Where in a hunk something was found.
 
     Attributes:
@@ -90,12 +90,12 @@ class Spot(NamedTuple):
     line: int
 
 
-class _Marked(NamedTuple):
+class _MarkedHunk(NamedTuple):
     """What is known of the lines of a hunk, as of a number of findings in its file."""
 
     findings: int
     new: tuple[str, ...]
-    spots: tuple[Spot, ...]
+    spots: tuple[FoundLine, ...]
 
 
 class WatchedRewrite(Protocol):
@@ -292,7 +292,7 @@ class Guard:
         self._failure = ""
         self._watches: list[GuardWatch] = []
         self._found: dict[str, list[Finding]] = {}
-        self._marks: dict[int, _Marked] = {}
+        self._marks: dict[int, _MarkedHunk] = {}
         self._released: dict[int, frozenset[tuple[str, str]]] = {}
         """Keys of the findings in hunks that the user released, by hunk."""
         self._advised: set[str] = set()
@@ -421,7 +421,7 @@ class Guard:
         """What was found in the lines that a hunk brings, released findings included."""
         return tuple(spot.finding for spot in self._spots(hunk))
 
-    def _spots(self, hunk: Hunk) -> tuple[Spot, ...]:
+    def _spots(self, hunk: Hunk) -> tuple[FoundLine, ...]:
         """What was found in the lines that a hunk brings, and on which of them."""
         found = self._found.get(hunk.path)
         if not found or hunk.path in self._off:
@@ -434,11 +434,11 @@ class Guard:
             lines: dict[str, int] = {}
             for number, line in enumerate(new):
                 lines.setdefault(mask(line.strip()), number)
-            spots = {f.key: Spot(f, lines[f.evidence]) for f in found if f.evidence in lines}
-            known = self._marks[hunk.id] = _Marked(len(found), new, tuple(spots.values()))
+            spots = {f.key: FoundLine(f, lines[f.evidence]) for f in found if f.evidence in lines}
+            known = self._marks[hunk.id] = _MarkedHunk(len(found), new, tuple(spots.values()))
         return known.spots
 
-    def spot(self, hunk: Hunk) -> Spot | None:
+    def spot(self, hunk: Hunk) -> FoundLine | None:
         """The line of a hunk that is to be marked: why it is held back, or what comes first."""
         spots = self._spots(hunk)
         held = hunk.hold
@@ -727,9 +727,9 @@ class Guard:
 
     def _hold_back(self, hunk: Hunk, finding: Finding) -> bool:
         """Hold a hunk back; False if it was accepted before the verdict."""
-        from midstream.edits.hunks import Hold
+        from midstream.edits.hunks import HoldReason
 
-        why = Hold(finding.rule, finding.message)
+        why = HoldReason(finding.rule, finding.message)
         if hunk.state == _HELD and hunk.hold == why:
             return True
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import Hold, HunkState
+from midstream.edits.hunks import HoldReason, HunkState
 from midstream.edits.kinds import ChangedFile, ChangeKind, HunkFacts
 from midstream.pairing.files import put_backs
 from midstream.pairing.files.attention import Sighting
@@ -128,7 +128,7 @@ async def test_what_is_flagged_is_not_decided_with_its_group(walker: Walker) -> 
     await walker.write(RENAMED)
     session = walker.session
     (group,) = session.walk.walk.groups
-    session.hunks.hold_back(group.hunks[2], Hold("rule", "why"))
+    session.hunks.hold_back(group.hunks[2], HoldReason("rule", "why"))
     ids, alone = session.walk.together(group)
     assert group.hunks[2] not in ids
     assert [hunk.id for hunk, _ in alone] == [group.hunks[2]]

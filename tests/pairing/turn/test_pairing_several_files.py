@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import Hold, HunkState
+from midstream.edits.hunks import HoldReason, HunkState
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.settings import Settings
@@ -309,7 +309,7 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         await session.turns.finished()
         files, hunks, decisions = session.files, session.hunks, session.decisions
         (gone,), (made,) = hunks.undecided("old.py"), hunks.undecided("new.py")
-        hunks.hold_back(made.id, Hold("S307", "eval runs any text"))
+        hunks.hold_back(made.id, HoldReason("S307", "eval runs any text"))
         move = files.moves.of(gone)
         assert move is not None
         assert move.said_of(gone) == "moved to new.py, which is held back"
@@ -327,7 +327,7 @@ async def test_a_move_waits_for_the_release_of_its_new_file(root: Path) -> None:
         assert await decisions.accept(gone.id)
         assert on_disk(root) == AFTER
         assert await decisions.undo()
-        hunks.hold_back(made.id, Hold("S307", "eval runs any text"))
+        hunks.hold_back(made.id, HoldReason("S307", "eval runs any text"))
         assert await decisions.reject(gone.id), "a rejection needs no release"
         assert not hunks.undecided()
         assert made.state is HunkState.REJECTED

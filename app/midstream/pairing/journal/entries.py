@@ -735,9 +735,9 @@ class HoldEntry(SessionEntry):
     message: str
 
     def replay(self, state: Replayed) -> None:
-        from midstream.edits.hunks import Hold
+        from midstream.edits.hunks import HoldReason
 
-        state.hunks.hold_back(self.id, Hold(self.rule, self.message))
+        state.hunks.hold_back(self.id, HoldReason(self.rule, self.message))
 
 
 @dataclass(eq=False, repr=False)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from midstream.code.lexing import Span
     from midstream.edits.structure import LexedLine
     from midstream.pairing.files.moves import FileMove
-    from midstream.pairing.guard import Spot
+    from midstream.pairing.guard import FoundLine
 
 
 def compare_rows(rows: Sequence[Row]) -> dict[int, tuple[Range, ...]]:
@@ -126,7 +126,7 @@ class RowStrips:
         """Search matches by row."""
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
         """What is to be said beside a hunk."""
-        self.spot_of: Callable[[Hunk], Spot | None] = lambda hunk: None
+        self.spot_of: Callable[[Hunk], FoundLine | None] = lambda hunk: None
         """The line of a hunk that the guard has something against; else its first row tells it."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
