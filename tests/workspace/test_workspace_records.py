@@ -56,6 +56,34 @@ def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int
     assert (root / "a").read_bytes() == b"old"
 
 
+def test_a_batch_that_failed_is_undone_also_by_the_next_process(root: Path) -> None:
+    """One file could not be written, and the process was killed before it had undone the other."""
+    for name in ("a", "b"):
+        (root / name).write_bytes(b"old")
+    workspace = Workspace(root)
+    expected = {name: workspace.digest(name) for name in ("a", "b")}
+    child = os.fork()
+    if not child:
+        exchange = transaction._exchange
+
+        def fails(plan: transaction.PlannedWrite) -> None:
+            if plan.target.endswith("/b"):
+                raise OSError(5, "Input/output error")
+            exchange(plan)
+
+        transaction._exchange = fails
+        transaction._roll_back = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            workspace.write_all({"a": b"new", "b": b"new"}, expected, "batch")
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert (root / "a").read_bytes() == b"new"
+    assert Workspace(root).recovery == []
+    assert [(root / name).read_bytes() for name in ("a", "b")] == [b"old", b"old"]
+    assert sorted(os.listdir(root)) == ["a", "b"]  # noqa: PTH208
+
+
 def test_what_was_accepted_is_not_rolled_back_late(root: Path) -> None:
     """Others have gone on with the folder before it is opened again."""
     for name in ("a", "b"):

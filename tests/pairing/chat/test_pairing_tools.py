@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,9 @@ from midstream.pairing.chat.tools import ReadOnlyTools
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.conversation import ToolCall
+from midstream.workspace import repo
 from midstream.workspace.files import Workspace
+from midstream.workspace.repo import run_git
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.processes import running
@@ -414,4 +417,59 @@ async def test_what_is_read_is_cut_before_it_fills_the_memory(
     (root / "big.txt").write_text("line\n" * 1_000_000)
     assert "are read" in await look(looking, "read_file", "big.txt")
     git(root, "add", "big.txt")
-    assert len(await look(looking, "git_diff")) <= tools.MAX_RESULT_LENGTH + 100
+    shown = await look(looking, "git_diff")
+    assert "Binary files /dev/null and b/big.txt differ" in shown, "git compares in memory"
+    (root / "long.txt").write_text("line\n" * 900)
+    shown = await look(looking, "read_file", "long.txt:1-900")
+    assert shown.endswith(f"{tools.MAX_LINES} line\n(500 more lines, up to 900)")
+
+
+def search_program(folder: Path, script: str) -> str:
+    """Make a ``rg`` of a shell script; a ``PATH`` on which it comes first."""
+    folder.mkdir()
+    (folder / "rg").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "rg").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+async def test_what_a_search_writes_is_cut_as_it_comes(
+    looking: ReadOnlyTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = search_program(tmp_path / "bin", f"head -c 3000000 /dev/zero; touch {tmp_path}/ended")
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setattr(tools, "MAX_BYTES", 100_000)
+    await look(looking, "search", "one")
+    assert not (tmp_path / "ended").exists(), "it was ended once it had written so much"
+
+
+async def test_what_git_writes_is_cut_as_it_comes(
+    looking: ReadOnlyTools, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def counting(*arguments: Any, **options: Any) -> bytes:
+        out = run_git(*arguments, **options)
+        lengths.append(len(out))
+        return out
+
+    monkeypatch.setattr(repo, "run_git", counting)
+    monkeypatch.setattr(tools, "MAX_BYTES", 30_000)
+    for name in "abcd":
+        (root / f"{name}.py").write_text("one = 1\n" * 3_000)
+    git(root, "add", ".")
+    await look(looking, "git_diff")
+    assert max(lengths) == 30_000
+
+
+async def test_a_look_that_takes_long_is_ended(
+    looking: ReadOnlyTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    monkeypatch.setenv(
+        "PATH", search_program(tmp_path / "bin", f"echo $$ > {begun}; exec sleep 600")
+    )
+    monkeypatch.setattr(tools, "SECONDS", 0.5)
+    looked = await looking.run(ToolCall("c", "search", "one"))
+    assert looked.refused
+    assert "took more than" in looked.text
+    assert not (begun.exists() and running(int(begun.read_text() or 0)))
