@@ -180,7 +180,7 @@ def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
     (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
     with program(tmp_path, "review") as running:
         running.wait_for(b"to decide", 60)
-        for keys in ("a", "C", "a", "i", "Second", "\x1b", "C"):
+        for keys in ("a", "C", "Second", "\x1b", "a", "C"):
             running.settle(1.0)
             running.write(keys)
         wait_for_file(running, begun)
@@ -210,7 +210,7 @@ def test_sigterm_while_an_editor_has_the_terminal_leaves_it_as_it_was(
     editor.chmod(0o755)
     with program(tmp_path, "review", VISUAL=str(editor)) as running:
         running.wait_for(b"to decide", 60)
-        for keys in ("a", "C", "a", "i", "Second", "\x07"):
+        for keys in ("a", "C", "\x1b", "a", "i", "Second", "\x07"):
             running.settle(1.0)
             running.write(keys)
         wait_for_file(running, begun)

@@ -164,7 +164,7 @@ ACTIONS: Final = (
     Action("decision.undo", "u", "decide.undo", "undo", "Undo the last decision, on disk as well", _D, also="revert take back mistake"),
     Action("decision.redo", "U", "decide.redo", "redo", "Redo the decision that was undone", _D),
     Action("changes.stage", "S", "decide.stage", "stage", "Stage the accepted changes of this file", _D, also="git add index"),
-    Action("commit", "C", "show.commit", "commit", "Commit accepted changes: choose files, write a message", _D, also="git save"),
+    Action("commit", "C", "show.commit", "commit", "Commit accepted changes: write a message, choose files", _D, also="git save"),
     Action("hunk.comment", "c", "steer.comment", "comment", "Comment on this hunk; the model continues from there", _S, offered=_UNDECIDED, also="reply remark"),
     Action(
         "hunk.elsewhere", "E", "steer.elsewhere", "elsewhere", "Ask for the same change in similar places", _S,
@@ -258,7 +258,7 @@ PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
     Action("commit.stage_all", "a", "stage_all", "stage all", "Stage the accepted changes of every file", place=_CO),
     Action("commit.whole", "o", "whole", "whole file", "Stage the whole file, or leave out again what was not accepted", place=_CO),
-    Action("commit.message", "i,enter,tab", "message", "message", "Write the message; a character that is no key here begins it as well", place=_CO),
+    Action("commit.message", "i,enter,tab", "message", "message", "Return to the message, in which the page opens; Esc leads to the files", place=_CO),
     Action("commit.commit", "C", "commit", "commit", "Commit what is staged; your hooks run", place=_CO),
     Action("commit.amend", "A", "amend", "amend", "Amend the last commit instead of adding one, or go back to adding one", place=_CO),
     Action("commit.commit.anywhere", "ctrl+s", "commit_all", "commit", "Commit, also while writing the message; stages everything accepted if nothing is staged", place=_CO, typing=True),

@@ -9,6 +9,7 @@ from typing import TypeVar
 from rich.text import Text
 from textual.widgets import Static
 
+from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.widgets.key_bar import KeyBar
 from tests.helpers.stage import CODE, Stage
@@ -59,6 +60,15 @@ async def page(stage: Stage, key: str, kind: type[P]) -> P:
     await stage.pilot.pause(0.05)
     screen = stage.app.screen
     assert isinstance(screen, kind)
+    return screen
+
+
+async def at_the_files(stage: Stage, screen: CommitScreen) -> CommitScreen:
+    """Go from the message of the commit page to the files, once these are known."""
+    await stage.until(lambda: screen.changes is not None, "index")
+    await stage.pilot.pause(0.05)
+    if not screen.list.has_focus:
+        await stage.press("escape")
     return screen
 
 

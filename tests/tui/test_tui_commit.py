@@ -26,6 +26,7 @@ from tests.helpers.pages import (
     RENAMED,
     accepted,
     answered,
+    at_the_files,
     git,
     hints,
     make_repo,
@@ -50,10 +51,8 @@ async def stage(repo: Path):
 
 
 async def opened(stage: Stage) -> CommitScreen:
-    screen = await page(stage, "C", CommitScreen)
-    await stage.until(lambda: screen.changes is not None, "index")
-    await stage.pilot.pause(0.05)
-    return screen
+    """Open the page and go to its files."""
+    return await at_the_files(stage, await page(stage, "C", CommitScreen))
 
 
 async def state_is(stage: Stage, screen: CommitScreen, state: str) -> None:
@@ -440,7 +439,7 @@ async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
     screen = await opened(stage)
-    await stage.press("tab")
+    await stage.press("tab", "right")
     await stage.press("!", "q")
     assert screen.message.text == "Rename total to found!q"
     assert screen.message.title.length == 23
@@ -727,6 +726,33 @@ async def test_text_typed_right_after_the_key_of_the_page_is_the_message(
     assert git(repo, "log", "--format=%s") == "First\n"
 
 
+@pytest.mark.parametrize("sentence", ["add Commit ie ok", "A quick jog", "e", "Commit"])
+async def test_who_begins_to_write_stages_and_commits_nothing(
+    stage: Stage, repo: Path, sentence: str
+) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await page(stage, "C", CommitScreen)
+    await stage.until(lambda: screen.recent, "everything was read")
+    assert screen.message.text == "Rename total to found"
+    assert "esc to the files" in hints(screen)
+    await stage.type(sentence)
+    await stage.until(lambda: screen.message.text == sentence, "text")
+    assert git(repo, "diff", "--cached") == ""
+    await stage.press("escape")
+    assert screen.list.has_focus
+    assert stage.app.screen is screen
+
+
+async def test_with_nothing_to_commit_the_keys_go_to_the_page(stage: Stage) -> None:
+    await page(stage, "C", CommitScreen)
+    screen = stage.app.screen
+    assert isinstance(screen, CommitScreen)
+    await stage.until(lambda: screen.list.has_focus, "no message to write")
+    await stage.press("q")
+    assert stage.app.screen is stage.screen
+
+
 async def test_pasted_text_is_the_message(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
@@ -740,12 +766,12 @@ async def test_an_offered_message_does_not_replace_typed_text(stage: Stage) -> N
     await answered(stage)
     await accepted(stage, 1)
     stage.screen.set_focus(stage.pane)
-    await stage.type("CiF")
+    await stage.type("CaF")
     await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
     screen = stage.app.screen
     assert isinstance(screen, CommitScreen)
     await stage.until(lambda: screen.recent, "everything was read")
-    assert screen.message.text in ("F", "Rename total to foundF")
+    assert screen.message.text == "aF"
 
 
 async def test_a_long_comparison_holds_nothing_up(
@@ -809,7 +835,7 @@ async def test_whole_files_are_compared_away_from_the_event_loop_and_only_once(
     assert threading.main_thread() not in threads
 
 
-@pytest.mark.parametrize("keys", ["CaC", "CC1", "CjkiFix"])
+@pytest.mark.parametrize("keys", ["aC", "C1", "jkiFix"])
 async def test_keys_typed_before_the_index_is_read_wait_for_it(
     stage: Stage, repo: Path, monkeypatch: pytest.MonkeyPatch, keys: str
 ) -> None:
@@ -827,18 +853,19 @@ async def test_keys_typed_before_the_index_is_read_wait_for_it(
     stage.app.commit_message = "Note"
     stage.screen.set_focus(stage.pane)
     try:
-        await stage.type(keys)
+        await stage.press("C", "escape")
         await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
         screen = stage.app.screen
         assert isinstance(screen, CommitScreen)
+        await stage.type(keys)
         assert screen.changes is None
         assert screen.message.text == "Note"
     finally:
         goes_on.set()
-    if keys == "CC1":
+    if keys == "C1":
         await stage.until(lambda: stage.app.screen is stage.screen, "committed")
         assert git(repo, "log", "-1", "--format=%s") == "Note\n"
-    elif keys == "CaC":
+    elif keys == "aC":
         await state_is(stage, screen, "staged")
     else:
         await stage.until(lambda: screen.message.text == "NoteFix", "text")

@@ -10,7 +10,17 @@ import pytest
 from midstream.pairing.files.commit import EarlierChanges
 from midstream.settings import Settings
 from midstream.tui.pages.commit import CommitScreen
-from tests.helpers.pages import accepted, answered, git, hints, make_repo, page, rows, shown
+from tests.helpers.pages import (
+    accepted,
+    answered,
+    at_the_files,
+    git,
+    hints,
+    make_repo,
+    page,
+    rows,
+    shown,
+)
 from tests.helpers.stage import Stage, on_stage
 
 KEPT = Settings(attention=False)
@@ -24,10 +34,7 @@ def repo(project: Path) -> Path:
 
 
 async def opened(stage: Stage) -> CommitScreen:
-    screen = await page(stage, "C", CommitScreen)
-    await stage.until(lambda: screen.changes is not None, "index")
-    await stage.pilot.pause(0.05)
-    return screen
+    return await at_the_files(stage, await page(stage, "C", CommitScreen))
 
 
 async def a_session(repo: Path, count: int) -> None:

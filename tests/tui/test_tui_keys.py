@@ -17,7 +17,7 @@ from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.widgets.fields import LineField
-from tests.helpers.pages import answered, make_repo, page
+from tests.helpers.pages import answered, at_the_files, make_repo, page
 from tests.helpers.stage import Stage, on_stage
 
 
@@ -235,7 +235,7 @@ async def test_what_stands_below_the_list_of_a_page_is_scrolled(project: Path) -
         await answered(stage)
         await stage.press("A", "A")
         await stage.until(lambda: "found = 0" in (project / "pkg/things.py").read_text(), "write")
-        screen = await page(stage, "C", CommitScreen)
+        screen = await at_the_files(stage, await page(stage, "C", CommitScreen))
         await stage.until(lambda: screen.detail.max_scroll_y > 3, "more than fits")
         await stage.press("J")
         await stage.until(lambda: screen.detail.scroll_y == 3, "down")
@@ -249,7 +249,6 @@ async def test_from_the_message_of_a_commit_back_to_the_files(project: Path) -> 
         await answered(stage)
         await stage.press("A")
         screen = await page(stage, "C", CommitScreen)
-        await stage.press("i")
         assert not screen.list.has_focus
         await stage.press("shift+tab")
         assert screen.list.has_focus

@@ -162,6 +162,6 @@ STEPS: Final = (
 )
 COMMIT_PAGE: Final = (
     "This is what you accepted, and a message that says what you asked for. {choose} or "
-    "{commit.commit.anywhere} commits it; {page.close} goes back."
+    "{commit.commit.anywhere} commits it; {page.close} leads to the files."
 )
 """The sentence of the step about the commit, on its page."""

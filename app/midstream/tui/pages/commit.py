@@ -1,5 +1,7 @@
 """The commit page: which accepted changes are staged, staging them, a message, the commit.
 
+The page opens in the message, so that nobody who begins to write stages or commits something.
+
 It shows what ``pairing.files.commit`` says and asks it to act.  A message that was begun stays with
 the program until it is committed.
 """
@@ -119,16 +121,20 @@ class CommitScreen(PageScreen):
         self.tour.show(self.services.tour_of_commit)
         self._look()
 
+    def focus_first(self) -> None:
+        self.action_message()
+
     def set_palette(self, palette: Palette) -> None:
         self.message.set_palette(palette)
         self.tour.set_palette(palette)
         super().set_palette(palette)
 
     def _offer(self, text: str) -> None:
-        """Begin the message."""
+        """Begin the message; it is selected, so that what is typed takes its place."""
         if text:
             self._offered = text
             self.message.put(text)
+            self.message.field.select_all()
             self.message.show_note("prefilled from your instructions")
 
     @property
@@ -167,11 +173,19 @@ class CommitScreen(PageScreen):
             own = any(not file.earlier and file.state != "committed" for file in files)
             if own and self.session is not None and not self.message.text:
                 self._offer(commit_message(self.session.turns, self.session.hunks))
+            if not (self._is_about_something or self.message.text):
+                self.action_files()
             if self.session is not None:
                 self.recent = await self.session.commit.recent()
                 self.show_all()
 
         self.work.run(work)
+
+    @property
+    def _is_about_something(self) -> bool:
+        """Whether there is anything that a message could be about."""
+        changes = self.changes
+        return changes is not None and not changes.trouble and bool(changes.files or changes.others)
 
     async def _read(self) -> None:
         if self.session is not None:
@@ -378,6 +392,8 @@ class CommitScreen(PageScreen):
 
     def hint_words(self) -> dict[str, str]:
         words = {"commit.amend": "do not amend"} if self.amend else {}
+        if self.typing:
+            words["page.close"] = "to the files"
         staged = self.file is not None and self.file.state == "staged"
         if self.file is not None and self.changes and self.file.path in self.changes.replaceable:
             words["commit.stage"] = "stage kept"
@@ -401,7 +417,10 @@ class CommitScreen(PageScreen):
     # doing
 
     def action_message(self) -> None:
-        self.set_focus(self.message.field)
+        field = self.message.field
+        self.set_focus(field)
+        if not field.selection.is_empty:
+            field.move_cursor(field.document.end)
 
     def action_files(self) -> None:
         self.set_focus(self.list)

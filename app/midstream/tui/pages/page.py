@@ -169,8 +169,12 @@ class PageScreen(EagerScreen):
         """Show what the row under the cursor is about."""
 
     def on_mount(self) -> None:
-        self.set_focus(self.list)
+        self.focus_first()
         self.show_keys()
+
+    def focus_first(self) -> None:
+        """Send the keys to where the page begins."""
+        self.set_focus(self.list)
 
     def on_resize(self, event: events.Resize) -> None:
         wide = event.size.width >= WIDE
@@ -237,6 +241,7 @@ class PageScreen(EagerScreen):
         if not self.is_mounted:
             return
         hints: list[KeyHint] = []
+        words = self.hint_words()
         if self.notices.asking:
             last = len(self.notices.choices)  # the line above has their words
             hints = [
@@ -244,7 +249,7 @@ class PageScreen(EagerScreen):
                 for number in range(1, last + 1)
             ]
         else:
-            hidden, words = self.hidden_hints(), self.hint_words()
+            hidden = self.hidden_hints()
             for action in actions_on(self.PAGE):
                 if not action.short or action.id in hidden or not self.services.keys[action.id]:
                     continue
@@ -255,7 +260,7 @@ class PageScreen(EagerScreen):
                 key, short = self.services.key_for(action.id), words.get(action.id, action.short)
                 short = in_review(short) if self.reviewing else short
                 hints.append(KeyHint(key, short, action.call))
-        close = "leave it" if self.notices.asking else "back"
+        close = "leave it" if self.notices.asking else words.get("page.close", "back")
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:
             hints.append(KeyHint(self.services.key_for("page.help"), "keys", "help"))
