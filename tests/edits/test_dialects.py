@@ -147,6 +147,21 @@ case(
 )
 case("aider whole", "calc.py\n```\n" + AFTER + "```\n", {"calc.py": AFTER})
 case(
+    "whole with the request's tag in the fence",
+    'calc.py\n```python\n<file path="calc.py">\n' + AFTER + "</file>\n```\n",
+    {"calc.py": AFTER},
+)
+case(
+    "whole between the request's tags",
+    'Here it is.\n\n<file-2 path="calc.py">\n' + AFTER + "</file-2>\nDone.\n",
+    {"calc.py": AFTER},
+)
+case(
+    "whole with such a tag as code",
+    'new.xml\n```xml\n<files>\n<file path="a">\n</file>\n</files>\n```\n',
+    {"new.xml": '<files>\n<file path="a">\n</file>\n</files>\n'},
+)
+case(
     "aider whole bold",
     "Here:\n\n**calc.py**\n\n```python\n" + AFTER + "```\n\nDone.\n",
     {"calc.py": AFTER},

@@ -124,6 +124,17 @@ rename from x
 rename to y
 """
 
+TAGGED = """Here:
+```python
+<file path="a.py">
+x = 1 < 2
+</file>
+```
+<file path="b.py">
+</fil
+y = 2
+</file>
+"""
 WHOLE = """### src/a.py
 ```python
 def f():
@@ -213,6 +224,7 @@ CASES = [
     Case("udiff crlf", UnifiedDiffParser, UDIFF.replace("\n", "\r\n")),
     Case("udiff cut", UnifiedDiffParser, UDIFF[:150]),
     Case("whole", WholeFileParser, WHOLE),
+    Case("whole with a tag", WholeFileParser, TAGGED),
     Case("whole bare", lambda: WholeFileParser(bare=True), "é = 1\r\n\r\nx"),
     Case("auto v4a", _auto, V4A),
     Case("auto search-replace", _auto, SEARCH_REPLACE.replace("\n", "\r\n")),

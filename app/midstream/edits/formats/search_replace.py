@@ -229,7 +229,7 @@ def _opens_block(line: str) -> bool:
 _PROMPT: Final = """\
 Write each edit as a block, with the path of its file in the line above:
 
-path/of/file.py
+app.py
 <<<<<<< SEARCH
 lines of the file as they are
 =======

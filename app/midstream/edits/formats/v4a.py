@@ -303,7 +303,7 @@ _PROMPT: Final = """\
 Write your edits as one patch in this format, {where}:
 
 *** Begin Patch
-*** Update File: path/of/file.py
+*** Update File: app.py
 @@ def function_that_contains_the_change
  a line of context, exactly as in the file
 -a line to take away

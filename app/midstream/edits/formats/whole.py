@@ -26,6 +26,8 @@ from midstream.edits.parsing import (
 )
 
 _TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
+_ECHO = re.compile(r"\s*<(file(?:-\d+)?) path=\"([^\"]*)\"[^>]*>\s*$")
+"""The tag in which a request gives a file; models copy it along with the file."""
 
 
 class WholeFileParser(LineParser):
@@ -41,6 +43,8 @@ class WholeFileParser(LineParser):
         self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
         self._fence: OpenFence | None = None
         self._tag = ""  # the line that ends a file given between tags
+        self._first = False  # the next line is the first one in a fence
+        self._echo = ""  # the line that ends a file given between tags in a fence
         self._mentioned: str | None = None
         self._commands = False  # in a fence of shell commands
         self._path = ""
@@ -52,7 +56,13 @@ class WholeFileParser(LineParser):
             return Wait.LINE if not stripped or self._tag.startswith(stripped[:1]) else start
         if self._fence is None or self._commands:
             return Wait.LINE
+        if (self._first or self._echo) and start.lstrip()[:1] in ("", "<"):
+            return Wait.LINE
         return self._fence.start(start)
+
+    def _passed(self, text: str, *, ended: bool) -> None:
+        self._first = False
+        super()._passed(text, ended=ended)
 
     def _line(self, line: str, *, ended: bool) -> None:
         fence = MARKDOWN_FENCE.match(line)
@@ -65,10 +75,9 @@ class WholeFileParser(LineParser):
         elif self._fence:
             self._file_line(line, fence, self._fence)
         elif (tag := _TAG.match(line)) and (name := name_before(self._named())):
-            self._lead_in()
-            self._tag = f"</{tag[1]}>"
-            self._begin(name, mentioned=False)
-            self._mentioned = None
+            self._open_tag(tag[1], name)
+        elif tag := _ECHO.match(line):
+            self._open_tag(tag[1], tag[2])
         elif fence:
             self._open(fence)
         elif (operation := file_operation(line)) and not "".join(self._held).strip():
@@ -98,7 +107,20 @@ class WholeFileParser(LineParser):
         else:
             self._events += map(Prose, self._recent)
 
+    def _open_tag(self, tag: str, name: str) -> None:
+        self._lead_in()
+        self._tag = f"</{tag}>"
+        self._begin(name, mentioned=False)
+        self._mentioned = None
+
     def _file_line(self, line: str, fence: re.Match[str] | None, outer: OpenFence) -> None:
+        first, self._first = self._first, False
+        if first and (tag := _ECHO.match(line)):
+            self._echo = f"</{tag[1]}>"
+            return
+        if self._echo and line.strip() == self._echo:
+            self._echo = ""
+            return
         if fence and not outer.passes(fence) and outer.closed_by(fence):
             self._close()
             return
@@ -110,7 +132,7 @@ class WholeFileParser(LineParser):
     def _open(self, fence: re.Match[str]) -> None:
         recent = self._named()
         self._lead_in()
-        self._fence = OpenFence(fence[1])
+        self._fence, self._first, self._echo = OpenFence(fence[1]), True, ""
         name = name_before([*recent, fence[0]])
         self._commands = name is None and is_shell(fence[0])
         if self._commands:
