@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from midstream.engine import departure
 from midstream.engine.decoder import Decoder
 from midstream.engine.folder import Drafting
 from midstream.engine.loop import PREFILL_CHUNK, ModelGeneration, Runtime
@@ -29,6 +31,10 @@ class Spelled:
 
     def finish(self) -> str:
         return "."
+
+
+def spelled(tokens: Sequence[int]) -> str:
+    return "".join(f"{token} " for token in tokens)
 
 
 class Bench:
@@ -54,15 +60,17 @@ class Bench:
         stop: tuple[str, ...] = (),
         sampler: Sampler | None = None,
         fresh: bool = True,
+        must_change: bool = False,
     ) -> ModelGeneration:
         if fresh:
             self.cache.clear()
         return ModelGeneration(
-            EncodedRequest(prompt, draft, stop_ids, Spelled()),
+            EncodedRequest(prompt, draft, stop_ids, Spelled(), text_of=spelled),
             Runtime(self.decoder, self.cache, drafting, exact=True),
             sampler or Sampler(),
             limit=limit,
             stop=stop,
+            must_change=must_change,
         )
 
     def generate(self, prompt: list[int], draft: list[int], **how: Any) -> tuple[list[int], Usage]:
@@ -305,3 +313,45 @@ def test_a_stop_ends_the_run_in_progress_and_lets_none_begin(
     monkeypatch.undo()
     again, usage = bench.generate([3, 1, 4], [0], drafting=None, limit=4, fresh=False)
     assert len(again) == usage.output_tokens == 4
+
+
+@pytest.mark.parametrize("drafting", [None, Drafting(most=6)])
+@pytest.mark.parametrize(("bits", "shape", "more"), GRAPHS)
+def test_an_answer_that_must_change_leaves_its_draft_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bits: int,
+    shape: DecoderShape,
+    more: dict[str, Any],
+    drafting: Drafting | None,
+) -> None:
+    monkeypatch.setattr(departure, "MIN_CHANCE", 0.0)
+    bench = Bench(tmp_path, shape, bits, 3, **more)
+    rng = np.random.default_rng(3)
+    prompt, draft = rng.integers(shape.vocab, size=50).tolist(), rng.integers(20, size=45).tolist()
+    tokens, _ = bench.generate(prompt, draft, drafting=drafting, limit=60, must_change=True)
+    kept = next(n for n, pair in enumerate(zip(tokens, draft, strict=False)) if len(set(pair)) > 1)
+    assert tokens[:kept] == draft[:kept]
+    # What follows is what the model writes behind this beginning.
+    begun = [*prompt, *tokens[: kept + 1]]
+    behind, _ = bench.generate(begun, [], drafting=None, limit=60 - kept - 1)
+    assert tokens[kept + 1 :] == behind
+    # No other place had a likelier token.
+    logits = bench.decoder.run([*prompt, *draft[:-1]], 0, exact=True)[len(prompt) - 1 :]
+    chances = np.exp(logits - logits.max(1, keepdims=True))
+    chances /= chances.sum(1, keepdims=True)
+    left = float(chances[kept, tokens[kept]])
+    chances[np.arange(len(draft)), draft] = 0
+    assert left == pytest.approx(float(chances.max()), rel=1e-3)
+
+
+def test_an_answer_without_another_idea_repeats_its_draft(tmp_path: Path) -> None:
+    shape = make_shape()
+    bench = Bench(tmp_path, shape, 32, 3)
+    draft = [5, 6, 7, 8]
+    generation = bench.start([1, 2, 3], draft, drafting=Drafting(most=4), must_change=True)
+    assert "".join(piece.text for piece in generation) == f"{spelled(draft)}."
+    assert generation.finish_reason is FinishReason.STOP
+    # Without a draft there is nothing to leave.
+    plain, _ = bench.generate([1, 2, 3], [], drafting=None)
+    assert bench.generate([1, 2, 3], [], drafting=None, must_change=True)[0] == plain

@@ -265,6 +265,53 @@ async def test_an_answer_without_a_change_says_so(
     )
 
 
+INSISTED = [
+    SteppedModel({"must_change": "1"}),
+    SteppedModel({"must_change": "1", "prompt": "chat", "languages": ""}),
+]
+
+
+@pytest.mark.parametrize("model", INSISTED)
+async def test_a_model_that_changes_nothing_is_asked_once_for_its_likeliest_change(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    fence = "" if model.facts["prompt"] != "chat" else "```\n"
+    model.give(fence + BEFORE + fence)
+    model.end()
+    give(model, [fence, *rewrite((2, "    A\n")), fence])
+    model.end()
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
+    await session.turns.finished()
+    assert [request.must_change for request in model.requests] == [False, True]
+    assert model.requests[0].messages == model.requests[1].messages
+    (hunk,) = session.hunks.undecided("run.py")
+    assert session.turns.doubts(hunk)
+    told = [notice.text for notice in session.status.notices]
+    assert "stepped left `run` of run.py as it is. Asking once for its likeliest change." in told
+    assert told[-1].startswith(
+        "stepped first left `run` as it is, and this is its likeliest change. Read it before"
+    )
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"must_change": "1"})])
+async def test_a_model_that_changes_nothing_twice_is_not_asked_again(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    for _ in range(2):
+        model.give(BEFORE)
+        model.end()
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
+    await session.turns.finished()
+    assert len(model.requests) == 2
+    assert witness.notice.startswith("stepped left `run` of run.py as it is. If something should")
+    give(model, rewrite((2, "    A\n")))
+    model.end()
+    await session.turns.instruct(Question("change it", path="run.py", cursor=3))
+    await session.turns.finished()
+    assert not model.request.must_change
+
+
 async def test_lines_without_a_name_are_told_in_the_plural(
     session: PairingSession, model: SteppedModel
 ) -> None:

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from midstream.engine.decoder import Array, Decoder, RunTerminatedError
+from midstream.engine.departure import ROWS, Departure
 from midstream.engine.drafting import Drafter, DraftLength
 from midstream.engine.folder import Drafting
 from midstream.engine.plan import EncodedRequest, Judge, Proposer, StopStrings
@@ -103,6 +104,7 @@ class ModelGeneration:
         limit: int,
         stop: Sequence[str] = (),
         moved: bool = False,
+        must_change: bool = False,
     ) -> None:
         """Prepare; nothing runs before iteration.
 
@@ -113,6 +115,7 @@ class ModelGeneration:
             limit: Most tokens to generate.
             stop: Texts that end the answer.
             moved: Whether the prompt may begin with moved rows; see ``PrefixCache.open``.
+            must_change: Whether the answer leaves its draft where another token is likeliest.
 
         Raises:
             PromptError: A stop string is empty.
@@ -131,6 +134,7 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._moved = moved
+        self._must_change = must_change and bool(plan.draft_ids) and runtime.decoder.all_rows
         self._exact = runtime.exact
         # Of a prompt, the first token must not depend on how much was cached: see the module's
         # docstring for what is different about one row. Exact runs are never that short.
@@ -240,6 +244,18 @@ class ModelGeneration:
     def _decode(self) -> Iterator[Piece]:
         judge = self._plan.judge
         given = self._plan.prompt_ids[len(self._rows) :]
+        if self._must_change:
+            judge = None  # The first answer was judged, and this is the one behind it.
+            tokens = self._departed(given)
+            piece, ended = self._piece(tokens)
+            if ended or tokens == self._plan.draft_ids:
+                self._finish = FinishReason.STOP
+                yield piece
+                return
+            given = tokens[-1:]
+            yield piece
+            if self._drafter:
+                self._drafter.learn(tokens)
         while not self._stop.is_set():
             left = self._limit - self.usage.output_tokens
             if left <= 0:
@@ -279,6 +295,39 @@ class ModelGeneration:
             if self._drafter:
                 self._drafter.learn(tokens)
                 self._pace.learn(len(draft), len(tokens) - 1)
+
+    def _departed(self, given: Sequence[int]) -> list[int]:
+        """The beginning of an answer that changes something: some of the draft and another token.
+
+        The rows of all but that token are live then. All of the draft if nothing else is likely.
+        """
+        plan, prompt = self._plan, list(self._plan.prompt_ids)
+        assert plan.text_of is not None
+        draft = plan.draft_ids[: self._limit - 1]
+        found = Departure(draft, plan.text_of, plan.stop_ids)
+        # The last token of the draft is behind the last row that is needed.
+        tokens = [*given, *draft[:-1]]
+        first = len(given) - 1
+        for start in range(0, len(tokens), ROWS):
+            chunk = tokens[start : start + ROWS]
+            with self._step:
+                self._take_back()
+                self._begin_run()
+                try:
+                    logits = self._decoder.run(chunk, len(self._rows), exact=self._exact)
+                finally:
+                    self._end_run()
+                self._cache.extend(chunk)
+                self.usage.forwards += 1
+                found.take(logits[max(0, first - start) :])
+        best = found.best()
+        if best is None:
+            return list(plan.draft_ids)
+        place, token = best
+        with self._step:
+            self._take_back()
+            self._cache.keep(len(prompt) + place)
+        return [*draft[:place], token]
 
     def _begin_run(self) -> None:
         """From here on a stop ends the run in progress."""

@@ -145,6 +145,8 @@ class OnnxModel:
             moves=folder.plain_attention,
         )
         self._facts = {**folder.facts, "provider": provider}
+        if self.decoder.all_rows:
+            self._facts["must_change"] = "1"
         cores = threads or usable_cores()
         weights = sum(file.stat().st_size for file in graph_files(folder))
         self._speed = ReadingSpeed(READ_BYTES * cores / max(1, weights))
@@ -227,6 +229,7 @@ class OnnxModel:
             limit=min(limit for limit in asked if limit is not None),
             stop=request.stop,
             moved=request.prose,
+            must_change=request.must_change,
         )
         self._started.add(generation)
         return generation

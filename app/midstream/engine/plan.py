@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,6 +73,7 @@ class EncodedRequest:
         most: Tokens after which an answer is surely a loop; None for no limit.
         drafter: Drafts the answer; None drafts by ``draft_ids`` and what the prompt repeats.
         judge: Estimates confidence; None if the folder has no calibration.
+        text_of: The text of some tokens of the draft, and of others in their place.
     """
 
     prompt_ids: list[int]
@@ -82,6 +83,7 @@ class EncodedRequest:
     most: int | None = None
     drafter: Proposer | None = None
     judge: Judge | None = None
+    text_of: Callable[[Sequence[int]], str] | None = None
 
 
 class StopStrings:

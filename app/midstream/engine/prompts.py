@@ -187,7 +187,15 @@ class ChatPrompt:
         if not draft:
             source = "\n".join(message.text for message in request.messages)
             drafter = PatchDrafter(source, self._tokenizer, prompt)
-        return EncodedRequest(prompt, draft, self._stop_ids, decoder, drafter=drafter, judge=judge)
+        return EncodedRequest(
+            prompt,
+            draft,
+            self._stop_ids,
+            decoder,
+            drafter=drafter,
+            judge=judge,
+            text_of=self._tokenizer.decode,
+        )
 
     def render(self, request: GenerateRequest, joint: str = "") -> str:
         """Return the conversation as the template writes it, up to where the answer begins.

@@ -10,7 +10,7 @@ lines that stay cost little.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -85,10 +85,14 @@ class RewriteCodec:
             stop_ids=frozenset(stops),
             decoder=RewriteDecoder(self._bytes, frozenset(stops), margin, "\n" * blank),
             most=2 * len(region) + SPARE_TOKENS,
+            text_of=self._text,
         )
 
     def _bytes(self, token: int) -> bytes:
         return b"" if token in self._special else self._plain(token)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return b"".join(map(self._bytes, tokens)).decode("utf-8", "replace")
 
     def _ids(self, text: str) -> list[int]:
         return token_ids(self._tokenizer, [text])

@@ -42,6 +42,8 @@ class GenerateRequest:
             turns since dropped (``prefix_cache``); where it is False, as for edits, the text never
             depends on what was cached.
         correction: What the last message asks for, where the guard wrote it.
+        must_change: The answer to a region request may not repeat the region: it is the likeliest
+            one that changes something (``departure``).
     """
 
     messages: tuple[Message, ...]
@@ -56,6 +58,7 @@ class GenerateRequest:
     generate: bool = True
     prose: bool = False
     correction: CorrectionRequest | None = None
+    must_change: bool = False
 
 
 @dataclass(slots=True)
@@ -167,7 +170,7 @@ class TextModel(Protocol):
     def facts(self) -> Mapping[str, str]:
         """Facts for clients.
 
-        edit_format, max_region_lines, languages, context_length, provider, prompt.
+        edit_format, max_region_lines, languages, context_length, provider, prompt, must_change.
         """
         ...
 

@@ -81,9 +81,16 @@ class FollowUpKind(StrEnum):
     """Edits did not match the file."""
     CHECKS = "checks"
     """The checks found an error."""
+    UNCHANGED = "unchanged"
+    """The answer left the code as it was."""
 
 
-_CORRECTIVE: Final = (FollowUpKind.GUARD, FollowUpKind.MISPLACED, FollowUpKind.CHECKS)
+_CORRECTIVE: Final = (
+    FollowUpKind.GUARD,
+    FollowUpKind.MISPLACED,
+    FollowUpKind.CHECKS,
+    FollowUpKind.UNCHANGED,
+)
 
 
 @dataclass(frozen=True, slots=True)

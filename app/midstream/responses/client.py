@@ -218,6 +218,7 @@ class Client:
         temperature: float | None = None,
         seed: int | None = None,
         correction: CorrectionRequest | None = None,
+        must_change: bool = False,
         optional_tools: Sequence[Mapping[str, Any]] = (),
         optional_instructions: str = "",
         prose: bool = False,
@@ -241,6 +242,7 @@ class Client:
             temperature: 0 is greedy; None leaves it to the server.
             seed: Makes sampling repeatable; only Midstream's own server takes one.
             correction: What the last message asks for, if the guard wrote it; likewise.
+            must_change: Whether the last message's region may not come back as it is; likewise.
             optional_tools: Further tools, which are left out where a server takes none.
             optional_instructions: What the instructions say about those.
             prose: Deliver only text of messages; calls of tools are in the ``output`` of the end.
@@ -270,7 +272,11 @@ class Client:
             "stream_options": dict(self._dialect.stream_options) or None,
         }
         if self._dialect.midstream:
-            options |= {"seed": seed, "correction": correction and msgspec.to_builtins(correction)}
+            options |= {
+                "seed": seed,
+                "correction": correction and msgspec.to_builtins(correction),
+                "must_change": must_change or None,
+            }
         frame |= {name: value for name, value in options.items() if value is not None}
         turn = PendingResponse(Stream(self, prose=prose, silent=silent), frame)
         turn.stream.asked = RequestContent(said, tuple(messages), every)

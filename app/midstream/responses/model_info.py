@@ -49,6 +49,7 @@ class ModelInfo:
             that it can be read before there are any words.
         reading_rate: Tokens of a prompt that it reads in a second; ``None`` where that is not
             known, as of servers that read far faster than one waits for.
+        takes_must_change: Whether a request may say that the region must not come back as it is.
     """
 
     prompt: str = "chat"
@@ -59,6 +60,7 @@ class ModelInfo:
     pacing: Pacing | None = None
     reads_region_first: bool = False
     reading_rate: float | None = None
+    takes_must_change: bool = False
 
     @property
     def is_chat(self) -> bool:
@@ -94,8 +96,9 @@ class ModelInfo:
             languages=self.languages if languages is None else _languages(languages),
             context_length=_count(values, "context_length") or self.context_length,
             pacing=_pacing(values) or self.pacing,
-            reads_region_first=values.get("region_first", str(int(self.reads_region_first))) == "1",
+            reads_region_first=_flag(values, "region_first", self.reads_region_first),
             reading_rate=_rate(values, "reading_rate") or self.reading_rate,
+            takes_must_change=_flag(values, "must_change", self.takes_must_change),
         )
 
     def learned(self, metadata: Mapping[str, str]) -> ModelInfo:
@@ -107,6 +110,10 @@ class ModelInfo:
                 if name.startswith(METADATA_PREFIX)
             }
         )
+
+
+def _flag(values: Mapping[str, str], name: str, known: bool) -> bool:
+    return values.get(name, str(int(known))) == "1"
 
 
 def _count(values: Mapping[str, str], name: str) -> int | None:

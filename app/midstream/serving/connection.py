@@ -333,7 +333,11 @@ class ServerConnection:
             for message in steer.messages
         ]
         request = msgspec.structs.replace(
-            turn.request, input=items, previous_response_id=turn.id, correction=None
+            turn.request,
+            input=items,
+            previous_response_id=turn.id,
+            correction=None,
+            must_change=False,
         )
         return request, turn.steers
 

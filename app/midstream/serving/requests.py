@@ -114,6 +114,7 @@ class CreateRequest(msgspec.Struct, frozen=True):
     top_p: float | None = None
     seed: int | None = None
     correction: CorrectionRequest | None = None
+    must_change: bool = False
     reasoning: Reasoning | None = None
     text: TextOptions | None = None
     tools: list[dict[str, Any]] | None = None

@@ -172,6 +172,7 @@ class ServedResponse:
                 # by a seed.
                 prose=model.is_chat and bool(request.temperature) and request.seed is None,
                 correction=request.correction,
+                must_change=request.must_change,
             ),
             owner=emit,
         )

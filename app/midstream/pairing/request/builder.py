@@ -114,12 +114,14 @@ class Conversation:
             output.
         instructions: The instruction and its redirects so far, oldest first.
         correction: What the last message asks for, if the guard wrote it.
+        must_change: Whether the answer may not leave the region as it is.
     """
 
     system: str
     messages: Sequence[Entry]
     instructions: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None
+    must_change: bool = False
 
     @property
     def instruction(self) -> str:

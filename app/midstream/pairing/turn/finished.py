@@ -121,6 +121,8 @@ class Reviewer:
         if checked and (follow_up := await self._check(answer)) is not None:
             return follow_up
         if not answer.hunk_ids and not reply.failures:
+            if (again := self._likeliest_change(answer)) is not None:
+                return again
             tell_unchanged(answer, self._server, status)
         else:
             same = tell_same(answer, self._log.hunks, self._server, status)
@@ -146,6 +148,29 @@ class Reviewer:
             return None
         notice = f"The checks found an error ({verdict.words}). Asking the model once to fix it."
         return replace(answer.mode.correct(answer.turn, verdict), notice=notice)
+
+    def _likeliest_change(self, answer: Answer) -> FollowUp | None:
+        """Ask once for the likeliest change of a region that the model left as it was."""
+        region, turn = answer.region, answer.turn
+        if (
+            region is None
+            or answer.given is not None
+            or turn.background
+            or not self._server.model_info.takes_must_change
+            or answer.attempts(FollowUpKind.UNCHANGED)
+            or missing_names(turn.instruction, region.old_lines)
+        ):
+            return None
+        left = f"{self._server.name_or_the_model} left {turn.place} of {turn.path}"
+        return region.anew(
+            FollowUp(
+                FollowUpKind.UNCHANGED,
+                turn.instruction,
+                "",
+                "writes the likeliest change",
+                notice=f"{left} {_as_before(turn.place)}. Asking once for its likeliest change.",
+            )
+        )
 
     def _compare(self, answer: Answer, first: Verdict, verdict: Verdict) -> None:
         """Tell whether the correction of a region helped; one that did not is taken back."""
@@ -255,6 +280,12 @@ def tell_doubt(
     if region is None:
         return
     new_text = region.new_text
+    if turn.follows is FollowUpKind.UNCHANGED:
+        left = f"{server.name_or_the_model} first left {turn.place} {_as_before(turn.place)}"
+        turn.unsure = (
+            f"{left}, and this is its likeliest change. Read it before you accept it, "
+            f"{way_out(server.others, implied=turn.implied)}"
+        )
     if turn.unsure:  # It was doubtful before it was written.
         turn.doubted = tuple(answer.hunk_ids)
         status.warn(turn.unsure)

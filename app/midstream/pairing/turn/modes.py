@@ -42,6 +42,8 @@ BLOCK_ROOM: Final = 32_000
 """The same where the model names its places: it may write whole new files there."""
 
 _ANEW: Final = "writes the place again"
+_OF_THE_SAME: Final = (FollowUpKind.RENAME, FollowUpKind.UNCHANGED)
+"""Follow-ups that are about the region as it was proposed for the answer before."""
 
 _AFTER_REDIRECT: Final = (
     "Your answer was stopped. Edits that were complete are proposed and stand; do not send them "
@@ -383,6 +385,8 @@ class RegionMode:
         told, kept = exchange.conversation, follow_up.kept
         if kept is None:
             return self._named().conversation(exchange, follow_up, builder)
+        if follow_up.kind is FollowUpKind.UNCHANGED:
+            return replace(told, must_change=True)
         if follow_up.kind is FollowUpKind.MISPLACED:
             return told.answered_with(exchange.written.text, follow_up.message)
         if self.by_chat:
@@ -405,7 +409,7 @@ class RegionMode:
             self,
             segment=self.proposal.begin(start, stop, repair_indentation=self.by_chat),
             kept_before=follow_up.carried,
-            before=self.before if follow_up.kind is FollowUpKind.RENAME else None,
+            before=self.before if follow_up.kind in _OF_THE_SAME else None,
         )
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:

@@ -187,6 +187,7 @@ class ResponseReader:
             messages=answer.conversation.messages,
             instructions=answer.conversation.system,
             correction=answer.conversation.correction,
+            must_change=answer.conversation.must_change,
             tools=answer.mode.tools,
             optional_tools=DECLARATIONS if offered else (),
             optional_instructions=TOOL_INSTRUCTIONS,
