@@ -247,7 +247,7 @@ ACTIONS: Final = (
     Action("repaint", "ctrl+l", "show.repaint", "repaint", "Repaint the screen", _P, _A, also="redraw refresh"),
     Action("suspend", "ctrl+z", "show.suspend", "suspend", "Suspend to the shell; fg returns", _P),
     Action("quit.twice", "q", "show.quit_twice", "quit", "Quit (press twice)", _P, also="exit leave"),
-    Action("quit", "ctrl+q", "show.quit", "quit", "Quit; accepted hunks are on disk, the rest is in the journal", _P, _A, also="exit leave close"),
+    Action("quit", "ctrl+q", "show.quit", "quit", "Quit; where something is undecided, it is asked first: 1 stay, 2 quit", _P, _A, also="exit leave close"),
 )  # fmt: skip
 """Actions of the review screen."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import RenderableType
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -189,6 +189,35 @@ async def test_hunks_that_no_journal_keeps_are_asked_about_once(stage: Stage) ->
     await stage.press("1")
     assert stage.app.is_running
     await stage.press("ctrl+q", "2")
+    await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+@pytest.mark.parametrize("typing", [True, False])
+async def test_the_question_before_quitting_takes_all_keys(
+    stage: Stage, project: Path, typing: bool
+) -> None:
+    await stage.propose_more()
+    before = (project / "pkg" / "things.py").read_text()
+    await stage.press("i" if typing else "escape")
+    stage.composer.put("mine")
+    asked = len(stage.model.requests)
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked")
+    assert stage.keys == ["1 stay", "2 quit"]
+    await stage.type("arAs x9\n")
+    await stage.press("enter")
+    stage.app.post_message(Paste("pasted"))
+    await stage.pilot.pause(0.05)
+    assert "Quit anyway?" in stage.notice
+    assert stage.composer.text == "mine"
+    assert len(stage.model.requests) == asked
+    assert (project / "pkg" / "things.py").read_text() == before
+    await stage.press("escape")
+    assert not stage.notice
+    assert "1 stay" not in stage.keys
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked again")
+    await stage.press("ctrl+q")
     await stage.until(lambda: not stage.app.is_running, "the end")
 
 

@@ -199,7 +199,10 @@ class MidstreamApp(App[None]):
         return self.review
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold keys until the review screen is mounted, and while the screen keeps them."""
+        """Hold keys until the review screen is mounted, and while the screen keeps them.
+
+        While the question before quitting is open, they are its own.
+        """
         if isinstance(event, events.InputEvent):
             self._input_at = time.monotonic()
         if isinstance(event, (events.Key, events.Paste)):
@@ -207,9 +210,23 @@ class MidstreamApp(App[None]):
                 self._early.append(event)
                 return
             screen = self.screen
+            if not event.is_forwarded and self._answers(event):
+                return
             if not event.is_forwarded and isinstance(screen, EagerScreen) and screen.keeps(event):
                 return
         await super().on_event(event)
+
+    def _answers(self, event: events.Key | events.Paste) -> bool:
+        """Whether a key or pasted text goes to a question that has to be answered first."""
+        notices: Notices | None = getattr(self.screen, "notices", None)
+        if notices is None or not notices.is_alone:
+            return False
+        if not isinstance(event, events.Key):
+            return True
+        if event.key in self.keys["quit"].split(","):  # which answers it as well
+            return False
+        notices.hear(event.key)
+        return True
 
     def screen_ready(self) -> None:
         early, self._early = self._early, []
@@ -497,6 +514,7 @@ class MidstreamApp(App[None]):
             f"{what} Quit anyway?",
             ("stay", stay),
             ("quit", self.exit),
+            alone=True,
         )
 
     def _uncovered_notices(self) -> Notices:

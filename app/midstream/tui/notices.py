@@ -22,6 +22,7 @@ from midstream.errors import UserError
 from midstream.tui.services import AppServices
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
+from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.line_api import Painted
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Notices:
         self._changed = changed
         self._question = ""
         self._choices: tuple[Choice, ...] = ()
+        self._is_alone = False
         self._fading: Timer | None = None
         self._fades_with_key = False
         self._passing = False
@@ -130,6 +132,16 @@ class Notices:
     def asking(self) -> bool:
         """Whether a question is open."""
         return bool(self._choices)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether an open question has to be answered before anything else."""
+        return self.asking and self._is_alone
+
+    @property
+    def hints(self) -> tuple[KeyHint, ...]:
+        """The keys of a question that has to be answered first."""
+        return tuple(KeyHint(str(n), words) for n, words in enumerate(self.choices, 1))
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -176,10 +188,17 @@ class Notices:
             self._fading = self.line.set_timer(time, self._fade_with_key if outcome else self._fade)
         self._changed()
 
-    def ask(self, text: str, *choices: Choice) -> None:
-        """Show a question; the number keys choose an answer, Escape none."""
+    def ask(self, text: str, *choices: Choice, alone: bool = False) -> None:
+        """Show a question; the number keys choose an answer, Escape none.
+
+        Args:
+            text: The question.
+            choices: The answers.
+            alone: Whether it has to be answered before anything else: until then, all keys are
+                its own, see ``hear``, and Escape gives the first answer.
+        """
         self._stop_fading()
-        self._question, self._choices = text, choices
+        self._question, self._choices, self._is_alone = text, choices, alone
         self.line.show("question", text, self.choices)
         self._changed()
 
@@ -190,6 +209,12 @@ class Notices:
             self.clear()
             choices[number - 1][1]()
         return bool(choices)
+
+    def hear(self, key: str) -> None:
+        """Take a key as the answer of a question that has to be answered first."""
+        number = 1 if key == "escape" else int(key) if key in "123456789" else 0
+        if 1 <= number <= len(self._choices):
+            self.answer(number)
 
     def clear(self) -> None:
         """Remove the sentence and the question."""

@@ -240,6 +240,9 @@ class PageScreen(EagerScreen):
         """Show the keys of the moment."""
         if not self.is_mounted:
             return
+        if self.notices.is_alone:
+            self.key_bar.show(self.notices.hints)
+            return
         hints: list[KeyHint] = []
         words = self.hint_words()
         if self.notices.asking:

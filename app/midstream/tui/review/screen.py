@@ -109,7 +109,7 @@ class ReviewScreen(EagerScreen):
         self.pace = FramePace()
         self.panes = panes = ReviewPanes(self, services.palette, services.glyphs)
         self.state = state = ReviewState(self.refresh_facts)
-        self.notices = notices = Notices(panes.notice, lambda: services.is_running)
+        self.notices = notices = Notices(panes.notice, lambda: services.is_running, self._show_keys)
         work = ScreenWork(self, notices, services, self.refresh_facts)
         self._services = services
         self._work = work
@@ -174,6 +174,10 @@ class ReviewScreen(EagerScreen):
             self._clock.resume()
         elif self._clock is not None:
             self._clock.pause()
+
+    def _show_keys(self) -> None:
+        if self.is_mounted:
+            self.status.show_keys()
 
     def on_screen_suspend(self) -> None:
         self.panes.keys.cover(True)

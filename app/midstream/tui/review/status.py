@@ -386,6 +386,9 @@ class Status(Controller):
     def show_keys(self) -> None:
         """Show the keys that do something now."""
         panes = self._panes
+        if self._notices.is_alone:
+            panes.keys.show(self._notices.hints)
+            return
         if (entry := panes.entry) is not None:
             panes.keys.show(entry.hints)
             return
