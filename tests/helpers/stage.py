@@ -71,7 +71,7 @@ class Stage:
                 raise AssertionError(
                     f"waited in vain: {what or condition}; notice: {self.notice!r}"
                 )
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(0.01)
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import textual.app
 import textual.pilot
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from tests.helpers.idle import idle
 from tests.helpers.stage import CODE, Stage, on_stage
@@ -22,6 +25,23 @@ def _pilots_wait_for_the_loop() -> None:
     """A pilot goes on as soon as the loop has nothing to do, and not before."""
     textual.app.wait_for_idle = idle  # type: ignore[attr-defined]
     textual.pilot.wait_for_idle = idle  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _rules_are_parsed_once() -> Iterator[None]:
+    """Apps share what was parsed: each of them, and each page, would parse the same CSS again."""
+    parsed: dict[tuple[object, ...], list[RuleSet]] = {}
+    parse = Stylesheet._parse_rules
+
+    def parse_once(sheet: Stylesheet, *piece: Any, **more: Any) -> list[RuleSet]:
+        key = (*piece, *more.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, *piece, **more)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -395,23 +395,11 @@ async def test_the_message_begins_with_what_was_asked_and_accepted(stage: Stage)
     assert screen.message.text == "Rename total to found"
 
 
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ("no, call it seen", "Rename total to seen"),
-        ("seen, not found", "Rename total to found; seen, not found"),
-        ("use seen instead of found", "Rename total to found; use seen instead of found"),
-        (
-            "use the name seen instead of found",
-            "Rename total to found\n\nuse the name seen instead of found",
-        ),
-    ],
-)
 async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_it(
-    stage: Stage, said: str, message: str
+    stage: Stage,
 ) -> None:
     await answered(stage)
-    await stage.instruct(said)
+    await stage.instruct("seen, not found")
     stage.model.give(RENAMED.replace("found", "seen"))
     stage.model.give(None)
     await stage.until(lambda: len(stage.session.turns) == 2, "turn")
@@ -419,7 +407,7 @@ async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_
     await stage.until(lambda: stage.session.status.state == "ready", "ready")
     await accepted(stage, 9)
     screen = await opened(stage)
-    assert screen.message.text == message
+    assert screen.message.text == "Rename total to found; seen, not found"
 
 
 async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:

@@ -212,12 +212,13 @@ async def test_an_edit_that_changes_nothing_is_not_a_hunk(stage: Stage) -> None:
     assert stage.session.hunks.get(1).added == 4
 
 
-@pytest.mark.parametrize("key", ["e", "s", "X"])
-async def test_without_a_hunk_they_say_what_to_do(stage: Stage, key: str) -> None:
+async def test_without_a_hunk_they_say_what_to_do(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    await stage.press(key)
-    assert stage.notice == "Put the cursor on a hunk first."
-    assert stage.app.screen is stage.screen
+    for key in ("e", "s", "X"):
+        stage.screen.panes.notice.clear()
+        await stage.press(key)
+        assert stage.notice == "Put the cursor on a hunk first.", key
+        assert stage.app.screen is stage.screen
 
 
 async def test_rejecting_with_a_reason(stage: Stage) -> None:

@@ -1,0 +1,44 @@
+"""The message that a commit begins with: what was asked, in the words of the instructions."""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.pairing.request.question import Question
+from midstream.pairing.session import PairingSession
+from midstream.pairing.turn.subject import commit_message
+from tests.helpers.stepped import SteppedModel
+
+CODE = """\
+def count(items):
+    total = 0
+    for item in items:
+        total += 1
+    return total
+"""
+FILES = {"things.py": CODE}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("no, call it seen", "Rename total to seen"),
+        ("seen, not found", "Rename total to found; seen, not found"),
+        ("use seen instead of found", "Rename total to found; use seen instead of found"),
+        (
+            "use the name seen instead of found",
+            "Rename total to found\n\nuse the name seen instead of found",
+        ),
+    ],
+)
+async def test_what_was_asked_first_is_told_where_a_comment_went_over_it(
+    session: PairingSession, model: SteppedModel, said: str, message: str
+) -> None:
+    for text, name in (("rename total to found", "found"), (said, "seen")):
+        model.give(CODE.replace("total", name))
+        model.end()
+        await session.turns.instruct(Question(text, path="things.py", cursor=1))
+        await session.turns.finished()
+    for hunk in session.hunks.undecided("things.py"):
+        assert await session.decisions.accept(hunk.id)
+    assert commit_message(session.turns, session.hunks) == message
