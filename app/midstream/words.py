@@ -20,7 +20,7 @@ WORDS: Final = (
     ("held back", "Stopped by the guard; release it to decide."),
     ("watching", "What other programs write here is noticed."),
     ("reviewing", "It becomes hunks, to keep or to put back."),
-    ("overview", "The bars right of the code: where hunks are, and the rows on screen."),
+    ("overview", "Bars right of the code: where hunks are; click to go."),
     ("attention", "Which hunks were on screen long enough to read."),
     ("effort", "One pass, checks and a repair, or several tries."),
     ("follow-on", "An edit proposed after one that you saved."),

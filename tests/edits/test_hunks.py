@@ -219,7 +219,7 @@ def test_streaming_hunk_can_be_held_back() -> None:
     proposal.feed("more\n")
     proposal.finish()
     assert (hunk.state, hunk.hold) == (HunkState.HELD, why)
-    assert hunk.note == "secret-password: looks like a secret"
+    assert hunk.note == "looks like a secret (secret-password)"
     assert proposal.proposed_region(0, 1) == "a\n"
     with pytest.raises(UndecidableError, match="release it first"):
         proposal.hunks.accept(hunk.id)

@@ -63,7 +63,7 @@ async def test_switched_off_for_a_file_it_lets_that_file_be(
 ) -> None:
     guard = session.guard
     assert not guard.switch(session.files, "m.py")
-    assert guard.light("m.py").words == "unguarded: switched off for this file"
+    assert guard.light("m.py").words == "unguarded: off for this file"
     give(model, *HEAD, BAD_SQL, *TAIL)
     turn = await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
     await Witness(session).until(lambda: not turn.running)
@@ -176,7 +176,7 @@ async def test_after_two_corrections_the_person_decides(
     assert len(model.requests) == 3
     held = [h for h in session.hunks if h.state is HunkState.HELD]
     assert len(held) == 1
-    assert held[0].note.startswith("S608: ")
+    assert held[0].note.endswith(" (S608)")
     assert "held back" in session.status.notices[-1].text
     assert not await session.decisions.accept(held[0].id)
     await session.decisions.accept_rest("m.py")

@@ -44,6 +44,7 @@ def word(line: str) -> tuple[str, str]:
         ("redirect use a set", ("redirect", "use a set")),
         ("do accept all", ("do", "accept all")),
         ("release 2 it is a test", ("release", "2 it is a test")),
+        ("release 2", ("release", "2")),  # which asks for the reason
         ("add a docstring", ("do", "add a docstring")),
         ("model", ("model", "")),
         ("model hosted/deep-1.5", ("model", "hosted/deep-1.5")),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.actions import ACTIONS, BY_ID, Place
+from midstream.edits.hunks import HunkState
 from midstream.settings import KEY_PRESETS, Settings
 from midstream.tui.keymap import (
     PRESETS,
@@ -18,6 +19,7 @@ from midstream.tui.keymap import (
     keys_of,
     left_without,
     own_keys,
+    preset_in_words,
     show_key,
 )
 from midstream.tui.review.status import Moment, hints
@@ -28,6 +30,20 @@ from tests.helpers.stage import on_stage
 def test_presets_exist_and_do_not_clash(preset: str) -> None:
     assert set(PRESETS[preset]) <= set(BY_ID)
     assert clashes(keys_of(preset)) == []
+
+
+def test_a_preset_says_which_keys_it_changes() -> None:
+    assert preset_in_words("default") == ""
+    assert preset_in_words("vim") == "ctrl+f page down, ctrl+d half down"
+    assert preset_in_words("git") == "y accept, n reject, a accept rest and 4 more"
+    for preset in KEY_PRESETS:
+        assert len(preset_in_words(preset)) <= 60, "a row at 80 columns"
+
+
+def test_a_held_back_hunk_offers_the_guard_beside_undo() -> None:
+    moment = Moment(hunk=HunkState.HELD, external=True, undoable=True, decided=True)
+    shown = [f"{hint.key} {hint.words}" for hint in hints(moment, keys_of("default"))]
+    assert shown[:5] == ["L release", "r put back", "alt+g guard off", "u undo", "! why"]
 
 
 def test_every_binding_has_an_id_and_ids_are_unique() -> None:

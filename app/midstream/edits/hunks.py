@@ -35,7 +35,7 @@ class HoldReason(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, self))
+        return f"{self.message} ({self.rule})" if self.rule else self.message
 
 
 _OUTCOMES = {HunkState.ACCEPTED: "kept", HunkState.REJECTED: "put back"}

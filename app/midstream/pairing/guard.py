@@ -400,7 +400,7 @@ class Guard:
         if not self.on:
             return Light(LightState.OFF, "the guard is switched off")
         if path in self._off:
-            return Light(LightState.OFF, "switched off for this file")
+            return Light(LightState.OFF, "off for this file")
         if self._failure:
             return Light(LightState.UNGUARDED, self._failure)
         if not path:

@@ -55,7 +55,7 @@ def _hunk_word(action: Action, command: HunkCommand) -> Word:
     fits = {
         Reason.NONE: rf"(?:all|{lines}{_NUMBERS})?",
         Reason.OPTIONAL: rf"(?:all|(?:{lines}\d+)( .*)?)?",
-        Reason.REQUIRED: r"\d+ .+",
+        Reason.REQUIRED: r"\d+(?: .+)?",
     }[command.reason]
     form = command.form or f"{action.word} 3{reason}"
     call, own = f"hunks.{action.word}", command if command.method else None

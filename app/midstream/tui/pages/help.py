@@ -35,6 +35,7 @@ BASICS: Final = (
     ("click", "Move the cursor; on a key in the bottom row, press it", ""),
     ("drag", "Mark lines", ""),
     ("wheel", "Scroll", ""),
+    ("", "Bars right of the code show where the file has hunks; click one to go there.", ""),
     ("shift+drag", "Select text in the terminal (Option on a Mac)", ""),
 )
 """What is said beside the keys of actions."""

@@ -536,16 +536,18 @@ class Decide(Controller):
             self._notices.say("info", STILL_OPENING)
             return
 
+        accepted = "kept" if session.only_reviews else "accepted"
+
         async def work() -> None:
             if session.commit.texts(path) is None:
                 self._notices.say(
-                    "info", "Nothing was accepted in this file, so there is nothing to stage."
+                    "info", f"Nothing was {accepted} in this file, so there is nothing to stage."
                 )
                 return
             await session.commit.stage(path)
             await session.external.refresh()
             key = self._services.key_for("commit")
-            self._notices.say("info", f"Staged the accepted changes of {path}; {key} commits.")
+            self._notices.say("info", f"Staged the {accepted} changes of {path}; {key} commits.")
 
         self._work.run(work)
 
