@@ -17,8 +17,12 @@ Array = np.ndarray[Any, Any]
 
 ROWS: Final = 32
 """Tokens of the copy in a run: the logits of that many rows are 20 MB at 152,000 tokens."""
-MIN_CHANCE: Final = 0.15
-"""Probability of a token below which the model had no other idea."""
+MIN_CHANCE: Final = 0.17
+"""Probability of a token below which the model had no other idea.
+
+Measured: of 15 requests with nothing to do, the shipped model had 0.16 at most; of the 12 answers
+of three models that were right, none had less than 0.17.
+"""
 _AHEAD: Final = 16
 """Tokens of the copy that one other token may spell."""
 
