@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from midstream.pairing.chat.tool_loop import ToolQuestion
     from midstream.pairing.session import PairingSession
 
-_STEP_BEGINS: Final = re.compile(r"\s+(?=\d{1,3}[.)]\s)")
 _STEP_STATES: Final = {
     StepState.OPEN: "",
     StepState.BEGUN: " (begun)",
@@ -124,9 +122,7 @@ class Conversing:
         """
         steps = self._session.chat.steps
         if rest and rest != "edit":
-            # One line holds all of them.
-            listed = _STEP_BEGINS.sub("\n", rest) if rest[0].isdecimal() else rest
-            written = written_steps(listed)
+            written = written_steps(rest)
             if not written:
                 return rest
             steps.replace(written)

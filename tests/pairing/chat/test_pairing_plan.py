@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from midstream.pairing.chat.plan import (
@@ -68,6 +68,7 @@ def test_any_text_gives_steps_of_one_line(said: str) -> None:
     st.lists(st.from_regex(r"[a-z]+( [a-z0-9_.()]+){0,6}", fullmatch=True), min_size=1, max_size=9)
 )
 def test_an_edited_plan_is_read_as_it_was_written(steps: list[str]) -> None:
+    assume(len(steps) > 1 or "2." not in steps[0].split())
     text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     assert steps_of(text) == written_steps(text) == steps
 
@@ -79,6 +80,17 @@ def test_a_wish_is_no_list_and_no_question() -> None:
     assert question_of("plan: why not a cache?") == ""
     assert written_steps("add a cache") == []
     assert written_steps("1. a\nand then?") == []
+
+
+def test_one_line_holds_a_whole_list() -> None:
+    assert written_steps("1. use f.py 2. add 3) numbers 3. go") == [
+        "use f.py",
+        "add 3) numbers",
+        "go",
+    ]
+    assert written_steps("1. round to 2. places") == ["round to", "places"]
+    assert written_steps("1. take 3. of them") == ["take 3. of them"]
+    assert written_steps("2. second 3. third") == ["second 3. third"]
 
 
 def answer(hosted: Hosted, text: str) -> None:
@@ -124,6 +136,25 @@ async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
             assert plan.states() == [StepState.DONE, StepState.NOTHING]
             assert plan.next == ""
             assert "return sorted" not in (root / "shop.py").read_text()
+
+
+async def test_a_redirect_within_a_step_does_not_end_it(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url:
+        settings = hosted.settings(url, "search-replace", related_code=False)
+        async with await PairingSession.open(root, settings=settings, watch=False) as session:
+            plan = session.chat.steps
+            plan.replace(STEPS)
+            hosted.say("shop.py\n<<<<<<< SEARCH\n")
+            await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+            answer(hosted, NAMES)
+            await session.turns.redirect("sort the names first")
+            await session.turns.finished()
+            assert not [each.text for each in session.status.notices if "Step 1" in each.text]
+            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+            (hunk,) = session.hunks.undecided()
+            await session.decisions.accept(hunk.id)
+            assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go"
 
 
 async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(root: Path) -> None:

@@ -21,6 +21,7 @@ from midstream.pairing.status import (
     ConversationHeard,
     HunkDecided,
     SessionEvent,
+    SessionState,
     TurnFinished,
     TurnStarted,
     TurnStatus,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Turn
 
+_ENDED: Final = (SessionState.READY, SessionState.OFFLINE)
 MAX_STEPS: Final = 30
 MAX_STEP_LENGTH: Final = 600
 """Characters."""
@@ -73,10 +75,25 @@ def steps_of(text: str) -> list[str]:
 
 
 def written_steps(text: str) -> list[str]:
-    """The steps of a text that is nothing but a list; none if it is a wish in words."""
+    """The steps of a text that is nothing but a list; none if it is a wish in words.
+
+    One line may hold all of them: "1. first 2. second".
+    """
+    text = text.strip()
+    if "\n" not in text and text.startswith(("1.", "1)")):
+        text = _each_on_its_line(text, text[1])
     lines = [line for line in text.splitlines() if line.strip()]
     marked = all(_NUMBERED.fullmatch(line) or _BULLET.fullmatch(line) for line in lines)
     return steps_of(text) if marked else []
+
+
+def _each_on_its_line(text: str, mark: str) -> str:
+    """A numbered list in one line, with a line for each number that follows on the one before."""
+    number, at = 2, 0
+    while (found := re.search(rf"\s+(?={number}{re.escape(mark)}\s)", text[at:])) is not None:
+        text = f"{text[: at + found.start()]}\n{text[at + found.end() :]}"
+        number, at = number + 1, at + found.start() + 1
+    return text
 
 
 def _outside_of_code(text: str) -> Iterator[str]:
@@ -240,6 +257,8 @@ class SessionPlan:
         match event:
             case TurnStarted(turn):
                 self._link(turn)
+            case TurnFinished() if self._status.state not in _ENDED:
+                pass  # Another turn goes on from it, and may bring what this one did not.
             case TurnFinished() | HunkDecided():
                 self._changed()
             case _:
