@@ -235,6 +235,26 @@ async def test_what_a_rename_or_a_deletion_leaves_behind(root: Path) -> None:
     assert await uses_left(root, list(FILES), {path: before}, {path: changed}) == ()
 
 
+async def test_files_that_lose_the_same_name_share_the_search_for_it(tmp_path: Path) -> None:
+    texts = {f"{name}.py": f"def old():\n    return {name!r}\n" for name in "abc"}
+    now = {path: text.replace("old", "new") for path, text in texts.items()}
+    for path, text in now.items():
+        (tmp_path / path).write_text(text)
+    absent: set[tuple[str, str]] = set()
+
+    async def left(path: str) -> tuple[UseLeft, ...]:
+        before, after = texts[path].split("\n"), now[path].split("\n")
+        changes = {path: before}, {path: after}
+        return await uses_left(tmp_path, list(texts), *changes, absent=absent)
+
+    assert await left("a.py") == ()
+    assert absent == {("old", ".py")}
+    (tmp_path / "c.py").write_text("from b import old\n")
+    assert await left("b.py") == (), "not looked for again"
+    absent.clear()
+    assert [(use.name, use.path) for use in await left("b.py")] == [("old", "c.py")]
+
+
 async def test_an_attribute_of_self_that_is_renamed_only_where_it_is_set(root: Path) -> None:
     path = "shop/util.py"
     before = FILES[path].split("\n")

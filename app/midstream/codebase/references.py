@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, cast
 
 from midstream import processes
@@ -181,6 +181,7 @@ async def uses_left(
     after: Lines,
     *,
     outside: FilesOutside | None = None,
+    absent: set[tuple[str, str]] | None = None,
 ) -> tuple[UseLeft, ...]:
     """Where names are still used that a change renames or deletes.
 
@@ -193,6 +194,8 @@ async def uses_left(
         before: The files of the change as they are on disk.
         after: The same files as they will be.
         outside: Finds files outside of the folder that may use a name as well.
+        absent: Names, each with the ending of a file, that no file on disk has; what is found to
+            be absent is added, so that changes that are looked at together share a search.
 
     Returns:
         The certain uses, by name, file and line, and the uncertain ones inside the definition that
@@ -208,6 +211,16 @@ async def uses_left(
 
     async def occurs(name: str, texts: Lines, path: str) -> bool:
         return await asyncio.to_thread(_occurs, root, await searched(name), name, texts, path)
+
+    async def remains(name: str, path: str) -> bool:
+        known = (name, PurePosixPath(path).suffix)
+        if absent is not None and known in absent:
+            return _occurs(root, (), name, after, path)
+        if await occurs(name, after, path):
+            return True
+        if absent is not None:
+            absent.add(known)
+        return False
 
     async def look(
         name: str,
@@ -235,11 +248,11 @@ async def uses_left(
         for definition in _gone(before[path], after[path], path):
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop, path)
-            if spot is not None and await occurs(name, after, path):
+            if spot is not None and await remains(name, path):
                 body = range(definition.start, definition.stop)
                 await look(name, renamed.get(name, ""), Use(path, *spot), inside=body)
         for each, old, new in _renamed_uses(before[path], after[path], path):
-            if not await occurs(each.old, after, path):
+            if not await remains(each.old, path):
                 continue
             # What is defined elsewhere may be used instead.
             if await occurs(each.new, before, path):

@@ -144,6 +144,9 @@ async def test_what_is_risky_is_not_decided_with_its_group(walker: Walker) -> No
     ids, alone = walker.session.walk.together(group)
     assert not ids
     assert [why for _, why in alone] == ["is about authentication"] * 4
+    hunks = [walker.session.hunks.get(hunk_id) for hunk_id in group.hunks]
+    assert [walker.session.walk.alike(hunk) for hunk in hunks] == [0] * 4
+    assert walker.session.walk.decisions == 1 + 4
 
 
 async def test_what_has_changed_since_it_was_compared_is_decided_by_itself(walker: Walker) -> None:

@@ -174,8 +174,14 @@ class Walkthrough:
 
     @property
     def decisions(self) -> int:
-        """How many decisions there are: one for each hunk, and one for each group."""
-        return sum(len(part.hunks) for part in self.walk.sections) + len(self.walk.groups)
+        """How many decisions there are: one for each group, and one for each other hunk.
+
+        Hunks of groups that have to be decided one by one, as they are risky, count as others.
+        """
+        single = sum(len(part.hunks) for part in self.walk.sections)
+        grouped = self.present(hunk_id for group in self.walk.groups for hunk_id in group.hunks)
+        single += sum(bool(self._attention.why_alone(hunk)) for hunk in grouped)
+        return single + len(self.walk.groups)
 
     def evidence(self, hunk: Hunk) -> tuple[Evidence, ...]:
         """The kinds of a hunk, with what shows them."""
@@ -201,12 +207,11 @@ class Walkthrough:
     def alike(self, hunk: Hunk) -> int:
         """How many other hunks wait that are decided with this one, if it waits itself."""
         group = self.group_of(hunk) if hunk.state is HunkState.SETTLED else None
-        if group is None or not self._is_in(group, hunk):
+        if group is None or not self._is_in(group, hunk) or self.why_alone(hunk):
             return 0
         asked = self._hunks.version, self._status.version, id(group)
         if self._counted[0] != asked:  # asked for at every move of the cursor
-            same = sum(self._is_in(group, other) for other in self.left(group.hunks))
-            self._counted = asked, same - 1
+            self._counted = asked, len(self.together(group)[0]) - 1
         return self._counted[1]
 
     def present(self, hunk_ids: Iterable[int]) -> list[Hunk]:

@@ -17,7 +17,15 @@ from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
-from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent, TurnFinished
+from midstream.pairing.status import (
+    ExternalHunksAdded,
+    FileChangedOnDisk,
+    FilesTouched,
+    FileWritten,
+    HunkDecided,
+    SessionEvent,
+    TurnFinished,
+)
 
 if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles
@@ -192,9 +200,20 @@ def _ruff(path: str, text: str) -> list[LintFinding]:
 
 
 async def uses_left_in(
-    workspace: Workspace, path: str, before: Sequence[str], after: Sequence[str]
+    workspace: Workspace,
+    path: str,
+    before: Sequence[str],
+    after: Sequence[str],
+    absent: set[tuple[str, str]] | None = None,
 ) -> tuple[UseLeft, ...]:
     """Where a workspace still uses names that a change of one file renames or deletes.
+
+    Args:
+        workspace: The folder.
+        path: The file.
+        before: Its lines before the change.
+        after: Its lines with it.
+        absent: See ``uses_left``.
 
     Raises:
         ReferencesError: The search fails.
@@ -206,6 +225,7 @@ async def uses_left_in(
         {path: before},
         {path: after},
         outside=workspace.files_outside,
+        absent=absent,
     )
 
 
@@ -241,11 +261,17 @@ class UndefinedNames:
         self._writers = writers
         self._spawn = spawn
         self._due: set[str] = set()
+        self._looking = asyncio.Lock()
+        """One file at a time: each search reads every file of the folder."""
+        self._absent: set[tuple[str, str]] = set()
+        """What was found in no file, since the last write."""
         self._undefined_reported: dict[str, tuple[str, ...]] = {}
         self._uses_reported: dict[str, tuple[str, ...]] = {}
 
     def hear(self, event: SessionEvent) -> None:
         """Look at the file of a decision as soon as the decisions taken with it are known too."""
+        if isinstance(event, (FileWritten, FilesTouched, FileChangedOnDisk)):
+            self._absent = set()  # A search that runs fills the former one.
         if isinstance(event, (HunkDecided, ExternalHunksAdded)):
             path = event.path
         elif isinstance(event, TurnFinished) and event.turn.hunks:
@@ -263,7 +289,12 @@ class UndefinedNames:
         await self._writers.quiet()
         async with self._files.lock:
             pass  # What is found is told after the outcome of the decision, which would cover it.
-        self._due.discard(path)
+        async with self._looking:
+            self._due.discard(path)
+            await self._tell(path)
+
+    async def _tell(self, path: str) -> None:
+        """Tell what is missing in a file, or elsewhere because of it, if nothing in it waits."""
         proposal = self._files.get(path)
         if proposal is None or self._is_open(proposal) or is_whole(proposal.composed()):
             return
@@ -345,7 +376,7 @@ class UndefinedNames:
         if before == after or not has_syntax(path):
             return False
         try:
-            left = await uses_left_in(self._files.workspace, path, before, after)
+            left = await uses_left_in(self._files.workspace, path, before, after, self._absent)
         except ReferencesError as error:
             self._status.warn(str(error))
             return False
