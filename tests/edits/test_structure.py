@@ -66,6 +66,69 @@ def test_indentation_that_means_something_is_marked() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.rs", "let x = a.b().c();", "let x = a\n    .b()\n    .c();"),
+        ("a.rs", "f::<'a>(P { x: 1, y })", "f::<'a>(P {\n    x: 1,\n    y\n})"),
+        (
+            "a.rs",
+            "#[derive(Debug, Clone)]\nx(&'a y)",
+            "    #[derive(Debug, Clone)]\n    x(\n&'a y)",
+        ),
+        ("A.java", "int[] x = {1, 2};", "int[] x = {\n    1,\n    2\n};"),
+        ("A.java", "return a.b().c();", "return a\n    .b()\n    .c();"),
+        ("a.c", "if (a) { b(); }", "if (a)\n{\n    b();\n}"),
+        ("a.c", "/* one\n   two */\nf(a);", "    /* one\n       two */\n    f(\n        a);"),
+        ("a.go", "f(P{x: 1, y: 2})", "f(P{\n\tx: 1,\n\ty: 2})"),
+        ("a.go", "x := a.b(c) + d", "x := a.\n\tb(c) +\n\td"),
+        ("a.js", "const x = {a: 1, b};", "const x = {\n  a: 1,\n  b\n};"),
+        ("a.js", "x = a.b().c()", "x = a\n  .b()\n  .c()"),
+        ("a.js", "if (a) b()", "if (a)\n  b()"),
+        ("a.ts", "type T = A | B;", "type T =\n  | A\n  | B;".replace("\n  | A", "\n  A")),
+        ("a.ts", "f = async (a) => b && c;", "f = async (a) =>\n  b\n  && c;"),
+    ],
+)
+def test_breaks_that_end_no_statement_are_no_change(path: str, old: str, new: str) -> None:
+    assert marked(old, new, path) == (old, new)
+    assert marked(new, old, path) == (new, old)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.js", "return a + b", "return\na + b"),
+        ("a.js", "a = b(c)", "a = b\n(c)"),
+        ("a.js", "x = a\n++b", "x = a++\nb"),
+        ("a.js", "x = `a\n\nb`", "x = `a\nb`"),
+        ("a.ts", "class A { a\n b }", "class A { a b }"),
+        ("a.go", "const (\n\tA\n\tB\n)", "const (\n\tA B\n)"),
+        ("a.go", "x := `a\n\nb`", "x := `a\nb`"),
+        ("A.java", 'x = """\n\n  a""";', 'x = """\n  a""";'),
+    ],
+)
+def test_of_breaks_that_may_end_a_statement_the_plain_marks_tell(
+    path: str, old: str, new: str
+) -> None:
+    assert marked(old, new, path) in (None, ("x = a\n«++»b", "x = a«++»\nb"))
+
+
+def test_a_block_around_statements_is_marked_alone_in_languages_with_braces() -> None:
+    for path, head in (
+        ("a.js", "if (a)"),
+        ("a.ts", "for (const a of b)"),
+        ("a.go", "if a"),
+        ("a.rs", "if a"),
+        ("A.java", "while (a)"),
+        ("a.c", "if (a)"),
+    ):
+        old = "    work(1);\n    stop(2);"
+        new = f"    {head} {{\n        work(1);\n        stop(2);\n    }}"
+        wrapped = f"    «{head} {{»\n        work(1);\n        stop(2);\n    «}}»"
+        assert marked(old, new, path) == (old, wrapped), path
+        assert marked(new, old, path) == (wrapped, old), path
+
+
 WRAPPED = [
     ("«if a:»", ["work(1)", "stop(2)"]),
     ("«if a:»", ["if b:", "    work(1)", "stop(2)"]),
@@ -179,7 +242,7 @@ def test_spaces_in_strings_and_comments_count(old: str, new: str) -> None:
     [
         ("a.js", "return value + 1", "return\nvalue + 1"),
         ("a.js", "a = <b>{x}</b> y", "a = <b>{x}</b>y"),
-        ("a.js", "on(() => { return a })", "on(() => {\n  return a\n})"),
+        ("a.js", "on(() => { b(); a })", "on(() => {\n  b()\n  a\n})"),
         ("a.c", "#define F (x) (y)", "#define F(x) (y)"),
         ("a.py", 'say(f"{total = }", other)', 'say(f"{total =}", other)'),
         ("a.py", "a = b + \\\n    c", "a = b + c"),

@@ -2,10 +2,10 @@
 
 The marks of ``edits.intraline`` compare line with line; these compare all old lines with all new
 ones, so that arguments on lines of their own are no change.  Strings and comments are one token
-each.  Where a line begins is a token as well, except within brackets.  In Python, its indentation
-is a part of it, unless the blocks that a line lies in are the same on both sides, apart from those
-whose first line is marked: what an ``if`` was written around is no change.  In doubt, nothing is
-said, and the plain marks stand.
+each.  Where a line begins is a token as well, if the language may take it for the end of a
+statement.  In Python, its indentation is a part of it, unless the blocks that a line lies in are
+the same on both sides, apart from those whose first line is marked: what an ``if`` was written
+around is no change.  In doubt, nothing is said, and the plain marks stand.
 """
 
 from __future__ import annotations
@@ -28,11 +28,25 @@ _ALIKE: Final = 0.5
 """Share of the shorter side that has to be on the other one; less says nothing."""
 _TOKEN: Final = re.compile(r"\w+|[-+*/%=<>!&|^~?:.@]+|[^\w\s]")
 _QUOTES: Final = frozenset("\"'`")
+_MARKS: Final = frozenset(('"""', "'''", "`"))
+"""What begins and ends a string of several lines."""
 _ATOMS: Final = ("string", "comment")
 _SPACED: Final = re.compile(r"</|/>|=\s*\}|^\s*#\s*define\b|\\$")
 """Where spaces mean something in code: markup, ``f"{value = }"``, macros, continued lines."""
-_SUFFIXES: Final = frozenset((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".go", ".rs", ".java"))
-_C_SUFFIXES: Final = frozenset((".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh"))
+_SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"))
+"""Languages that end a statement with a line where the next one cannot go on with it."""
+_FREE: Final = frozenset((".java", ".rs", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh"))
+"""Languages in which no statement ends with a line.  A directive of C is one comment token."""
+_GO: Final = frozenset((".go",))
+_BEFORE_MORE: Final = re.compile(r"(?:.*(?:[=&|^%,:;*<({[]|=>)|[-+])$")
+"""The last token of a line of JavaScript that no statement ends with."""
+_GOES_ON: Final = re.compile(r"[=&|^%,:;?)\]}]|\.$|[-+]$")
+"""The first token of one that no statement begins with."""
+_RESTRICTED: Final = frozenset(("return", "break", "continue", "throw", "yield", "async", "type"))
+"""Words that JavaScript takes for a whole statement, or for a name, where the line ends."""
+_HEADS: Final = frozenset(("if", "for", "while"))
+_GO_ENDS: Final = re.compile(r"\w|[)\]}]$|\+\+$|--$")
+"""The last token of a line of Go that ends a statement, if it is no comment."""
 _OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -50,6 +64,8 @@ class _Token(NamedTuple):
     stop: int
     in_text: bool = False
     """Whether it begins a line within a string."""
+    first: bool = False
+    """Whether nothing else stands for the beginning of its line."""
 
     @property
     def begins_line(self) -> bool:
@@ -95,8 +111,7 @@ def has_structure(path: str) -> bool:
     """Whether the spaces of a language are known to mean nothing between tokens."""
     if is_python(path):
         return True
-    suffix = path[path.rfind(".") :].lower()
-    return grammar_of(path) is not None and suffix in _SUFFIXES | _C_SUFFIXES
+    return grammar_of(path) is not None and _suffix(path) in _SCRIPTS | _FREE | _GO
 
 
 def token_difference(
@@ -157,8 +172,8 @@ class _Pairs:
 
     def slide(self) -> None:
         """Of equal places for what came or went, take that of whole lines and whole brackets."""
-        _slide(_texts(self._old), self.of_old, self.of_new)
-        _slide(_texts(self._new), self.of_new, self.of_old)
+        _slide(self._old, self.of_old, self.of_new)
+        _slide(self._new, self.of_new, self.of_old)
 
     def part_moved(self) -> None:
         """Part the beginnings of lines that are indented otherwise, without a mark that says why.
@@ -201,14 +216,15 @@ def _outermost(lines: dict[int, _BlockLine], line: _BlockLine) -> str:
     return lines[line.around[0]].indent if line.around else line.indent
 
 
-def _slide(texts: Sequence[str], mine: list[int], theirs: list[int]) -> None:
+def _slide(side: _Side, mine: list[int], theirs: list[int]) -> None:
     """Move each run of tokens without partners that could as well be a little before or behind.
 
     Args:
-        texts: The tokens of one side.
+        side: The tokens.
         mine: Their partners.
         theirs: The partners of the tokens of the other side.
     """
+    texts = _texts(side)
     brackets = _brackets(texts)
     stop: int = 0
     while stop < len(texts):
@@ -228,7 +244,8 @@ def _slide(texts: Sequence[str], mine: list[int], theirs: list[int]) -> None:
             run = range(at, at + size)
             others = [brackets[each] for each in run if each in brackets]
             torn = sum(other not in run and other not in left for other in others)
-            costs.append((torn, not texts[at].startswith("\n"), abs(at - start), at))
+            begins_line = side.tokens[at].begins_line or side.tokens[at].first
+            costs.append((torn, not begins_line, abs(at - start), at))
         best: int = min(costs)[-1]
         whole = range(places[0], places[-1] + size)
         partners = [mine[at] for at in whole if mine[at] >= 0]
@@ -280,10 +297,10 @@ def _blocks(tokens: Sequence[_Token]) -> dict[int, _BlockLine] | None:
     begins = [at for at, token in enumerate(tokens) if token.begins_line]
     opened = False
     for at, stop in zip(begins, [*begins[1:], len(tokens)], strict=True):
-        indent = tokens[at].text[1:]
-        is_comment = tokens[at + 1].text.startswith("#")
         if tokens[at].in_text:
             continue
+        indent = tokens[at].text[1:]
+        is_comment = tokens[at + 1].text.startswith("#")
         while not is_comment and around and len(found[around[-1]].indent) >= len(indent):
             if opened:
                 return None
@@ -307,81 +324,158 @@ def _blocks(tokens: Sequence[_Token]) -> dict[int, _BlockLine] | None:
     return found
 
 
+def _suffix(path: str) -> str:
+    return path[path.rfind(".") :].lower()
+
+
 def _tokens(path: str, lines: Sequence[LexedLine]) -> list[_Token] | None:
     """The tokens of lines.
 
     Returns:
         ``None`` where they are not lexed or too many, or where spaces may mean something.
     """
-    python = is_python(path)
-    # Between curly brackets of other languages are statements, which a line break may end.
-    loose = "([{" if python else "(["
-    comment = ("#",) if python else ("#", "//", "/*", "*/")
-    opened: list[bool] = []
-    """For each bracket around, whether line breaks mean nothing in it."""
-    goes_on = False
-    found: list[_Token] = []
     if not any(line.spans for line in lines):
         return None
+    python = is_python(path)
+    breaks = _Breaks(path)
+    unread = ("#",) if python else ("//", "/*", "*/")
+    goes_on = False
+    found: list[_Token] = []
     for number, line in enumerate(lines):
         if not line.text.strip():
+            if goes_on:
+                found.append(_Token("\n", number, 0, 0, in_text=True))
             continue
         if _SPACED.search(line.text):
             return None
-        if not (opened and opened[-1]):
+        mine = list(_tokens_of(line, number))
+        in_text = goes_on or line.text[:1].isspace()
+        in_text = in_text and any(at == 0 and kind == "string" for at, _, kind in line.spans)
+        first, kind = mine[0]
+        if not found or (in_text and not breaks.within) or breaks.before(first.text, kind):
             indent = line.text[: len(line.text) - len(line.text.lstrip())] if python else ""
-            in_text = goes_on or line.text[:1].isspace()
-            in_text = in_text and any(at == 0 and kind == "string" for at, _, kind in line.spans)
             found.append(_Token(f"\n{indent}", number, 0, len(indent), in_text))
-        goes_on = _ends_in_text(line)
-        for token, is_atom in _tokens_of(line, number):
-            found.append(token)
-            text = token.text
-            if is_atom:
-                continue
-            if text[0] in _QUOTES or text.startswith(comment):
+        else:
+            mine[0] = first._replace(first=True), kind
+        goes_on = _ends_in_text(line, mine, goes_on=goes_on)
+        for token, kind in mine:
+            is_quote = not kind and token.text[0] in _QUOTES
+            if is_quote and not _is_label(line, token.start):
                 return None
-            if text in "([{":
-                opened.append(text in loose)
-            elif text in ")]}" and opened:
-                opened.pop()
+            if not kind and token.text.startswith(unread):
+                return None
+            found.append(token)
+            breaks.pass_by(token.text, kind)
         if len(found) > MAX_TOKENS:
             return None
     return found
 
 
-def _ends_in_text(line: LexedLine) -> bool:
-    """Whether a string goes on in the next line, as far as its last character tells."""
-    if not line.spans or line.spans[-1][1] < len(line.text):
+class _Breaks:
+    """Where the beginning of a line may be that of a statement.
+
+    Attributes:
+        within: Whether the brackets around let line breaks mean nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        suffix = _suffix(path)
+        self._python = is_python(path)
+        self._free = suffix in _FREE
+        self._go = suffix in _GO
+        # A break may stand for a semicolon in curly brackets, and in all of Go.
+        self._loose = "([{" if self._python else "" if self._go else "(["
+        self._opened: list[tuple[bool, bool]] = []
+        """For each bracket around, whether breaks mean nothing in it, and whether it is a head."""
+        self._last = self._before_last = ""
+        """The last tokens that are no comments; strings count as words."""
+        self._after_head = False
+
+    @property
+    def within(self) -> bool:
+        return bool(self._opened) and self._opened[-1][0]
+
+    def before(self, text: str, kind: str) -> bool:
+        """Whether the break before a line counts that begins with this token."""
+        if self.within or self._free:
+            return False
+        if self._python:
+            return True
+        if self._go:
+            return bool(_GO_ENDS.search(self._last)) and text not in (")", "]", "}")
+        if self._last in _RESTRICTED:
+            return True
+        goes_on = not kind and _GOES_ON.match(text)
+        return not (goes_on or self._after_head or _BEFORE_MORE.match(self._last))
+
+    def pass_by(self, text: str, kind: str) -> None:
+        """Take the next token."""
+        if kind == "comment":
+            return
+        self._after_head = False
+        if kind:
+            text = "text"
+        elif text in "([{":
+            is_head = self._last in _HEADS and self._before_last != "."
+            self._opened.append((text in self._loose, is_head))
+        elif text in ")]}" and self._opened:
+            self._after_head = self._opened.pop()[1]
+        self._before_last, self._last = self._last, text
+
+
+def _ends_in_text(line: LexedLine, tokens: Sequence[tuple[_Token, str]], *, goes_on: bool) -> bool:
+    """Whether a string goes on in the next line, as far as its last characters tell.
+
+    Args:
+        line: The line.
+        tokens: Its tokens.
+        goes_on: Whether the line before ends in a string.
+    """
+    last, kind = tokens[-1]
+    if kind != "string" or last.stop < len(line.text):
         return False
-    return line.spans[-1][2] == "string" and line.text[-1] not in _QUOTES
+    if last.text in _MARKS:
+        return not (goes_on and len(tokens) == 1)
+    return last.text[-1] not in _QUOTES
 
 
-def _tokens_of(line: LexedLine, number: int) -> Iterator[tuple[_Token, bool]]:
-    """The tokens of one line, and whether each is an atom."""
+def _is_label(line: LexedLine, at: int) -> bool:
+    """Whether a quote stands before the name of a lifetime or a label of Rust."""
+    return any(start == at and kind == "operator" for start, _, kind in line.spans)
+
+
+def _tokens_of(line: LexedLine, number: int) -> Iterator[tuple[_Token, str]]:
+    """The tokens of one line; of a string or a comment also the kind, else ``""``."""
     at = 0
-    for start, stop in _atoms(line):
+    for start, stop, kind in _atoms(line):
         for match in _TOKEN.finditer(line.text, at, start):
-            yield _Token(match.group(), number, match.start(), match.end()), False
-        yield _Token(line.text[start:stop], number, start, stop), True
+            yield _Token(match.group(), number, match.start(), match.end()), ""
+        yield _Token(line.text[start:stop], number, start, stop), kind
         at = stop
     for match in _TOKEN.finditer(line.text, at):
-        yield _Token(match.group(), number, match.start(), match.end()), False
+        yield _Token(match.group(), number, match.start(), match.end()), ""
 
 
-def _atoms(line: LexedLine) -> list[tuple[int, int]]:
-    """Strings and comments, their parts put together."""
-    found: list[tuple[int, int]] = []
+def _atoms(line: LexedLine) -> list[LexedSpan]:
+    """Strings and comments, their parts put together; of a comment without the space around it."""
+    found: list[LexedSpan] = []
     for start, stop, kind in line.spans:
         # The lexer calls a format field in a string punctuation; its spaces mean something.
         is_field = kind == "punctuation" and " " in line.text[start:stop]
         if kind not in _ATOMS and not is_field:
             continue
         if found and found[-1][1] == start:
-            found[-1] = found[-1][0], stop
+            found[-1] = found[-1][0], stop, found[-1][2]
         else:
-            found.append((start, stop))
-    return found
+            found.append((start, stop, kind))
+    found = [_stripped(line.text, span) if span[2] == "comment" else span for span in found]
+    return [span for span in found if span[0] < span[1]]
+
+
+def _stripped(text: str, span: LexedSpan) -> LexedSpan:
+    start, stop, kind = span
+    inner = text[start:stop]
+    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip()), kind
 
 
 def _left(tokens: Sequence[_Token], partners: Sequence[int]) -> list[_Token] | None:
