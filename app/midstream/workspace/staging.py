@@ -182,7 +182,12 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]
         GitError: No repository, a conflict with what is staged already, or git's own message.
     """
     place = _repository(root)
-    staged = [_staged_change(root, place, change) for change in changes]
+    staged = [
+        _staged_change(
+            root, place, change, _index_entry(place.top, _inside(place, root, change.rel))
+        )
+        for change in changes
+    ]
     room = _Room(root, place, changes)
     for file in staged:
         room.check(file)
@@ -501,7 +506,7 @@ def _compare_one(
     entry = None
     try:
         entry = _index_entry(top, path)
-        change_there = _staged_change(root, place, change)
+        change_there = _staged_change(root, place, change, entry)
         room.check(change_there)
         wanted = change_there.after
     except GitError as error:
@@ -529,10 +534,11 @@ def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
     return int(added) + int(deleted) if added.isdigit() and deleted.isdigit() else 1
 
 
-def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -> Staged:
-    """What the index has of a file, and what it should have with an accepted change."""
+def _staged_change(
+    root: Path, place: RepositoryPlace, change: AcceptedChange, entry: IndexEntry | None
+) -> Staged:
+    """What the index has of a file, ``entry``, and what it should have with an accepted change."""
     path = _inside(place, root, change.rel)
-    entry = _index_entry(place.top, path)
     if change.undone is not None:
         return Staged(change.rel, entry, _without(place.top, path, entry, change.undone))
     known = [content for part, content in change.parts if part == entry]
@@ -544,7 +550,9 @@ def _staged_change(root: Path, place: RepositoryPlace, change: AcceptedChange) -
             "stage the whole file",
         )
     content = known[0] if known else change.before
-    before = None if content is None else _store(place.top, path, content)
+    before = None
+    if content is not None and entry is not None and not is_there:
+        before = _store(place.top, path, content)
     if change.after is None or blob is None:
         if entry is not None and entry.blob != before and not known:
             raise _conflict(path)
