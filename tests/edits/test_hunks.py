@@ -64,7 +64,7 @@ def test_undo_and_redo() -> None:
     assert (hunk.state, hunk.note) == (HunkState.SETTLED, "")
     assert store.redo() == (hunk,)
     assert hunk.state is HunkState.REJECTED
-    store.reset(hunk.id)
+    store.decide((hunk.id,), HunkState.SETTLED)
     assert store.redo() == ()
     assert store.undecided("a") == [hunk]
     assert store.undecided("b") == []

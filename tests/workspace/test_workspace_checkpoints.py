@@ -10,7 +10,6 @@ import pytest
 
 from midstream.workspace import checkpoints as module
 from midstream.workspace.files import (
-    MissingCheckpointError,
     StaleFileError,
     Workspace,
     content_digest,
@@ -44,11 +43,10 @@ def tree(root: Path) -> dict[str, bytes]:
     }
 
 
-def test_restore_to_any_checkpoint_and_back(workspace: Workspace) -> None:
+def test_undo_goes_back_through_all_states(workspace: Workspace) -> None:
     root = workspace.root
     (root / "keep").write_bytes(b"user's own")
     states = [tree(root)]
-    ids: list[str] = []
     for rel, data in (
         ("f", b"1\r\n\0\xff"),
         ("d/e/g", b""),
@@ -58,55 +56,43 @@ def test_restore_to_any_checkpoint_and_back(workspace: Workspace) -> None:
         ("f", None),
         ("d/e/g", b"again"),
     ):
-        ids.append(write(workspace, rel, data))
+        write(workspace, rel, data)
         states.append(tree(root))
-    newest = tree(root)
-    for number in (5, 3, 1, 0, 6):
-        workspace.restore(ids[number])
-        assert tree(root) == states[number]
+    for before in reversed(states[:-1]):
         workspace.undo_write()
-        assert tree(root) == newest
+        assert tree(root) == before
     assert (root / "keep").read_bytes() == b"user's own"
 
 
 def test_checkpoints_outlive_the_process(workspace: Workspace) -> None:
-    before = tree(workspace.root)
     first = write(workspace, "f", b"1")
-    write(workspace, "f", b"2")
+    second = write(workspace, "f", b"2")
     again = Workspace(workspace.root)
     assert [item.label for item in again.checkpoints()] == ["f <- b'1'", "f <- b'2'"]
     write(again, "g", b"3")
     assert len(workspace.checkpoints()) == 3
-    assert Workspace(workspace.root).restore(first) == ["f", "g"]
-    assert tree(workspace.root) == before
+    log = Workspace(workspace.root).log
+    assert [[change.before for change in log.load(name)] for name in (first, second)] == [
+        [None],
+        [b"1"],
+    ]
 
 
-def test_restore_refuses_to_overwrite_the_user(workspace: Workspace) -> None:
-    first = write(workspace, "f", b"1")
-    write(workspace, "g", b"1")
+def test_an_undo_refuses_to_overwrite_the_user(workspace: Workspace) -> None:
+    workspace.write_all({"f": b"1", "g": b"1"}, {"f": None, "g": None}, "both")
     (workspace.root / "f").write_bytes(b"user")
     before = tree(workspace.root)
     with pytest.raises(StaleFileError):
-        workspace.restore(first)
+        workspace.undo_write()
     assert tree(workspace.root) == before
 
 
 def test_a_user_edit_between_two_batches_is_in_a_checkpoint(workspace: Workspace) -> None:
-    first = write(workspace, "f", b"1")
-    (workspace.root / "f").write_bytes(b"user")
-    second = write(workspace, "f", b"2")
-    workspace.restore(first)
-    assert not (workspace.root / "f").exists()
-    workspace.undo_write()
-    workspace.restore(second)
-    assert (workspace.root / "f").read_bytes() == b"user"
-
-
-def test_an_unknown_checkpoint_is_named(workspace: Workspace) -> None:
     write(workspace, "f", b"1")
-    for name in ("", "0", "zzz"):
-        with pytest.raises(MissingCheckpointError):
-            workspace.restore(name)
+    (workspace.root / "f").write_bytes(b"user")
+    write(workspace, "f", b"2")
+    workspace.undo_write()
+    assert (workspace.root / "f").read_bytes() == b"user"
 
 
 def test_nothing_of_the_users_repository_changes(repository: Path) -> None:

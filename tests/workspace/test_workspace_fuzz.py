@@ -116,7 +116,7 @@ class Case:
                 self.user.finish()
 
         expected: State = before
-        operation = self.random.choice(["write", "write", "batch", "undo", "restore"])
+        operation = self.random.choice(["write", "write", "batch", "undo"])
         known = {checkpoint.id for checkpoint in self.workspace.checkpoints()}
         try:
             with between_system_calls(at_step):
@@ -132,7 +132,7 @@ class Case:
         wanted = dict(before if failed else expected) | self.user.saved
         for name, data in self.user.saved.items():
             # Deleting a file that is to be created leaves just what the operation believed in.
-            believed_in_none = operation in {"undo", "restore"} or before[name] is None
+            believed_in_none = operation == "undo" or before[name] is None
             if data is None and believed_in_none and after[name] == expected[name]:
                 wanted[name] = expected[name]
         done = "failed" if failed else "done"
@@ -157,21 +157,10 @@ class Case:
                 new[names[0]] = None
             self.workspace.write_all(new, {name: digest(before[name]) for name in names}, "x")
             return before | new
-        if operation == "undo":
-            undo = self.workspace._undo
-            changes = self.workspace.log.load(undo[-1][0]) if undo else []
-            self.workspace.undo_write()
-            return before | {change.rel: change.before for change in changes}
-        if not self.batches:
-            return before
-        checkpoint_id, _, _ = self.random.choice(self.batches)
-        restored: State = {}
-        for item in self.workspace.checkpoints():
-            if item.id >= checkpoint_id:
-                for change in self.workspace.log.load(item.id):
-                    restored.setdefault(change.rel, change.before)
-        self.workspace.restore(checkpoint_id)
-        return before | restored
+        undo = self.workspace._undo
+        changes = self.workspace.log.load(undo[-1][0]) if undo else []
+        self.workspace.undo_write()
+        return before | {change.rel: change.before for change in changes}
 
     def check_checkpoints(self) -> None:
         """What a batch replaced is in its checkpoint, byte for byte."""

@@ -174,7 +174,6 @@ class LlamaCpp:
         self._runtime.llama_set_n_threads(self._context, threads, threads)
         vocabulary = self._runtime.llama_model_get_vocab(self._model)
         self._size = int(self._runtime.llama_vocab_n_tokens(vocabulary))
-        self.plain_kernels = not extra
 
     def read(self, ids: Sequence[int], room: int) -> None:
         """Forget everything and read a prompt."""

@@ -218,10 +218,6 @@ class HunkStore:
         """
         self.decide((hunk_id,), HunkState.REJECTED, note)
 
-    def reset(self, hunk_id: int) -> None:
-        """Make a hunk undecided again; raises as ``accept``."""
-        self.decide((hunk_id,), HunkState.SETTLED)
-
     def decide(self, hunk_ids: Iterable[int], state: HunkState, note: str = "") -> None:
         """Decide several hunks as one undoable step: all or none.
 

@@ -58,7 +58,6 @@ _CUT: Final = {
 """What words in lower case say of an answer that is not complete."""
 
 UNSAID: Final = "the server ended it without saying that it is complete"
-BROKEN_OFF: Final = "the server ended it within a frame"
 
 
 class Ending:

@@ -1,6 +1,6 @@
 """Files, git and the journal: the only part that writes user files or talks to git.
 
-Entry points: ``Workspace`` (read, write, undo, restore),
+Entry points: ``Workspace`` (read, write, undo),
 ``Watcher`` (changes by other programs),
 ``workspace.repo``, ``workspace.staging`` and
 ``Journal``.

@@ -97,13 +97,6 @@ class OtherRepositoryError(WorkspaceError):
     code = "other-repository"
 
 
-class MissingCheckpointError(WorkspaceError):
-    """There is no such checkpoint."""
-
-    code = "missing-checkpoint"
-    exit_code = 2
-
-
 class GitError(WorkspaceError):
     """A git command that the user asked for failed; ``output`` is what it wrote, hooks included."""
 

@@ -13,7 +13,6 @@ lists.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -25,7 +24,6 @@ from midstream.workspace.content import Entry, LinkTarget, content_digest, is_li
 from midstream.workspace.errors import (
     BusyFileError,
     FileTooLargeError,
-    MissingCheckpointError,
     MissingFileError,
     NotAFileError,
     OutsideWorkspaceError,
@@ -57,7 +55,6 @@ __all__ = [
     "BusyFileError",
     "Checkpoint",
     "FileTooLargeError",
-    "MissingCheckpointError",
     "MissingFileError",
     "NotAFileError",
     "OutsideWorkspaceError",
@@ -412,7 +409,7 @@ class Workspace:
                 return []
             checkpoint_id, label = self._undo[-1]
             changes = self.log.load(checkpoint_id)
-            done = self._restore(changes, f"undo of {label}", undoable=False)
+            done = self._restore(changes, f"undo of {label}")
             self._undo.pop()
             return done
 
@@ -427,35 +424,8 @@ class Workspace:
             return self._log
 
     def checkpoints(self) -> list[Checkpoint]:
-        """States that can be restored, oldest first, earlier sessions included."""
+        """States before each batch of writes, oldest first, earlier sessions included."""
         return self.log.checkpoints()
-
-    def restore(self, checkpoint_id: str) -> list[str]:
-        """Restore every file that Midstream wrote at or after a checkpoint to its bytes then.
-
-        Files that only the user changed are not touched.  The restore is a batch itself, so
-        ``undo_write`` takes it back.
-
-        Returns:
-            The paths concerned, sorted.
-
-        Raises:
-            MissingCheckpointError: There is no such checkpoint (any more).
-            StaleFileError: The user changed one of the files after Midstream's last write; nothing
-                is restored.
-        """
-        with self.ledger.lock:
-            later = [item for item in self.log.checkpoints() if item.id >= checkpoint_id]
-            if not later or later[0].id != checkpoint_id:
-                raise MissingCheckpointError("That checkpoint is gone", "choose another one")
-            first: dict[str, SavedFile] = {}
-            last: dict[str, str | None] = {}
-            for item in later:
-                for change in self.log.load(item.id):
-                    first.setdefault(change.rel, change)
-                    last[change.rel] = change.after
-            changes = [dataclasses.replace(first[rel], after=last[rel]) for rel in first]
-            return self._restore(changes, f"restore of {later[0].label}", undoable=True)
 
     def recover(self) -> list[str]:
         """Clean up after a process that was killed while writing; done when a folder is opened.
@@ -583,7 +553,7 @@ class Workspace:
         folders = tuple(os.path.relpath(folder, self._root) for folder in change.plan.folders)
         return SavedFile(change.rel, change.before, change.plan.after, mode, folders)
 
-    def _restore(self, changes: list[SavedFile], label: str, *, undoable: bool) -> list[str]:
+    def _restore(self, changes: list[SavedFile], label: str) -> list[str]:
         """Restore the bytes before ``changes`` in every file that still holds the bytes after."""
         batch = {change.rel: change.before for change in changes}
         expected = {change.rel: change.after for change in changes}
@@ -593,7 +563,7 @@ class Workspace:
                 # The user has already restored it by hand.
                 expected[change.rel] = before
         modes = {change.rel: change.mode for change in changes if change.before is not None}
-        self._transact(batch, expected, label, undoable=undoable, modes=modes)
+        self._transact(batch, expected, label, undoable=False, modes=modes)
         with FolderHandles(self._root) as handles:
             for change in reversed(changes):
                 remove_empty(tuple(self._real(folder) for folder in change.folders), handles)
