@@ -58,6 +58,20 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
                 os.kill(int(noted.read_text()), 0)
 
 
+async def test_a_start_that_is_cancelled_ends_what_was_started_meanwhile(tmp_path: Path) -> None:
+    noted = tmp_path / "noted"
+    script = f"sleep 604 & sleep 604 & touch {noted}; wait"
+    before = children()
+    starting = asyncio.create_task(processes.start("sh", "-c", script, start_new_session=True))
+    while children() == before:  # noqa: ASYNC110 - it is no news for the loop
+        await asyncio.sleep(0)
+    until(noted.exists)  # The loop stands still, so that the start is not at its end.
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    until(lambda: not set(asleep(604)))
+
+
 async def test_a_process_that_is_about_to_end_is_not_killed() -> None:
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", "import sys; sys.stdin.read(); sys.exit(7)"),
@@ -66,6 +80,11 @@ async def test_a_process_that_is_about_to_end_is_not_killed() -> None:
     )
     await processes.end(child, kill=False)
     assert child.returncode == 7
+
+
+def children() -> list[str]:
+    """The children of the calling thread."""
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
 
 
 DAEMON = ["sh", "-c", "(setsid sleep 600 &); echo done; echo trouble >&2"]

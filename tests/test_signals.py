@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl+C and Ctrl+Q end the program, also as the first process of a container."""
+"""Signals, Ctrl+C and Ctrl+Q end the program, also as the first process of a container."""
 
 from __future__ import annotations
 
@@ -188,13 +188,51 @@ def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
         yield running
 
 
-def test_sigterm_during_a_commit_stops_git_and_its_hooks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_a_commit_stops_git_and_its_hooks(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     begun = write_endless_hook(tmp_path)
     with committing(tmp_path, begun) as running:
+        os.kill(running.pid, number)
+        assert running.exit_code(60) == 128 + number
+        assert running.output.rfind(b"\x1b[?1049l") > running.output.rfind(b"\x1b[?1049h")
+    assert not runs_in_a_hook(begun)
+    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
+    log = ["git", "-C", str(tmp_path / "project"), "log", "--format=%s"]
+    assert subprocess.check_output(log, text=True) == "First\n"
+
+
+def test_a_terminal_that_goes_away_ends_git_its_hooks_and_the_program(tmp_path: Path) -> None:
+    begun = write_endless_hook(tmp_path)
+    with committing(tmp_path, begun) as running:
+        os.close(running.master)
+        _, status = os.waitpid(running.pid, 0)
+        running.pid, running.master = 0, os.open(os.devnull, os.O_RDONLY)
+    assert os.waitstatus_to_exitcode(status) > 0
+    assert not runs_in_a_hook(begun)
+    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
+
+
+@pytest.mark.parametrize("how", [(), ("--plain",)], ids=["screen", "plain"])
+def test_a_signal_ends_the_project_check_and_what_it_has_started(
+    tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    begun = write_endless_hook(tmp_path)
+    (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
+    checks, config = tmp_path / "checks", tmp_path / "config.toml"
+    checks.write_text(f"#!/bin/sh\nsleep 605 &\ntouch {begun}\nsleep 605\n")
+    checks.chmod(0o755)
+    config.write_text(f'check_command = "{checks}"\n')
+    with program(tmp_path, "review", *how, MIDSTREAM_CONFIG=str(config)) as running:
+        running.wait_for(b"> " if how else b"to decide", 60)
+        running.settle(1.0)
+        running.write("check\r" if how else "\x12")
+        wait_for_file(running, begun)
+        assert begun.exists()
         os.kill(running.pid, signal.SIGTERM)
         assert running.exit_code(60) == 128 + signal.SIGTERM
     assert not runs_in_a_hook(begun)
-    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
 
 
 @pytest.mark.parametrize("whole_group", [False, True])

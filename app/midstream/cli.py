@@ -81,9 +81,9 @@ class Command:
 def _end_as_first_process() -> None:
     """Have SIGTERM end whatever is run as the first process of a container, which ignores it."""
     if os.getpid() == 1:
-        from midstream.processes import end_by_sigterm
+        from midstream.processes import end_by_signals
 
-        end_by_sigterm()
+        end_by_signals()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

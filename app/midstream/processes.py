@@ -349,8 +349,20 @@ def take_terminal_back() -> None:
         timer.start()
 
 
-def end_by_sigterm() -> None:
-    """Have SIGTERM end this program as ``sys.exit`` does, also as the first of a container.
+def ending_signals() -> tuple[int, ...]:
+    """The signals that end a program: SIGTERM, and SIGHUP, which tells that its terminal is gone.
+
+    A program that was started to go on without its terminal, as by ``nohup``, ignores the latter.
+    """
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        return (signal.SIGTERM,)
+    return (signal.SIGTERM, hangup)
+
+
+def end_by_signals() -> None:
+    """Have ``ending_signals`` end this program as ``sys.exit`` does, also as the first of a
+    container.
 
     The kernel passes a signal to the first process of a container only if something handles it.
     """
@@ -358,7 +370,8 @@ def end_by_sigterm() -> None:
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
+    for number in ending_signals():
+        signal.signal(number, end)
 
 
 def end_soon(after_s: float = 0.0) -> None:
@@ -407,7 +420,8 @@ async def uninterrupted(work: Callable[[], Awaitable[object]]) -> None:
 async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
     """Start a process as ``asyncio.create_subprocess_exec`` does; a cancellation ends it first.
 
-    asyncio leaves its pipes open where the start is cancelled.
+    asyncio leaves its pipes open where the start is cancelled.  What the process has started in a
+    session of its own ends with it.
 
     Args:
         command: The program, as ``program`` finds it, and its arguments.
@@ -425,7 +439,10 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
         async def ended() -> None:
             if not starting.cancelled():
                 with contextlib.suppress(OSError):
-                    await end(await asyncio.shield(starting))
+                    process = await asyncio.shield(starting)
+                    if options.get("start_new_session"):
+                        signal_group(process.pid, SIGKILL)
+                    await end(process)
 
         await uninterrupted(ended)
         raise

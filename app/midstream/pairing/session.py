@@ -416,7 +416,7 @@ class PairingSession:
         await self.guard.close()
         await self.turns.close()
         self.external.close()
-        self.check.cancel()
+        self.check.close()
         await self._tasks.close()
         await self._write_drafts()
         self.place.write()

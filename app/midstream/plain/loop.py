@@ -374,7 +374,8 @@ class PlainLoop:
 
         try:
             loop.add_signal_handler(signal.SIGINT, interrupt)
-            loop.add_signal_handler(signal.SIGTERM, leave, signal.SIGTERM)
+            for number in processes.ending_signals():
+                loop.add_signal_handler(number, leave, number)
         except (NotImplementedError, RuntimeError, ValueError):
             yield  # Not on this platform, or not in the main thread.
             return
@@ -382,7 +383,8 @@ class PlainLoop:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-            loop.remove_signal_handler(signal.SIGTERM)
+            for number in processes.ending_signals():
+                loop.remove_signal_handler(number)
 
 
 def run_plain(
@@ -407,7 +409,7 @@ def run_plain(
     root, file = opened_by(path)
     where = root.resolve() if snapshot is None else f"{snapshot.label}, read-only"
     put(f"Midstream on {where}. Say what should change; help lists the words.\n")
-    processes.end_by_sigterm()
+    processes.end_by_signals()
     try:
         running = _run(
             root, file, settings, resume=resume, review=review, snapshot=snapshot, replay=replay

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -128,7 +127,7 @@ class MidstreamApp(App[None]):
         self._quits_later = False
         """Whether it quits once git has made a commit."""
         self.has_process = False
-        """Whether the process is this program's own: it ends with it, and by SIGTERM."""
+        """Whether the process is this program's own: it ends with it, and by a signal."""
         self._input_at = 0.0
         self._terminal = asyncio.Lock()
         self._ending: asyncio.Task[None] | None = None
@@ -238,20 +237,22 @@ class MidstreamApp(App[None]):
         self.call_after_refresh(self._start)
         if self.has_process:
             with contextlib.suppress(NotImplementedError):  # on Windows
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
+                loop = asyncio.get_running_loop()
+                for number in processes.ending_signals():
+                    loop.add_signal_handler(number, self._terminated, number)
         # The shell has written over the screen meanwhile.
         self.app_resume_signal.subscribe(  # pyright: ignore[reportUnknownMemberType]
             self, self._resumed
         )
         self.set_interval(LOOK_EVERY_S, self._look_around)
 
-    def _terminated(self) -> None:
+    def _terminated(self, number: int) -> None:
         processes.take_terminal_back()
-        self._ending = asyncio.create_task(self._end_by_signal())
+        self._ending = asyncio.create_task(self._end_by_signal(number))
 
-    async def _end_by_signal(self) -> None:
+    async def _end_by_signal(self, number: int) -> None:
         async with self._terminal:  # A screen that ends while it is lent would be back after that.
-            self.exit(return_code=128 + signal.SIGTERM)
+            self.exit(return_code=128 + number)
 
     def _resumed(self, _: object) -> None:
         self.repaint()
@@ -608,7 +609,7 @@ def run_app(
     )
     teach_sequences(key for keys in app.keys.values() for key in keys.split(","))
     app.has_process = True
-    processes.end_by_sigterm()
+    processes.end_by_signals()
     try:
         app.run()
     except Exception as error:

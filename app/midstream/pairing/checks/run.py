@@ -444,6 +444,12 @@ class ProjectCheck:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(QUIET_S, lambda: self._spawn(self._run_by_itself()))
 
+    def close(self) -> None:
+        """End the command, whoever waits for it; nothing runs by itself any more."""
+        self.cancel()
+        if self._process is not None:
+            processes.signal_group(self._process.pid, processes.SIGKILL)
+
     def cancel(self) -> None:
         """Do not run by itself for the decisions so far."""
         if self._timer is not None:
