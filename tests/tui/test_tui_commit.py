@@ -100,16 +100,6 @@ async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo
     assert "+    found = 0" in git(repo, "show")
 
 
-async def test_the_title_of_the_message_follows_the_theme(stage: Stage, repo: Path) -> None:
-    await answered(stage)
-    await accepted(stage, 2)
-    screen = await opened(stage)
-    stage.app.use_theme("paper")
-    title = screen.message.title.render()
-    assert title.spans[-1].style == stage.app.palette.style("muted")
-    assert "prefilled" in title.plain
-
-
 async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)
@@ -141,7 +131,7 @@ async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) 
     assert "committed already" in screen.notice.text
 
 
-async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path) -> None:
+async def test_what_was_staged_before_is_shown_previewed_and_kept(stage: Stage, repo: Path) -> None:
     (repo / "notes.md").write_text("# Other notes\n")
     git(repo, "add", "notes.md")
     await answered(stage)
@@ -149,7 +139,10 @@ async def test_what_was_staged_before_is_shown_and_kept(stage: Stage, repo: Path
     screen = await opened(stage)
     assert rows(screen)[1].strip() == "Staged by you, also committed"
     assert rows(screen)[2].split() == ["[x]", "notes.md"]
-    await stage.press("space")
+    await stage.press("j")
+    await stage.until(lambda: "+ # Other notes" in shown(screen, "change"), "preview")
+    assert previewed(screen) == committed(repo, "diff", "--cached", "notes.md")
+    await stage.press("k", "space")
     await state_is(stage, screen, "staged")
     await stage.press("space")
     await state_is(stage, screen, "unstaged")
@@ -253,11 +246,14 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
         assert "+     found = 0" in shown(screen, "change")
 
 
-async def test_nothing_accepted_is_a_sentence(stage: Stage) -> None:
+async def test_with_nothing_accepted_it_says_so_and_keys_go_to_the_page(stage: Stage) -> None:
     await answered(stage)
     screen = await opened(stage)
     assert "Nothing was accepted in this session" in screen.notice.text
     assert rows(screen) == []
+    await stage.until(lambda: screen.list.has_focus, "no message to write")
+    await stage.press("q")
+    assert stage.app.screen is stage.screen
 
 
 async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, repo: Path) -> None:
@@ -382,17 +378,6 @@ async def test_a_file_that_git_does_not_know_is_staged_as_a_whole_only(
     await stage.press("o")
     await state_is(stage, screen, "conflict")
     assert git(repo, "status", "--porcelain", "pkg/things.py").startswith("??")
-
-
-async def test_the_message_begins_with_what_was_asked_and_accepted(stage: Stage) -> None:
-    await answered(stage)
-    await accepted(stage, 1)
-    await stage.instruct("rename nothing in double")
-    stage.model.give(None)
-    await stage.until(lambda: len(stage.session.turns) == 2, "turn")
-    await stage.until(lambda: stage.session.turns[-1].status == "failed", "failed")
-    screen = await opened(stage)
-    assert screen.message.text == "Rename total to found"
 
 
 async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_it(
@@ -548,18 +533,7 @@ async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
     assert committed(repo, "show", "--format=") == wanted
 
 
-async def test_what_the_user_staged_is_previewed_too(stage: Stage, repo: Path) -> None:
-    (repo / "notes.md").write_text("# Other notes\n")
-    git(repo, "add", "notes.md")
-    await answered(stage)
-    await accepted(stage, 1)
-    screen = await opened(stage)
-    await stage.press("j")
-    await stage.until(lambda: "+ # Other notes" in shown(screen, "change"), "preview")
-    assert previewed(screen) == committed(repo, "diff", "--cached", "notes.md")
-
-
-async def test_the_preview_has_the_colours_and_word_marks_of_the_code_pane(stage: Stage) -> None:
+async def test_the_colours_are_those_of_the_code_pane_and_the_theme(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
     screen = await opened(stage)
@@ -577,6 +551,10 @@ async def test_the_preview_has_the_colours_and_word_marks_of_the_code_pane(stage
     assert not styles["0"].underline
     assert styles["0"].color == screen.palette.token_styles["number"].color
     assert styles["0"].color != styles["found"].color
+    stage.app.use_theme("paper")
+    title = screen.message.title.render()
+    assert title.spans[-1].style == stage.app.palette.style("muted")
+    assert "prefilled" in title.plain
 
 
 async def test_one_key_commits_from_the_message_and_the_footer_shows_it(
@@ -730,15 +708,6 @@ async def test_who_begins_to_write_stages_and_commits_nothing(
     await stage.press("escape")
     assert screen.list.has_focus
     assert stage.app.screen is screen
-
-
-async def test_with_nothing_to_commit_the_keys_go_to_the_page(stage: Stage) -> None:
-    await page(stage, "C", CommitScreen)
-    screen = stage.app.screen
-    assert isinstance(screen, CommitScreen)
-    await stage.until(lambda: screen.list.has_focus, "no message to write")
-    await stage.press("q")
-    assert stage.app.screen is stage.screen
 
 
 async def test_pasted_text_is_the_message(stage: Stage) -> None:

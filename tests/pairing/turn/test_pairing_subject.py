@@ -42,3 +42,19 @@ async def test_what_was_asked_first_is_told_where_a_comment_went_over_it(
     for hunk in session.hunks.undecided("things.py"):
         assert await session.decisions.accept(hunk.id)
     assert commit_message(session.turns, session.hunks) == message
+
+
+async def test_an_instruction_that_failed_is_not_told(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    model.give(CODE.replace("total", "found"))
+    model.end()
+    await session.turns.instruct(Question("rename total to found", path="things.py", cursor=1))
+    await session.turns.finished()
+    for hunk in session.hunks.undecided("things.py"):
+        assert await session.decisions.accept(hunk.id)
+    model.end()
+    await session.turns.instruct(Question("rename nothing", path="things.py", cursor=1))
+    await session.turns.finished()
+    assert session.turns[-1].status == "failed"
+    assert commit_message(session.turns, session.hunks) == "Rename total to found"
