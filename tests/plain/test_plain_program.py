@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
+from tests.helpers.key_server import KeyServer
 from tests.helpers.repositories import git
 from tests.helpers.waiting import PATIENCE_S
 
@@ -232,12 +233,42 @@ def test_the_model_is_chosen_and_asked_about(folder: Path) -> None:
     assert "coder: desk\n" in first
     assert "large: deep, DEEP_KEY is not set" in first
     assert "DEEP_KEY is not set, and deep needs its key from there" in first
+    assert "at a terminal, which asks for the key" in first
     assert "There is no model none-such; model lists them." in first
     assert "Effort auto; there are" in first
     assert "Effort high from the next instruction on." in first
     assert "Nothing has been sent yet." in first
     assert "Every edit of this session matched its file." in first
     assert "coder: desk, in use" in last
+
+
+@pytest.mark.usefixtures("built_in")
+def test_a_missing_key_is_typed_at_the_terminal_checked_and_not_shown(folder: Path) -> None:
+    keys = {**environment(folder), "MIDSTREAM_CONFIG": str(folder / "config.toml")}
+    keys["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+    plain = [sys.executable, "-m", "midstream", "project", "--plain"]
+    with KeyServer(key="right").running() as server:
+        (folder / "config.toml").write_text(
+            f'[endpoints.desk]\nurl = "{server.url}"\nmodel = "small-1"\nkey_env = "DESK_KEY"\n'
+        )
+        with TerminalProgram(plain, size=(80, 24), environment=keys, folder=folder) as program:
+            program.wait_for("> ", PATIENCE_S)
+            for typed, answer in (
+                ("", "No key was typed; the model stays as it is."),
+                ("wrong", "127.0.0.1 refused the key"),
+                ("right", "small-1 answers from the next instruction on."),
+            ):
+                since = len(program.output)
+                program.write("model small-1\n")
+                program.wait_for("Key, or Enter to leave it: ", PATIENCE_S, since=since)
+                program.write(f"{typed}\n")
+                program.wait_for(answer, PATIENCE_S, since=since)
+            program.write("quit\n")
+            assert program.exit_code(PATIENCE_S) == 0
+            assert b"wrong" not in program.output
+            assert b"right" not in program.output
+        assert [key for _, key in server.asked][:2] == ["wrong", "right"]
+    assert "right" not in (folder / "config.toml").read_text()
 
 
 def test_what_others_write_is_reviewed_from_a_word_on(folder: Path) -> None:

@@ -34,7 +34,7 @@ class PlainCommands:
     Args:
         session: The session.
         say: Prints one line.
-        terminal: Whether a user types the lines, so that an editor can take the terminal.
+        terminal: Whether a user types the lines: an editor can take the terminal, a key be typed.
 
     Attributes:
         hunks: Commands on hunks.
@@ -48,7 +48,7 @@ class PlainCommands:
     ) -> None:
         self.hunks = HunkCommands(session, say, terminal=terminal)
         self.checks = CheckCommands(session, say)
-        self.model = ModelCommands(session, say)
+        self.model = ModelCommands(session, say, terminal=terminal)
         self.conversing = Conversing(session, say, terminal=terminal)
         self._session = session
         self._say = say

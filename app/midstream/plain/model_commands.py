@@ -6,7 +6,10 @@ Each reports its result.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from dataclasses import replace
+from getpass import getpass
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -21,6 +24,8 @@ from midstream.pairing.models.choosing import (
 )
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.pairing.models.lists import kept_lists
+from midstream.pairing.models.setup import keep_key, models_at, named
+from midstream.responses.catalogue import NoListError
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
@@ -34,17 +39,21 @@ class ModelCommands:
     Args:
         session: The session.
         say: Prints one line.
+        terminal: Whether a user types the lines, and can type a key.
     """
 
-    def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, session: PairingSession, say: Callable[[str], None], *, terminal: bool = False
+    ) -> None:
         self._session = session
         self._say = say
+        self._terminal = terminal
 
     async def model(self, rest: str) -> None:
         """List the models, or use one from the next instruction on.
 
         Raises:
-            UsageError: There is no such model, or its key is missing.
+            UserError: There is no such model, or its key is missing or refused.
         """
         settings = self._session.server.settings
         lists = await asyncio.to_thread(kept_lists)
@@ -57,16 +66,38 @@ class ModelCommands:
             return
         choice = _named(choices, rest)
         if choice.key == "missing":
-            raise UsageError(
-                f"{choice.key_name} is not set, and {choice.endpoint} needs its key from there; "
-                "export it and start again."
-            )
+            choice = await self._with_key(choice)
         self._session.use_model(with_choice(settings, choice))
         self._say(f"{choice.name} answers from the next instruction on.")
         profile = choice.profile
         if profile is not None and not profile.loopback:
             await asyncio.to_thread(note_disclosed, profile.url)
             self._say(what_is_sent(profile.url))
+
+    async def _with_key(self, choice: ModelChoice) -> ModelChoice:
+        """A model with the key that is typed for its endpoint, which is checked before it is kept.
+
+        Raises:
+            UsageError: Nobody can type it, or nothing was typed.
+            UnavailableError: The endpoint refuses it, or does not answer.
+        """
+        profile, missing = choice.profile, f"{choice.key_name} is not set"
+        if profile is None or not self._terminal:
+            raise UsageError(
+                f"{missing}, and {choice.endpoint} needs its key from there; export it before you "
+                "start, or choose the model at a terminal, which asks for the key."
+            )
+        if not profile.name:
+            profile = named(profile, self._session.server.settings)
+        self._say(f"{missing}; type the key of {choice.endpoint}. It is checked, and not shown.")
+        key = (await asyncio.to_thread(getpass, "Key, or Enter to leave it: ")).strip()
+        if not key:
+            raise UsageError("No key was typed; the model stays as it is.")
+        with contextlib.suppress(NoListError):  # then the first answer shows whether it is good
+            await asyncio.to_thread(models_at, profile, key)
+        profile, said = await asyncio.to_thread(keep_key, profile, key)
+        self._say(said)
+        return replace(choice, profile=profile, key="set")
 
     async def effort(self, rest: str) -> None:
         """Show or set the effort per answer.

@@ -164,6 +164,6 @@ class Profile:
         if self.key_env is not None:
             raise UsageError(
                 f"{self.key_env} is not set, and {called} needs its key from there; "
-                "export it, or type it on the models page."
+                "export it, or choose the model and type the key."
             )
         return None
