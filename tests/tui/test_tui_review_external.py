@@ -143,6 +143,21 @@ async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: 
             await stage.until(lambda: len(store.undecided()) == 1, "kept by a key")
 
 
+async def test_a_review_begins_at_a_change_of_the_first_line(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text("one\ntwo\nthree\n")
+    async with on_stage(project, review=True) as stage:
+        await stage.until(lambda: stage.session.external.watching == "native", "watching")
+        await stage.until(lambda: stage.session.review.on, "a review")
+        bill.write_text("ONE\ntwo\nTHREE\n")
+        await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "two hunks")
+        await stage.until(lambda: stage.pane.undecided_hunk is not None, "a hunk")
+        await stage.pilot.pause(0.2)
+        hunk = stage.pane.undecided_hunk
+        assert hunk is not None
+        assert hunk.new == ("ONE",)
+
+
 async def test_a_moved_file_is_shown_and_decided_as_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,9 +88,7 @@ class Follow(Controller):
             # Who has begun a review is here to decide, unless a text was begun meanwhile.
             decides = self._services.begins_review and not self._panes.composer.text
             if await self._navigate.open_path(path, focus=decides):
-                self._panes.screen.call_after_refresh(
-                    self._navigate.to_hunk, forward=True, undecided=True
-                )
+                self._panes.screen.call_after_refresh(self._navigate.to_first_undecided)
 
         self._work.run(work)
 

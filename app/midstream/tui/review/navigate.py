@@ -256,6 +256,11 @@ class Navigate(Controller):
             self.say_withheld(hunk)
         return True
 
+    def to_first_undecided(self) -> None:
+        """Go to the first undecided hunk from the cursor on, which may be there already."""
+        if self._pane.undecided_hunk is None:
+            self.to_hunk(forward=True, undecided=True)
+
     def reveal(self, hunk: Hunk) -> bool:
         """Show the hunk under the cursor if it is off screen; returns whether it was on screen."""
         view, pane = self._state.view, self._pane
@@ -290,8 +295,7 @@ class Navigate(Controller):
         async def work() -> None:
             if await self.open_path(others[0]):
                 self._pane.go_to(0)
-                if self._pane.undecided_hunk is None:
-                    self.to_hunk(forward=True, undecided=True)
+                self.to_first_undecided()
 
         self._work.run(work)
 

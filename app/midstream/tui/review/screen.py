@@ -309,7 +309,7 @@ class ReviewScreen(EagerScreen):
             if place in waiting:
                 self.call_after_refresh(self.navigate.go_to_hunk, place, quietly=True)
             elif waiting:
-                self.call_after_refresh(self.navigate.to_hunk, forward=True, undecided=True)
+                self.call_after_refresh(self.navigate.to_first_undecided)
             elif turn is not None and (view := self.state.view) is not None:
                 row = view.row_of_base(turn.start)
                 self.call_after_refresh(self.panes.pane.go_to, row, centre=True)
