@@ -191,7 +191,7 @@ ACTIONS: Final = (
     Action("compose", "i", "steer.compose", "instruct", "Write an instruction for the marked lines", _S, also="prompt ask redirect steer"),
     Action("choose", "enter", "steer.choose", "instruct", "Write an instruction; in the file list, open the file; in the conversation, go to what a tool changed", _S),
     Action("model.stop", "ctrl+c", "steer.stop", "stop", "Stop the model and keep complete hunks; when idle, press twice to quit", _S, _A, also="cancel interrupt abort halt"),
-    Action("composer.send", "enter", "steer.send", "send", "Send; while the model writes, redirect it and keep complete hunks", _S, _C),
+    Action("composer.send", "enter", "steer.send", "send", "Send and return to the code; while the model writes, redirect it", _S, _C),
     Action("composer.queue", "alt+enter", "steer.queue", "queue", "Send when the current answer ends", _S, _C),
     Action("composer.newline", "ctrl+j", "steer.newline", "new line", "Insert a line break", _S, _C),
     Action("composer.clear", "ctrl+u", "steer.clear", "clear", "Delete the text before the cursor: at its end, all of it; Ctrl+Z brings it back", _S, _C),

@@ -76,6 +76,7 @@ def shown(stage: Stage) -> str:
 
 
 async def ask(stage: Stage, hosted: Hosted, said: str, answer: str) -> None:
+    stage.screen.panes.focus_composer()
     stage.composer.put(said)
     await stage.press("enter")
     hosted.say(answer)
@@ -96,7 +97,8 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
         await stage.until(lambda: "It **adds** " in shown(stage), "the first words")
         assert "› what does it do" in shown(stage)
         assert "working" in shown(stage)
-        assert stage.screen.panes.composing, "the next question is written at once"
+        assert stage.pane.has_focus, "what was sent is sent: letters are keys again"
+        assert stage.composer.field.placeholder == "press i to write to the model"
         hosted.say("rows.\x1b[31m")
         hosted.end()
         await stage.until(lambda: "working" not in shown(stage), "the end")
@@ -104,7 +106,7 @@ async def test_a_question_is_answered_beside_the_code(root: Path) -> None:
         assert "\x1b" not in shown(stage)
         assert (root / "shop.py").read_text() == SHOP
         assert not stage.session.hunks
-        await stage.press("escape", "D")
+        await stage.press("D")
         await stage.until(lambda: stage.screen.panes.conversation is None, "hidden")
         await stage.press("D")
         await stage.until(lambda: "adds" in shown(stage), "shown again")
@@ -196,8 +198,8 @@ async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:
         await ask(stage, hosted, "how is nothing summed up?", ANSWER)
-        await stage.until(lambda: "can become hunks (Esc, then I)" in stage.notice, "an offer")
-        await stage.press("escape", "I")
+        await stage.until(lambda: "can become hunks (I)" in stage.notice, "an offer")
+        await stage.press("I")
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         assert len(hosted.creates) == 1, "the model was not needed"
         await stage.until(lambda: stage.session.status.state == "ready", "the end")
@@ -213,7 +215,7 @@ async def test_one_of_several_blocks_is_chosen(root: Path) -> None:
     other = "```python\ndef names(rows):\n    return []\n```\n"
     async with hosted_stage(root, hosted) as stage:
         await ask(stage, hosted, "which ways are there?", ANSWER + other)
-        await stage.press("escape", "I")
+        await stage.press("I")
         await stage.until(lambda: stage.choices, "a choice")
         assert [choice.strip() for choice in stage.choices] == [
             "def total(rows):",
@@ -470,12 +472,12 @@ async def test_a_plan_is_made_edited_and_carried_out_by_keys(root: Path) -> None
         hosted.say(PLAN)
         hosted.end()
         await stage.until(
-            lambda: "A plan of 2 steps; begin the first (Esc, then .)" in stage.notice, "a plan"
+            lambda: "A plan of 2 steps; begin the first (.)" in stage.notice, "a plan"
         )
         await stage.until(lambda: "· 1. total: skip None" in shown(stage), "its steps")
         assert (root / "shop.py").read_text() == SHOP
 
-        await stage.press("escape", "alt+p")
+        await stage.press("alt+p")
         await stage.until(lambda: stage.composer.text == f"plan:\n{PLAN}".strip(), "to be edited")
         await stage.until(lambda: "these steps become the plan" in stage.title, "what they do")
         stage.composer.put("plan:\n1. total: skip None\n2. names: leave out")

@@ -43,10 +43,10 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     await stage.type("then this")
     await stage.press("alt+enter", "ctrl+c")
     await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
-    assert stage.notice.endswith("; 1 queued, enter in the empty line fetches it.")
+    assert stage.notice.endswith("; 1 queued, i and then enter fetches it.")
     assert stage.composer.text == ""
     requests = len(stage.model.requests)
-    await stage.press("enter")
+    await stage.press("i", "enter")
     assert stage.composer.text == "then this", stage.notice
     assert not stage.session.turns.queued
     assert len(stage.model.requests) == requests, "it is shown before it is sent"

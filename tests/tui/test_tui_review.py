@@ -324,7 +324,7 @@ async def test_the_hunks_of_a_redirected_answer_stay_in_sight(stage: Stage, proj
     await stage.stream(body.split("\n", 1)[1] + "    return found\n")
     stage.model.give(None)
     await stage.until(lambda: stage.session.status.state == "ready", "end")
-    assert stage.composer.field.has_focus
+    assert stage.pane.has_focus, "as after an instruction"
     await stage.pilot.pause(0.1)
     assert any("return found" in row for row in stage.rows)
 

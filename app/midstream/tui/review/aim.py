@@ -180,7 +180,11 @@ class Aim(Controller):
         session = state.session
         # A background turn gives way to an instruction; it is not redirected.
         redirecting = state.running and not (session is not None and session.turns.in_background)
-        self._composer.field.placeholder = REDIRECT_HINT if redirecting else HINT
+        hint = REDIRECT_HINT if redirecting else HINT
+        if not active:  # letters are keys now
+            does = "redirect the model" if redirecting else "write to the model"
+            hint = f"press {self._services.key_for('compose')} to {does}"
+        self._composer.field.placeholder = hint
         if session is not None and session.agent.on:
             pane.strips.scope = None
             title.show(f"To {session.agent.title}", "", "the agent chooses where", active=active)

@@ -1,5 +1,8 @@
 """Steering the model: instruct, redirect, queue, stop, comment.
 
+Whatever was sent, the keys go to the code: one rule for instructions, redirects, questions and
+plans.  Only a text that could not be sent is in the field again, with the keys.
+
 What the user has typed is never lost: if sending fails, it is put back where it was.
 """
 
@@ -174,6 +177,7 @@ class Steer(Controller):
         self._notices.clear()
         question = self._about(wish or question_of(text), selection)
         self._converse.reveal()
+        self._panes.focus(self._pane)
 
         async def work() -> None:
             try:
@@ -218,8 +222,7 @@ class Steer(Controller):
         # What is sent next, before the first has begun, is about that one as well.
         redirecting = (state.running and not turns.in_background) or self.sending
         question = self._about(text, selection)
-        if not redirecting:
-            self._panes.focus(self._pane)
+        self._panes.focus(self._pane)
         self._sending += 1
 
         async def work() -> None:
@@ -339,6 +342,7 @@ class Steer(Controller):
             self.send()
             return
         session.turns.queue(self._composer.take())
+        self._panes.focus(self._pane)
         many = counted(len(session.turns.queued), "instruction")
         self._notices.say("info", f"Queued; {many} will run when this answer ends.")
         self._state.refresh()
@@ -396,9 +400,11 @@ class Steer(Controller):
                 f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing was complete yet"
             )
             if count := len(session.turns.queued):
-                key = self._services.key_for("composer.send")
-                one = "it" if count == 1 else "one"
-                what += f"; {count} queued, {key} in the empty line fetches {one}"
+                key_for, one = self._services.key_for, "it" if count == 1 else "one"
+                how = f"{key_for('composer.send')} in the empty line"
+                if not self._panes.composing:
+                    how = f"{key_for('compose')} and then {key_for('composer.send')}"
+                what += f"; {count} queued, {how} fetches {one}"
             text = f"Stopped after {counted(turn.tokens, 'token')}; {what}."
             self._notices.say("info", text, outcome=True)
 

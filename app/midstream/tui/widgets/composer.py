@@ -136,9 +136,9 @@ def _width(row: ListRow) -> int:
 MAX_HEIGHT = 8
 """Rows the text may take."""
 HINT = "what should change?  @ names a file or a function"
-"""Shown in the empty field."""
+"""Shown in the empty field that has the keys."""
 REDIRECT_HINT = "what should it do instead?"
-"""Shown in the empty field while the model writes."""
+"""Shown in it while the model writes."""
 PROMPT = 3
 """Cells before the text."""
 
@@ -221,8 +221,8 @@ class ComposerText(TextField):
     DEFAULT_CSS = f"""
     ComposerText {{ height: auto; max-height: {MAX_HEIGHT}; min-height: 1; width: 1fr; padding: 0;
     border: none;
-        background: $ms-background; color: $ms-foreground; scrollbar-size-vertical: 1; }}
-    ComposerText:focus {{ border: none; }}
+        background: $ms-background; color: $ms-muted; scrollbar-size-vertical: 1; }}
+    ComposerText:focus {{ border: none; color: $ms-foreground; }}
     ComposerText .text-area--cursor-line {{ background: $ms-background; }}
     ComposerText .text-area--placeholder {{ color: $ms-muted; }}
     ComposerText .text-area--cursor {{ background: $ms-accent; color: $ms-background; }}
