@@ -199,17 +199,9 @@ async def test_the_view_is_never_told_off_while_it_goes_to_the_writing(
     assert not any("follow off" in row or "writing in" in row for row in told), told
 
 
-async def test_rates_of_the_past_are_shown_while_text_comes(stage: Stage) -> None:
-    row = stage.screen.query_one(StatusRow)
-    running = StatusFacts("m", Activity.WRITING, 50.0, (10.0, 25.0, 50.0))
-    row.show(running)
-    assert "█" in row.render().plain
-    row.show(replace(running, doing=Activity.READY, rate=None))
-    assert "█" not in row.render().plain
-    assert "tok/s" not in row.render().plain
-
-
-async def test_every_kind_of_waiting_has_a_mark_and_a_word_of_its_own(stage: Stage) -> None:
+async def test_the_status_row_has_rates_and_a_word_for_every_kind_of_waiting(
+    stage: Stage,
+) -> None:
     row = stage.screen.query_one(StatusRow)
     seen: set[str] = set()
     for doing in Activity:
@@ -218,6 +210,12 @@ async def test_every_kind_of_waiting_has_a_mark_and_a_word_of_its_own(stage: Sta
     assert len(seen) == len(Activity)
     row.show(StatusFacts("m", Activity.THINKING, waited_s=12.4))
     assert row.render().plain.split()[:5] == ["◑", "thinking", "m", "12", "s"]
+    running = StatusFacts("m", Activity.WRITING, 50.0, (10.0, 25.0, 50.0))
+    row.show(running)
+    assert "█" in row.render().plain
+    row.show(replace(running, doing=Activity.READY, rate=None))
+    assert "█" not in row.render().plain
+    assert "tok/s" not in row.render().plain
 
 
 @pytest.mark.system
@@ -432,11 +430,8 @@ async def test_copy_gives_code_without_the_gutter(stage: Stage) -> None:
     assert stage.pane.mark is None
 
 
-async def test_every_action_of_the_palette_exists(stage: Stage) -> None:
+async def test_every_action_of_the_palette_exists_and_is_run_from_it(stage: Stage) -> None:
     assert all(callable(stage.screen.method(action.call)) for action in ACTIONS)
-
-
-async def test_palette_runs_an_action(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("colon")
     await stage.type("last row")
@@ -444,14 +439,6 @@ async def test_palette_runs_an_action(stage: Stage) -> None:
     view = stage.view
     assert view is not None
     await stage.until(lambda: stage.pane.cursor == view.size - 1, "last row")
-
-
-async def test_help_opens_and_closes(stage: Stage) -> None:
-    await stage.open("pkg/things.py")
-    await stage.press("question_mark")
-    assert stage.app.screen is not stage.screen
-    await stage.press("escape")
-    assert stage.app.screen is stage.screen
 
 
 async def test_layouts_by_width(project: Path) -> None:
@@ -539,12 +526,10 @@ async def test_a_resumed_session_shows_what_is_left_to_decide(project: Path, sta
         assert "every hunk in it is decided" in stage.notice
 
 
-async def test_line_breaks_in_one_burst_stay_where_they_are(stage: Stage) -> None:
+async def test_letters_and_line_breaks_in_one_burst_are_text(stage: Stage) -> None:
     await stage.type("one\ntwo\nthree")
     assert stage.composer.text == "one\ntwo\nthree"
-
-
-async def test_keys_after_i_in_one_burst_are_text(stage: Stage) -> None:
+    stage.composer.put("")
     await stage.open("pkg/things.py")
     stage.screen.set_focus(stage.pane)
     await stage.type("iaAr then R")
