@@ -68,9 +68,9 @@ def test_checkpoints_outlive_the_process(workspace: Workspace) -> None:
     first = write(workspace, "f", b"1")
     second = write(workspace, "f", b"2")
     again = Workspace(workspace.root)
-    assert [item.label for item in again.checkpoints()] == ["f <- b'1'", "f <- b'2'"]
+    assert [item.label for item in again.log.checkpoints()] == ["f <- b'1'", "f <- b'2'"]
     write(again, "g", b"3")
-    assert len(workspace.checkpoints()) == 3
+    assert len(workspace.log.checkpoints()) == 3
     log = Workspace(workspace.root).log
     assert [[change.before for change in log.load(name)] for name in (first, second)] == [
         [None],
@@ -121,12 +121,12 @@ def test_nothing_of_the_users_repository_changes(repository: Path) -> None:
     assert len(refs) == 1
     git(repository, "fsck", "--strict")
     git(repository, "gc", "-q", "--prune=now")
-    assert len(workspace.checkpoints()) == 4
+    assert len(workspace.log.checkpoints()) == 4
     command = (
         "git for-each-ref --format='delete %(refname)' refs/midstream | git update-ref --stdin"
     )
     subprocess.run(command, shell=True, cwd=repository, check=True)
-    assert workspace.checkpoints() == []
+    assert workspace.log.checkpoints() == []
 
 
 def test_checkpoints_before_the_first_commit_and_in_a_work_tree(root: Path, tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_checkpoints_before_the_first_commit_and_in_a_work_tree(root: Path, tmp_
     other = Workspace(tmp_path / "tree")
     write(other, "f", b"2")
     assert other.log.mode == "git"
-    assert len(other.checkpoints()) == 1
-    assert len(workspace.checkpoints()) == 2
+    assert len(other.log.checkpoints()) == 1
+    assert len(workspace.log.checkpoints()) == 2
     assert other.undo_write() == ["f"]
 
 
@@ -184,7 +184,7 @@ def test_old_sessions_are_dropped(workspace: Workspace, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "new_session_id", lambda: next(names))
     for number in range(6):
         write(Workspace(workspace.root), "f", b"%d" % number)
-    assert [item.label for item in workspace.checkpoints()] == [
+    assert [item.label for item in workspace.log.checkpoints()] == [
         "f <- b'3'",
         "f <- b'4'",
         "f <- b'5'",

@@ -130,7 +130,7 @@ def test_a_save_between_check_and_swap_survives(
             workspace.write("f", b"ours", expected=content_digest(b"1"))
         assert (path.read_bytes() if path.exists() else None) == left
         assert litter(workspace.root) == []
-        assert workspace.checkpoints() == []
+        assert workspace.log.checkpoints() == []
 
 
 def test_a_file_open_for_writing_elsewhere_is_not_replaced(workspace: Workspace) -> None:
@@ -333,7 +333,7 @@ def test_a_failure_in_the_middle_rolls_everything_back(
             "x",
         )
     assert {path.name: path.read_bytes() for path in root.iterdir()} == before
-    assert workspace.checkpoints() == []
+    assert workspace.log.checkpoints() == []
     assert workspace.undo_write() == []
 
 
@@ -351,7 +351,7 @@ def test_a_roll_back_keeps_what_the_user_saved_meanwhile(
     with pytest.raises(WriteFailedError):
         workspace.write_all({"a": b"A", "n": b"n"}, {"a": content_digest(b"a"), "n": None}, "x")
     assert (root / "a").read_bytes() == b"user on top of ours"
-    (kept,) = workspace.checkpoints()
+    (kept,) = workspace.log.checkpoints()
     assert workspace.log.load(kept.id)[0].before == b"a"
 
 

@@ -117,7 +117,7 @@ class Case:
 
         expected: State = before
         operation = self.random.choice(["write", "write", "batch", "undo"])
-        known = {checkpoint.id for checkpoint in self.workspace.checkpoints()}
+        known = {checkpoint.id for checkpoint in self.workspace.log.checkpoints()}
         try:
             with between_system_calls(at_step):
                 expected = self._operate(operation, before)
@@ -138,7 +138,7 @@ class Case:
         done = "failed" if failed else "done"
         assert after == wanted, f"{operation} {done} in case {self.root.name}"
         assert not list(self.root.rglob(".midstream-*"))
-        fresh = [item for item in self.workspace.checkpoints() if item.id not in known]
+        fresh = [item for item in self.workspace.log.checkpoints() if item.id not in known]
         if failed:
             # Kept only where the user saved over one of our files while it was being taken back.
             assert not fresh or self.user.saved

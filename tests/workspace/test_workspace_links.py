@@ -135,5 +135,5 @@ def test_opening_a_folder_runs_nothing_that_its_repository_names(
     workspace.ignores("a.txt")
     digest = content_digest(b"one\ntwo\n")
     workspace.write("a.txt", b"three\n", expected=digest)  # a checkpoint is made by git, too
-    assert workspace.checkpoints()
+    assert workspace.log.checkpoints()
     assert not (tmp_path / "RAN").exists()

@@ -423,10 +423,6 @@ class Workspace:
                 self._log = CheckpointLog(self.root, self.state / "checkpoints")
             return self._log
 
-    def checkpoints(self) -> list[Checkpoint]:
-        """States before each batch of writes, oldest first, earlier sessions included."""
-        return self.log.checkpoints()
-
     def recover(self) -> list[str]:
         """Clean up after a process that was killed while writing; done when a folder is opened.
 
