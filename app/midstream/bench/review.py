@@ -3,7 +3,8 @@
 The repository has ten thousand committed files.  Times run from the last byte that another process
 has written until the change, or the sentence about it, has come out of the pseudo-terminal.  What a
 hook adds is the whole life of the process that an agent starts for it.  The kinds of a large change
-are found without a screen, while a coroutine notes for how long it is kept from running.
+are found without a screen, while a coroutine notes for how long it is kept from running; and with
+one, while keys are typed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,7 @@ from typing import Final
 
 from midstream.arguments import CommandParser
 from midstream.bench.figures import Figure, at_most, beside, percentile, print_figures
+from midstream.bench.screen_runs import readings, typed_times
 from midstream.bench.terminal import TerminalProgram
 from midstream.codebase.kinds import find_facts
 from midstream.edits.groups import arrange
@@ -37,6 +39,7 @@ _IDLE_S: Final = 5.0
 _LINES: Final = 40
 _HOOKS: Final = 20
 _STARTS: Final = 10
+_OPEN_S: Final = 30
 
 
 def run(argv: Sequence[str]) -> int:
@@ -50,8 +53,11 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(list(argv))
     walk = asyncio.run(_kinds())
-    with _repository() as folder:
-        return print_figures([*_measure(folder, options.writes), *walk], as_json=options.json)
+    with _committed(_wide_files()) as folder:
+        walk += _keys(folder)
+    with _committed(_small_files()) as folder:
+        figures = [*_measure(folder, options.writes), *walk]
+    return print_figures(figures, as_json=options.json)
 
 
 def _measure(folder: Path, writes: int) -> list[Figure]:
@@ -89,14 +95,50 @@ def _start(folder: Path) -> float:
         return 1000 * (opened - (program.first_paint_s or opened))
 
 
+def _keys(folder: Path) -> list[Figure]:
+    """Key to terminal while a large change is opened and its kinds are found."""
+    for number in range(_BURST):
+        file = _changed_file(number)
+        lines = list(file.lines)
+        for block in file.blocks:
+            lines[block.start : block.start + len(block.old)] = block.new
+        (folder / file.path).write_text("".join(f"{line}\n" for line in lines))
+    beats = folder.parent / "beats.json"
+    with _review(folder, beats=beats) as program:
+        program.wait_for(f"{_BURST} files changed", 120)
+        program.wait_for("ready", 120)
+        program.settle(1.0)
+        program.write("\x1b")
+        program.drain(0.3)
+        readings(program, beats)
+        since = len(program.output)
+        program.write("Vi")
+        times: list[float] = []
+        deadline = time.perf_counter() + _OPEN_S
+        opened = f"Opened {_BURST} files".encode()
+        while opened not in program.output[since:] and time.perf_counter() < deadline:
+            times += typed_times(program, 10, 10)
+            program.write("\x15")
+            program.drain(0.1)
+        busy = [1000 * seconds for seconds in readings(program, beats)["busy_s"]]
+    what = f"while {_BURST * _LINES:,} changed lines are opened and read"
+    return [
+        at_most(f"key to terminal, p99, {what}", percentile(times, 99), "ms", 8),
+        beside(f"key to terminal, median, {what}", median(times), "ms"),
+        beside(f"keys typed {what}", len(times), "keys"),
+        at_most(f"loop held, p99, {what}", percentile(busy, 99), "ms cpu", 8),
+    ]
+
+
 @contextmanager
-def _repository() -> Generator[Path]:
+def _committed(files: Iterable[tuple[str, str]]) -> Generator[Path]:
+    """A repository with these files, by path and text."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "work"
-        for number in range(_FILES):
-            path = folder / f"part_{number % _FOLDERS:02}" / f"module_{number:05}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_text(number))
+        for path, text in files:
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
         identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
         run_git(folder, ["init", "-q"])
         run_git(folder, ["add", "."])
@@ -104,12 +146,24 @@ def _repository() -> Generator[Path]:
         yield folder
 
 
+def _small_files() -> Iterator[tuple[str, str]]:
+    for number in range(_FILES):
+        yield f"part_{number % _FOLDERS:02}/module_{number:05}.py", _text(number)
+
+
+def _wide_files() -> Iterator[tuple[str, str]]:
+    for number in range(_BURST):
+        file = _changed_file(number)
+        yield file.path, "".join(f"{line}\n" for line in file.lines)
+
+
 def _text(number: int) -> str:
     return "".join(f"value_{line} = {number + line}\n" for line in range(_LINES))
 
 
-def _review(folder: Path) -> TerminalProgram:
-    command = [sys.executable, "-m", "midstream", "review", "."]
+def _review(folder: Path, *, beats: Path | None = None) -> TerminalProgram:
+    module = ["midstream"] if beats is None else ["midstream.bench.beat", str(beats)]
+    command = [sys.executable, "-m", *module, "review", "."]
     return TerminalProgram(command, environment=_environment(_state(folder)), folder=folder)
 
 

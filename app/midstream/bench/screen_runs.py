@@ -91,12 +91,17 @@ class ScratchFolder:
 
     def readings(self, program: TerminalProgram) -> dict[str, list[float]]:
         """The readings of the pulse since the last time."""
-        self.beats.unlink(missing_ok=True)
-        os.kill(program.pid, signal.SIGUSR1)
-        deadline = time.perf_counter() + 10
-        while not self.beats.exists() and time.perf_counter() < deadline:
-            program.drain(0.02)
-        return json.loads(self.beats.read_text())
+        return readings(program, self.beats)
+
+
+def readings(program: TerminalProgram, beats: Path) -> dict[str, list[float]]:
+    """The readings of a program's pulse since the last time, which it writes to a file."""
+    beats.unlink(missing_ok=True)
+    os.kill(program.pid, signal.SIGUSR1)
+    deadline = time.perf_counter() + 10
+    while not beats.exists() and time.perf_counter() < deadline:
+        program.drain(0.02)
+    return json.loads(beats.read_text())
 
 
 @contextmanager
@@ -215,13 +220,13 @@ def frames(bytecode: Path, rate: float) -> list[Figure]:
     """Processor time of a frame, and rows that were decided and then shown as something else."""
     with streaming(bytecode, rate, beat=True) as (place, program):
         program.drain(_TOKENS / rate * 0.6)
-        readings = place.readings(program)
-    work = [1000 * seconds for seconds in readings["frames_s"]]
+        taken = place.readings(program)
+    work = [1000 * seconds for seconds in taken["frames_s"]]
     at = f"at {rate:,.0f} tok/s"
     return [
         at_most(f"frame, mean, {at}", sum(work) / len(work), "ms cpu", 2.5),
         at_most(f"frame, p99, {at}", percentile(work, 99), "ms cpu", 8),
-        at_most(f"decided rows that changed, {at}", readings["flips"][0], "rows", 0),
+        at_most(f"decided rows that changed, {at}", taken["flips"][0], "rows", 0),
     ]
 
 

@@ -41,7 +41,7 @@ async def find_facts(files: Sequence[ChangedFile]) -> AsyncGenerator[list[HunkFa
     """
     if sum(file.size for file in files) <= AT_ONCE:
         for file in files:
-            yield facts_in(file)
+            yield await asyncio.to_thread(facts_in, file)  # Many hunks take longer.
         return
     found: asyncio.Queue[list[HunkFacts] | None] = asyncio.Queue()
     waiting = iter(files)

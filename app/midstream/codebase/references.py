@@ -36,6 +36,8 @@ Lines = Mapping[str, Sequence[str]]
 """Lines of files by path."""
 FilesOutside = Callable[[str], Sequence[str]]
 """Finds files of the project outside of its folder that have a word, such as ``../tests/a.py``."""
+_RenamedUse = tuple[Substitution, tuple[int, int], tuple[int, int]]
+"""What is exchanged, with line and column of one use before and one after."""
 
 
 class ReferencesError(UserError):
@@ -243,15 +245,20 @@ async def uses_left(
                 for line in _still_there(then, now, mine, name, other)
             )
 
+    def replaced(path: str) -> tuple[list[Substitution], list[Definition], list[_RenamedUse]]:
+        both = before[path], after[path]
+        return renames(*both, path), _gone(*both, path), list(_renamed_uses(*both, path))
+
     for path in filter(has_syntax, before):
-        renamed = {each.old: each.new for each in renames(before[path], after[path], path)}
-        for definition in _gone(before[path], after[path], path):
+        names, gone, uses_renamed = await asyncio.to_thread(replaced, path)
+        renamed = {each.old: each.new for each in names}
+        for definition in gone:
             name = definition.name.rpartition(".")[2]
             spot = first_use(before[path], name, definition.start, definition.stop, path)
             if spot is not None and await remains(name, path):
                 body = range(definition.start, definition.stop)
                 await look(name, renamed.get(name, ""), Use(path, *spot), inside=body)
-        for each, old, new in _renamed_uses(before[path], after[path], path):
+        for each, old, new in uses_renamed:
             if not await remains(each.old, path):
                 continue
             # What is defined elsewhere may be used instead.
@@ -266,9 +273,7 @@ async def uses_left(
     return tuple(dict.fromkeys(found))
 
 
-def _renamed_uses(
-    before: Sequence[str], after: Sequence[str], path: str
-) -> Iterator[tuple[Substitution, tuple[int, int], tuple[int, int]]]:
+def _renamed_uses(before: Sequence[str], after: Sequence[str], path: str) -> Iterator[_RenamedUse]:
     """Names of elsewhere that a change exchanges, each with a use before and one after."""
     outlined = outline(before, path)
     gone, come = _changed(before, after)
