@@ -12,7 +12,7 @@ from textual.geometry import Region
 from midstream.pairing.activity import Activity
 from midstream.settings import Settings
 from midstream.tui.pages.models import ModelsScreen
-from midstream.tui.widgets.file_bar import FileBar
+from midstream.tui.widgets.file_bar import FileBar, FileFacts
 from midstream.tui.widgets.status_row import StatusFacts, StatusRow
 from midstream.workspace.drafts import read_drafts
 from midstream.workspace.paths import state_dir
@@ -234,6 +234,36 @@ async def test_what_gives_way_in_the_status_row(project: Path) -> None:
             54: "continuous main · 2 changed",
             47: "continuous 2 changed",
             40: "continuous",
+        }
+
+
+async def test_what_waits_stays_in_the_row_above_the_code(project: Path) -> None:
+    facts = FileFacts(
+        path="pkg/things.py",
+        position="hunk 3 of 1234",
+        undecided=1234,
+        accepted=17,
+        rejected=5,
+        conflicts=2,
+        held=1,
+        elsewhere=45,
+        writing_in="pkg/things.py",
+        following=True,
+    )
+    async with on_stage(project, size=(100, 12)) as stage:
+        await stage.open("pkg/things.py")
+        bar = stage.screen.query_one(FileBar)
+        seen: dict[int, str] = {}
+        for width in (100, 80, 60):
+            await stage.pilot.resize_terminal(width, 12)
+            await stage.until(lambda width=width: bar.size.width == width, "resize")
+            bar.show(facts)
+            seen[width] = " ".join(bar.render().plain.split("things.py")[1].split())
+        waiting = "2 in conflict · 1 held back · 1,234 to decide"
+        assert seen == {
+            100: f"{waiting} · 45 in other files following",
+            80: f"{waiting} following",
+            60: waiting,
         }
 
 

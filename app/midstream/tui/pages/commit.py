@@ -219,7 +219,7 @@ class CommitScreen(PageScreen):
             self.title_row.show(("reading what is staged", "muted"))
             return
         branch: Piece = (f"on {changes.branch}" if changes.branch else "", "foreground")
-        summary = _summary(changes)
+        summary = _summary(changes, self.worded("accepted"))
         if (last := changes.amends) is not None:
             summary = ((f"amends {last.id[:8]} {last.message.splitlines()[0]}", "warning"),)
         session = self.session
@@ -227,7 +227,10 @@ class CommitScreen(PageScreen):
         self.title_row.show(branch, *summary, (skimmed, "warning"))
         rows = [self._row(file) for file in changes.files if not file.earlier]
         if earlier := [self._row(file) for file in changes.files if file.earlier]:
-            rows += [ListRow(None, ((" Accepted in an earlier session", "muted!"),)), *earlier]
+            rows += [
+                ListRow(None, ((self.worded(" Accepted in an earlier session"), "muted!"),)),
+                *earlier,
+            ]
         for standing, (words, role) in _OTHERS.items():
             others = [other for other in changes.others if other.standing is standing]
             if others and standing is Standing.YOURS and changes.amends is not None:
@@ -277,8 +280,10 @@ class CommitScreen(PageScreen):
             key = self.services.key_for("hunk.accept")
             self.notice.show(
                 "info",
-                f"Nothing was accepted in this session, so there is nothing to commit; "
-                f"{key} accepts the hunk under the cursor.",
+                self.worded(
+                    f"Nothing was accepted in this session, so there is nothing to commit; "
+                    f"{key} accepts the hunk under the cursor."
+                ),
             )
 
     def show_detail(self) -> None:
@@ -309,7 +314,7 @@ class CommitScreen(PageScreen):
     def _facts(self, file: FileChange) -> Iterator[tuple[str, str]]:
         """Lines above a diff, with their roles."""
         if file.earlier:
-            yield "accepted in an earlier session", "muted"
+            yield self.worded("accepted in an earlier session"), "muted"
         if file.new:
             diff = self._diff(file)
             size = "" if diff is None else f", {counted(diff.count(RowKind.ADDED), 'line')}"
@@ -484,7 +489,8 @@ class CommitScreen(PageScreen):
         elif file.trouble:
             self.notices.say("error", file.trouble)
         elif file.state == "committed":
-            self.notices.say("info", f"What was accepted in {file.path} is committed already.")
+            words = self.worded("What was accepted")
+            self.notices.say("info", f"{words} in {file.path} is committed already.")
         else:
             committing = usable[1].commit
             back = file.state == "staged"
@@ -523,7 +529,9 @@ class CommitScreen(PageScreen):
             return
         changes, session = usable
         if not changes.stageable:
-            self.notices.say("info", "Everything that was accepted is staged or committed already.")
+            self.notices.say(
+                "info", self.worded("Everything that was accepted is staged or committed already.")
+            )
             return
         self._do(session.commit.stage(*changes.stageable))
 
@@ -585,13 +593,16 @@ class CommitScreen(PageScreen):
             self._commit(changes, session)
         elif changes.stageable:
             many = counted(len(changes.stageable), "file")
+            accepted = self.worded("what was accepted")
             self.notices.ask(
-                f"Nothing is staged. Stage what was accepted in {many}, and commit it?",
+                f"Nothing is staged. Stage {accepted} in {many}, and commit it?",
                 ("stage all, commit", self.action_commit_all),
                 ("choose files", self.notices.clear),
             )
         else:
-            self.notices.say("info", "Everything that was accepted is committed already.")
+            self.notices.say(
+                "info", self.worded("Everything that was accepted is committed already.")
+            )
 
     def action_commit_all(self) -> None:
         """Commit; what was accepted is staged first if nothing is."""
@@ -615,10 +626,12 @@ class CommitScreen(PageScreen):
             return False  # Refused, with what to do.
         elif partly:
             paths = partly
-            what = f"Not all that was accepted in {counted(len(paths), 'file')} is staged."
+            words = self.worded("Not all that was accepted")
+            what = f"{words} in {counted(len(paths), 'file')} is staged."
         elif self.amend and changes.stageable and not changes.chosen:
             paths = changes.stageable
-            what = f"What was accepted in {counted(len(paths), 'file')} is not staged."
+            words = self.worded("What was accepted")
+            what = f"{words} in {counted(len(paths), 'file')} is not staged."
         else:
             return False
         commit = partial(self._commit, changes, session)
@@ -626,7 +639,7 @@ class CommitScreen(PageScreen):
         self.action_files()
         self.notices.ask(
             f"{what} Stage it first?",
-            (f"stage what was accepted, {do}", partial(commit, partial(step, *paths))),
+            (self.worded(f"stage what was accepted, {do}"), partial(commit, partial(step, *paths))),
             *(((f"{do} without it", commit),) if not changes.unkept else ()),
             ("choose files", self.notices.clear),
         )
@@ -691,14 +704,16 @@ def _still_compared(
     }
 
 
-def _summary(changes: Changes) -> tuple[Piece, ...]:
-    """How much there is to commit, for the title."""
+def _summary(changes: Changes, accepted: str) -> tuple[Piece, ...]:
+    """How much there is to commit, for the title; ``accepted`` is the word for decided changes."""
     count, staged = len(changes.files), changes.staged
     left = sum(file.state != "committed" for file in changes.files)
     if count and not left and not staged:
         return (("nothing left to commit", "muted"),)
     many = counted(count, "file")
-    words = f"{left} of {many} left to commit" if left < count else f"{many} with accepted changes"
+    words = (
+        f"{left} of {many} left to commit" if left < count else f"{many} with {accepted} changes"
+    )
     return (
         (words, "muted"),
         (f"{staged} staged" if staged else "nothing staged", "success" if staged else "muted"),

@@ -225,8 +225,12 @@ class PageScreen(EagerScreen):
 
     @property
     def reviewing(self) -> bool:
-        """Whether the hunks that the page is about are kept or put back."""
-        return False
+        """Whether hunks are kept or put back, not accepted or rejected."""
+        return self.session is not None and self.session.only_reviews
+
+    def worded(self, text: str) -> str:
+        """A text about decisions in the words of a review, if there is one."""
+        return in_review(text) if self.reviewing else text
 
     def hidden_hints(self) -> frozenset[str]:
         """Ids of actions that do nothing useful at the moment."""
@@ -261,8 +265,7 @@ class PageScreen(EagerScreen):
                 if action.id in ("page.close", "page.help"):
                     continue
                 key, short = self.services.key_for(action.id), words.get(action.id, action.short)
-                short = in_review(short) if self.reviewing else short
-                hints.append(KeyHint(key, short, action.call))
+                hints.append(KeyHint(key, self.worded(short), action.call))
         close = "leave it" if self.notices.asking else words.get("page.close", "back")
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:

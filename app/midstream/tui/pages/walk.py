@@ -118,8 +118,7 @@ class WalkScreen(PageScreen):
         for section in through.walk.sections:
             yield self._row(section.kind.name, section.kind.value, section.hunks)
         if unread:
-            unread_words = "kept unread" if self.reviewing else "accepted unread"
-            yield self._row(_UNREAD, unread_words, unread, "warning", done="")
+            yield self._row(_UNREAD, self.worded("accepted unread"), unread, "warning", done="")
 
     def _group_rows(self) -> Iterable[ListRow]:
         groups = self._session.walk.walk.groups
@@ -197,10 +196,6 @@ class WalkScreen(PageScreen):
                 if len(lines) > MAX_LINES:
                     text.append(f"{sign} and {len(lines) - MAX_LINES:,} more\n")
             text.append("\n")
-
-    @property
-    def reviewing(self) -> bool:
-        return self._session.only_reviews
 
     def hidden_hints(self) -> frozenset[str]:
         if not self._parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -44,6 +45,24 @@ class FileFacts:
     follow_key: str = "f"
 
 
+_GAP: Final = "   "
+"""What parts counts from other facts."""
+
+
+class _BarFact(NamedTuple):
+    """A fact on the right of the row; where room is short, the one of the lowest rank gives way.
+
+    Attributes:
+        text: Its words.
+        rank: Its importance: what waits for the user stays, what is decided goes.
+        is_count: Whether it is a number of hunks.
+    """
+
+    text: Text
+    rank: int
+    is_count: bool = False
+
+
 class FileBar(TextLine):
     """One row of facts on the open file."""
 
@@ -67,82 +86,73 @@ class FileBar(TextLine):
         if not facts.path:
             return line
         muted = palette.style("muted")
-        right = self._right()
+        facts_right = self._right()
         folder, slash, name = visible(facts.path).rpartition("/")
         room = self.size.width - 2
         if facts.position and room > 50:
-            right = [Text(f"{facts.position}   ", muted), *right]
-        while len(right) > 1 and _width(right) + cell_len(name) + 4 > room:
-            right.pop(0)
-            right[0] = _without_joint(right[0], self._glyphs.separator)
+            facts_right.insert(0, _BarFact(Text(f"{facts.position}{_GAP}", muted), 0))
+        right = self._joined(facts_right)
+        while len(facts_right) > 1 and right.cell_len + cell_len(name) + 4 > room:
+            facts_right.remove(min(facts_right, key=lambda fact: fact.rank))
+            right = self._joined(facts_right)
         details = (
             f"  {facts.language} {self._glyphs.separator} {counted(facts.lines, 'line')}"
             if facts.language
             else ""
         )
-        used = _width(right) + cell_len(name) + 2
+        used = right.cell_len + cell_len(name) + 2
         if used + cell_len(folder + slash) <= room:
             line.append(folder + slash, muted)
             used += cell_len(folder + slash)
         line.append(name, palette.style("foreground", bold=True))
         if used + cell_len(details) <= room:
             line.append(details, muted)
-        gap = room + 1 - cell_len(line.plain) - _width(right)
+        gap = room + 1 - cell_len(line.plain) - right.cell_len
         line.append(" " * max(1, gap))
-        for piece in right:
-            line.append_text(piece)
+        return line.append_text(right)
+
+    def _joined(self, facts: list[_BarFact]) -> Text:
+        """The facts in one line."""
+        line = Text()
+        before: _BarFact | None = None
+        for fact in facts:
+            if before is not None and before.is_count and fact.is_count:
+                line.append(f" {self._glyphs.separator} ", self._palette.style("muted"))
+            line.append_text(fact.text)
+            before = fact
         return line
 
-    def _right(self) -> list[Text]:
+    def _right(self) -> list[_BarFact]:
         facts, palette = self.facts, self._palette
-        states = self._glyphs.separator
-        pieces: list[Text] = []
+        separator = self._glyphs.separator
         accepted, rejected = "accepted", "rejected"
         if facts.reviewing:
             accepted, rejected = in_review(accepted), in_review(rejected)
+        waiting = calling(palette.style("accent"), "navigate.next_undecided")
+        others = calling(palette.style("muted"), "navigate.other_file")
         counts = (
-            (facts.conflicts, "in conflict", palette.style("warning")),
-            (facts.held, "held back", palette.style("warning")),
-            (facts.rejected, rejected, palette.style("error")),
-            (facts.accepted, accepted, palette.style("success")),
-            (
-                facts.undecided,
-                "to decide",
-                calling(palette.style("accent"), "navigate.next_undecided"),
-            ),
+            (facts.conflicts, "in conflict", palette.style("warning"), 5),
+            (facts.held, "held back", palette.style("warning"), 5),
+            (facts.rejected, rejected, palette.style("error"), 1),
+            (facts.accepted, accepted, palette.style("success"), 1),
+            (facts.undecided, "to decide", waiting, 6),
+            (facts.elsewhere, "in other files", others, 3),
         )
-        for number, words, style in counts:
-            if number:
-                joint = f" {states} " if pieces else ""
-                pieces.append(
-                    Text.assemble((joint, palette.style("muted")), (f"{number} {words}", style))
-                )
-        if facts.elsewhere:
-            joint = f" {states} " if pieces else ""
-            style = calling(palette.style("muted"), "navigate.other_file")
-            pieces.append(Text(f"{joint}{facts.elsewhere} in other files", style))
-        if facts.writing_in and facts.writing_in != facts.path:
-            joint = "   " if pieces else ""
+        pieces = [
+            _BarFact(Text(f"{number:,} {words}", style), rank, is_count=True)
+            for number, words, style, rank in counts
+            if number
+        ]
+        if not facts.writing_in:
+            return pieces
+        style = calling(palette.style("warning"), "follow.toggle")
+        if facts.writing_in != facts.path:
             name = visible(facts.writing_in).rpartition("/")[2]
-            words = f"{joint}writing in {name} {states} {facts.follow_key}"
-            pieces.append(Text(words, calling(palette.style("warning"), "follow.toggle")))
-        elif facts.writing_in:
-            joint = "   " if pieces else ""
-            if facts.following:
-                pieces.append(Text(f"{joint}following", palette.style("accent", bold=True)))
-            else:
-                many = counted(facts.new_rows, "new line")
-                new = f" {states} {many}" if facts.new_rows else ""
-                words = f"{joint}follow off{new} {states} {facts.follow_key}"
-                pieces.append(Text(words, calling(palette.style("warning"), "follow.toggle")))
-        return pieces
-
-
-def _without_joint(piece: Text, separator: str) -> Text:
-    """A piece without what joins it to the one before, which has given way."""
-    lead = len(piece.plain) - len(piece.plain.lstrip(f" {separator}"))
-    return piece[lead:]
-
-
-def _width(pieces: list[Text]) -> int:
-    return sum(cell_len(piece.plain) for piece in pieces)
+            words = f"writing in {name} {separator} {facts.follow_key}"
+        elif facts.following:
+            words, style = "following", palette.style("accent", bold=True)
+        else:
+            many = counted(facts.new_rows, "new line")
+            new = f" {separator} {many}" if facts.new_rows else ""
+            words = f"follow off{new} {separator} {facts.follow_key}"
+        return [*pieces, _BarFact(Text(f"{_GAP if pieces else ''}{words}", style), 4)]
