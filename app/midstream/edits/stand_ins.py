@@ -140,7 +140,22 @@ def same_file(text: SourceText, other: SourceText) -> bool:
     return (properties.data, properties.link) == (other_properties.data, other_properties.link)
 
 
+_MAX_NAMES: Final = 64
+_names: dict[tuple[str, bool | None, bool], str] = {}
+"""The lines that were made last: that of a large file takes long, and is asked for again."""
+
+
 def _named(properties: FileProperties) -> str:
+    key = (properties.digest, properties.executable, properties.link)
+    if not properties.digest or (line := _names.get(key)) is None:
+        line = _described(properties)
+        if len(_names) >= _MAX_NAMES:
+            _names.clear()
+        _names[key] = line
+    return line
+
+
+def _described(properties: FileProperties) -> str:
     data = properties.data or b""
     if properties.link:
         target = data.decode("utf-8", "backslashreplace")

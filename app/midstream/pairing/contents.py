@@ -177,7 +177,7 @@ async def text_now(
         except NotTextFileError:
             if not review:
                 raise
-    return stand_in(entry, proposal.known_texts(), program)
+    return await asyncio.to_thread(stand_in, entry, list(proposal.known_texts()), program)
 
 
 # What was changed
@@ -210,7 +210,8 @@ def same(old: Entry | None, new: Entry | None) -> bool:
     """Whether nothing was changed, as far as is known."""
     if old is None or new is None:
         return old is new
-    return old.digest == new.digest and not mode_changed(old.executable, new.executable)
+    alike = old.data == new.data and type(old.data) is type(new.data)
+    return alike and not mode_changed(old.executable, new.executable)
 
 
 def mode_changed(old: bool | None, new: bool | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from typing import NamedTuple
 
 
@@ -34,8 +35,15 @@ def content_digest(data: bytes) -> str:
 
     That of a link differs from that of a file with the same bytes.
     """
+    for known, digest in tuple(_recent):
+        if known is data:
+            return digest
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-    return f"{_LINK}{digest}" if isinstance(data, LinkTarget) else digest
+    if isinstance(data, LinkTarget):
+        return f"{_LINK}{digest}"
+    if len(data) > _LARGE:
+        _recent.append((data, digest))
+    return digest
 
 
 def is_link_digest(digest: str | None) -> bool:
@@ -44,3 +52,6 @@ def is_link_digest(digest: str | None) -> bool:
 
 
 _LINK = "link:"
+_LARGE = 1_000_000
+_recent: deque[tuple[bytes, str]] = deque(maxlen=2)
+"""Digests of large content, which takes long: that of a file is asked for before and after."""

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import (
+    MAX_TEXT_BYTES,
     content_part,
     former_text,
     mode_changed,
     same,
+    stand_in,
     text_now,
     unseen_change,
 )
@@ -120,7 +122,8 @@ class DiskFollower:
         old = entry if before is None else await asyncio.to_thread(before, path)
         if same(old, entry):
             return ()
-        return await self.review(self.adopt(path, former_text(old, entry), old), entry)
+        former = await asyncio.to_thread(former_text, old, entry)
+        return await self.review(self.adopt(path, former, old), entry)
 
     def is_as_before(self, path: str, entry: Entry) -> bool:
         """Whether a file needs no review: it is as it was, or git ignores it (blocking)."""
@@ -154,6 +157,9 @@ class DiskFollower:
         Raises:
             NotTextFileError: It is not text, and not reviewed.
         """
+        if len(entry.data) > MAX_TEXT_BYTES:
+            # What takes long is known from here on: its digest, and the line that stands for it.
+            await asyncio.to_thread(stand_in, entry)
         known = self.disk.is_as_known(proposal, entry)
         if not known:
             self.disk.take_form(proposal, entry, review=review)
