@@ -698,10 +698,10 @@ class HunkStore:
 
 def _why_undecidable(hunk: Hunk) -> str:
     reasons = {
-        HunkState.STREAMING: "is still being written; it can be decided as soon as it settles",
+        HunkState.STREAMING: "is still being written; it can be decided as soon as it is complete",
         HunkState.CONFLICT: "is in conflict with a change to the file; ask for the edit again",
         HunkState.HELD: "is held back by the guard; release it first",
-        HunkState.SUPERSEDED: "was superseded by a later edit",
+        HunkState.SUPERSEDED: "was replaced by a later edit",
     }
     if hunk.displaced:
         return f"Hunk {hunk.id} was in conflict when it was rejected; undo that first."

@@ -650,7 +650,9 @@ class Guard:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"the guard itself failed ({error!r})"
             self._working = False
-            self._status.warn(f"Nothing is guarded any more: {self._failure}.")
+            self._status.warn(
+                f"The guard has stopped, so lines are not checked any more: {self._failure}."
+            )
         self._progress.set()
 
     async def _scan(self, watch: GuardWatch) -> None:
