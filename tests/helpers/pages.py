@@ -12,6 +12,7 @@ from textual.widgets import Static
 from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.widgets.key_bar import KeyBar
+from tests.helpers.pairing import commit_files
 from tests.helpers.stage import CODE, Stage
 
 P = TypeVar("P", bound=PageScreen)
@@ -27,11 +28,11 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def make_repo(root: Path) -> None:
-    git(root, "init", "-q", "-b", "main")
-    git(root, "config", "user.name", "A Person")
-    git(root, "config", "user.email", "person@example.org")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "First")
+    """Make a folder with files a repository of A Person, whose first commit has them."""
+    found = sorted(path for path in root.rglob("*") if path.is_file())
+    commit_files(root, {str(path.relative_to(root)): path.read_text() for path in found}, "First")
+    with (root / ".git" / "config").open("a") as config:
+        config.write("[user]\n\tname = A Person\n\temail = person@example.org\n")
 
 
 async def answered(stage: Stage, text: str = "rename total to found") -> None:

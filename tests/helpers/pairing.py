@@ -36,14 +36,19 @@ def make_repo(root: Path, files: dict[str, str]) -> Path:
     """A git repository with one commit that holds ``files``, in a folder that is new or empty."""
     root.mkdir(parents=True, exist_ok=True)
     assert not any(root.iterdir())
-    for file in _repository(tuple(files.items())):
+    commit_files(root, files)
+    return root
+
+
+def commit_files(root: Path, files: dict[str, str], subject: str = "start") -> None:
+    """Make a folder that has nothing but ``files``, or nothing yet, a repository with a commit."""
+    for file in _repository(tuple(files.items()), subject):
         path = root / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file.data)
         path.chmod(file.mode)
     (root / ".git" / "hooks").mkdir()
     git(root, "update-index", "-q", "--refresh")  # The index tells files by their inodes.
-    return root
 
 
 class _File(NamedTuple):
@@ -53,7 +58,7 @@ class _File(NamedTuple):
 
 
 @functools.cache
-def _repository(files: tuple[tuple[str, str], ...]) -> list[_File]:
+def _repository(files: tuple[tuple[str, str], ...], subject: str) -> list[_File]:
     """All files of a repository but the sample hooks, made by git once in a process."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -62,7 +67,7 @@ def _repository(files: tuple[tuple[str, str], ...]) -> list[_File]:
             (root / path).write_bytes(text.encode())
         git(root, "init", "-q", "-b", "main")
         git(root, "add", ".")
-        git(root, "commit", "-qm", "start")
+        git(root, "commit", "-qm", subject)
         return [
             _File(path.relative_to(root), path.stat().st_mode, path.read_bytes())
             for path in root.rglob("*")
