@@ -702,8 +702,10 @@ async def test_who_begins_to_write_stages_and_commits_nothing(
     await stage.until(lambda: screen.recent, "everything was read")
     assert screen.message.text == "Rename total to found"
     assert "esc to the files" in hints(screen)
+    assert screen.message.title.note
     await stage.type(sentence)
     await stage.until(lambda: screen.message.text == sentence, "text")
+    assert not screen.message.title.note, "nothing of it is prefilled any more"
     assert git(repo, "diff", "--cached") == ""
     await stage.press("escape")
     assert screen.list.has_focus

@@ -16,7 +16,14 @@ import pytest
 from textual.pilot import Pilot
 
 from midstream.edits.documents import SourceText
-from midstream.pairing.files.commit import AcceptedChanges, Changes, Comparison, FileChange
+from midstream.pairing.files.commit import (
+    AcceptedChanges,
+    Changes,
+    Comparison,
+    FileChange,
+    OtherChange,
+)
+from midstream.pairing.files.staged import Standing
 from midstream.pairing.journal.journal import SessionSummary
 from midstream.pairing.models import choosing
 from midstream.pairing.models.choosing import ModelChoice
@@ -139,7 +146,7 @@ CHANGES = Changes(
             trouble="It does not fit.",
         ),
     ),
-    ("notes.md",),
+    (OtherChange("notes.md", "notes.md", Standing.YOURS),),
     "main",
 )
 

@@ -63,6 +63,7 @@ _OTHERS: Final = {
     Standing.YOURS: ("Staged by you, also committed", "muted"),
 }
 """Headings of what is staged beside the accepted changes."""
+_PREFILLED: Final = "prefilled from your instructions"
 _UNKEPT: Final = "not kept", "error"
 _WORDS: Final = {
     "unstaged": ("not staged", "warning"),
@@ -95,6 +96,8 @@ class CommitScreen(PageScreen):
         super().__init__(services)
         self._offered = ""
         """The message that the page has begun by itself."""
+        self._begun = ""
+        """The message that the note beside the title is about."""
         self._others: dict[str, FileDiff] = {}
         """What is known of ``Changes.others``, by path."""
         self._long: dict[str, tuple[Comparison, FileDiff]] = {}
@@ -133,9 +136,14 @@ class CommitScreen(PageScreen):
         """Begin the message; it is selected, so that what is typed takes its place."""
         if text:
             self._offered = text
-            self.message.put(text)
+            self._begin(text, _PREFILLED)
             self.message.field.select_all()
-            self.message.show_note("prefilled from your instructions")
+
+    def _begin(self, text: str, note: str) -> None:
+        """Put a message into the field, with a note that stays as long as it is unchanged."""
+        self._begun = text
+        self.message.put(text)
+        self.message.show_note(note)
 
     @property
     def message(self) -> MessageField:
@@ -418,6 +426,8 @@ class CommitScreen(PageScreen):
     def _edited(self, event: MessageField.Edited) -> None:
         event.stop()
         self.services.commit_message = event.text
+        if event.text != self._begun:
+            self.message.show_note("")
 
     # doing
 
@@ -548,14 +558,13 @@ class CommitScreen(PageScreen):
             self.notices.clear()
             if last is not None:
                 if text == last.message:
-                    self.message.put(self._offered)
+                    self._begin(self._offered, _PREFILLED if self._offered else "")
             elif not found:
                 self.amend = False
                 self.notices.say("info", "There is no commit to amend.")
             else:
                 if not text or text == self._offered:
-                    self.message.put(found.message)
-                    self.message.show_note("the message of the amended commit")
+                    self._begin(found.message, "the message of the amended commit")
                 key = self.services.key_for("commit.amend")
                 level, words = "info", f"The next commit replaces {found.id[:8]}"
                 if found.published:
