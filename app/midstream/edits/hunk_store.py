@@ -145,6 +145,8 @@ class HunkStore:
         self._hunks: dict[int, _Record] = {}
         self._by_path: dict[str, list[_Record]] = {}
         self._next_id = 1
+        self._waiting: tuple[int, list[Hunk]] = -1, []
+        """All that wait, and at which version."""
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
         self._pictures: dict[str, Picture] = {}
@@ -182,8 +184,12 @@ class HunkStore:
         Those are the undecided ones, and lines that another program has written and the guard holds
         back: they are on disk already, so they cannot be left out of sight.
         """
-        paths = self._by_path if path is None else (path,)
-        return [h for p in paths for h in self.for_path(p) if h.waits]
+        if path is not None:
+            return [hunk for hunk in self.for_path(path) if hunk.waits]
+        if self._waiting[0] != self.version:  # asked for several times with each frame
+            found = [hunk for each in self._by_path for hunk in self.for_path(each) if hunk.waits]
+            self._waiting = self.version, found
+        return list(self._waiting[1])
 
     def postponed(self) -> list[Hunk]:
         """Hunks that will be rejected later, by file and position."""
