@@ -7,6 +7,7 @@ import errno
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -229,6 +230,54 @@ def test_a_download_can_be_stopped_and_continued(hub: ModelHub, place: Path) -> 
     assert not partials(place)
 
 
+SERVER = """
+import pickle, sys, time
+from tests.helpers.model_hub import ModelHub, serving_hub
+hub = ModelHub(pickle.load(sys.stdin.buffer))
+hub.held.add(sys.argv[1])
+with serving_hub(hub):
+    print(hub.url, flush=True)
+    hub.waiting.wait()
+    print("waits", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_hub_that_is_killed_or_stands_still_in_the_middle_of_a_file(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """One that stands still keeps its connection open, and nothing comes, not even an end."""
+    monkeypatch.setattr(bounds, "PACE_S", 1.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, GRAPH], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(pickle.dumps(hub.repositories))
+        server.stdin.close()
+        use_hub(monkeypatch, server.stdout.readline().decode().strip())
+        offer, folder = look_up(REPO), folder_of(place, "tiny")
+
+        def strike() -> None:
+            server.stdout.readline()  # type: ignore[union-attr]
+            server.send_signal(number)
+
+        striking = threading.Thread(target=strike)
+        striking.start()
+        with pytest.raises(HubError, match=r"cannot be reached|bytes a second"):
+            download(offer, folder, "tiny", lambda *_: None)
+        striking.join()
+        server.kill()
+    (partial,) = partials(place)
+    assert 0 < partial.done < partial.size
+    assert not (folder / GRAPH).exists(), "what was not checked has no name"
+    use_hub(monkeypatch, hub.url)
+    assert run("get", REPO, "--name", "tiny", "--yes") == 0
+    assert hub.fetched(GRAPH) == ["bytes=1000-"]
+
+
 def test_an_unfinished_download_is_listed_and_removed(
     hub: ModelHub, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -448,6 +497,22 @@ def test_a_description_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
         look_up(REPO)
 
 
+def test_a_file_without_end_is_cut(
+    hub: ModelHub, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer = look_up(REPO)
+
+    def endless(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(206)
+        handler.end_headers()
+        while True:
+            handler.wfile.write(b" " * 65_536)
+
+    with answering(monkeypatch, endless), pytest.raises(HubError, match="arrived damaged"):
+        download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
+    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) < 1000
+
+
 DRIBBLES = {
     "body": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
     "header": (b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
@@ -539,7 +604,12 @@ def test_what_has_no_checksum_is_not_mixed_with_an_earlier_revision(
 
 
 @pytest.mark.parametrize(
-    "name", ["onnx/model_q4.onnx_data\x1b[2J", "onnx/model_q4.onnx_data\u202e"]
+    "name",
+    [
+        "onnx/model_q4.onnx_data\x1b[2J",
+        "onnx/model_q4.onnx_data\u202e",
+        "onnx/model_q4.onnx_data\\..\\..\\x",
+    ],
 )
 def test_a_name_that_cannot_be_shown_is_left_out(hub: ModelHub, name: str) -> None:
     hub.repositories[REPO].files[name] = b"1"

@@ -135,6 +135,7 @@ def test_a_wrong_flag_is_one_sentence(
             "and can be guessed; where other machines can connect, it needs 22 or more",
         ),
         ("long-enough-" * 3, 0o644, "Every user of this machine can read or write"),
+        ("long-enough-" * 3, 0o602, "Every user of this machine can read or write"),
         ("long-enough-" * 3, 0o640, "TLS needs both"),
         ("short", 0o644, "TLS needs both"),
     ],
@@ -150,6 +151,21 @@ def test_off_loopback_a_token_is_long_and_private(
     flags = ["--host", host, "--token-file", str(file), "--tls-cert", "c.pem"]
     assert main(["serve", *flags]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_off_loopback_it_warns_that_nothing_is_encrypted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model is loaded next: a sentence about that says that it went on."""
+    file = tmp_path / "token"
+    file.write_text("long-enough-" * 3)
+    file.chmod(0o600)
+    flags = ["--token-file", str(file), "--replay", str(tmp_path / "none.json")]
+    for host in ("0.0.0.0", "127.0.0.1"):
+        assert main(["serve", "--host", host, *flags]) != 0
+        assert ("without TLS" in capsys.readouterr().err) is (host == "0.0.0.0")
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert "needs a token" in capsys.readouterr().err
 
 
 async def test_ctrl_c_says_one_line(tmp_path: Path) -> None:

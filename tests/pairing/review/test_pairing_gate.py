@@ -211,8 +211,17 @@ async def test_notes_in_the_agents_own_folder_are_the_agents_affair(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(own))
     hook = await gated.call("Write", file_path=str(own / "plans" / "p.md"), content="1. Look.\n")
     assert await hook.answer() is None
-    beside = await gated.call("Write", file_path=str(tmp_path / "p.md"), content="1. Look.\n")
-    assert (await beside.before_tool())["permissionDecision"] == "deny"
+    inside = root / ".claude"
+    monkeypatch.setenv("CODEX_HOME", str(inside))
+    for path in (
+        *(tmp_path / "p.md", own / "settings.json", own / "hooks" / "run.md"),
+        *(own / "skills" / "deploy" / "SKILL.md", own / ".." / "p.md"),
+    ):
+        other = await gated.call("Write", file_path=str(path), content="1. Look.\n")
+        assert (await other.before_tool())["permissionDecision"] == "deny", path
+    reviewed = await gated.call("Write", file_path=str(inside / "plans.md"), content="1. Look.\n")
+    await gated.waiting(1)
+    await reviewed.kill()
 
 
 @pytest.mark.parametrize("path", ["../out.py", "/etc/hostname", "link/out.py", ".git/config"])
