@@ -868,7 +868,7 @@ async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
     assert "not kept" in " ".join(rows(screen))
     await stage.press("C")
     await stage.until(lambda: screen.notices.asking, "question")
-    assert screen.notices.choices == ("stage what was accepted, commit", "choose files")
+    assert screen.notices.choices == ("stage what was kept, commit", "choose files")
     await stage.press("1")
     await stage.until(lambda: stage.app.screen is stage.screen, "committed")
     assert not path.exists()
