@@ -7,11 +7,14 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from midstream.errors import UnavailableError
 from midstream.responses.catalogue import ListedModel, list_models, read_list
+from midstream.responses.connection import UpgradeRefusedError, WebSocketLink
+from midstream.responses.dialect import EndpointKind
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Price
 from midstream.serving.app import create_app
@@ -116,6 +119,19 @@ async def test_the_key_goes_along_and_to_nobody_else() -> None:
         assert "Authorization: Bearer secret-key" in heads[0]
         assert heads[0].startswith("GET /v1/models HTTP/1.1")
         assert not stolen
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_no_redirect_takes_a_websocket_to_another_host(kind: EndpointKind) -> None:
+    async with answering(lambda w, _: w.close()) as (other, asked):
+        away = other.http_url.replace("http:", "ws:").encode()
+        head = b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % away
+        async with answering(lambda w, _: w.write(head)) as (endpoint, heads):
+            endpoint = replace(endpoint, kind=kind, transport="websocket")
+            with pytest.raises(UpgradeRefusedError):
+                await WebSocketLink.open(endpoint, lambda *_: None, lambda *_: None)
+        assert "secret-key" in heads[0]
+        assert not asked
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
@@ -129,7 +130,7 @@ class WebSocketLink:
         """
         where = f"{endpoint.host} ({endpoint.url})"
         try:
-            socket = await connect(
+            socket = await _Dial(
                 endpoint.websocket_url,
                 additional_headers=endpoint.key_headers,
                 user_agent_header=f"midstream/{__version__}",
@@ -218,6 +219,16 @@ class WebSocketLink:
             self.alive = False
             self._on_lost(self, reason)
             await self._socket.close()
+
+
+class _Dial(connect):
+    """Follows no redirect to another host: the key and what is sent are for this one."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        here, found = urlsplit(self.uri), super().process_redirect(exc)
+        if isinstance(found, str) and urlsplit(found)[:2] != here[:2]:
+            return exc
+        return found
 
 
 def read_message(message: bytes) -> list[ServerEvent]:
