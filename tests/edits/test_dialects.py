@@ -157,6 +157,18 @@ case(
     {"calc.py": AFTER},
 )
 case(
+    "whole with a tag that is another file's",
+    'new.xml\n```xml\n<file path="a">\n<x/>\n</file>\n```\n',
+    {"new.xml": '<file path="a">\n<x/>\n</file>\n'},
+)
+case(
+    "whole beside a quoted part",
+    'See:\n<file path="empty.py" part="lines 1-2 of 300">\n1 x\n</file>\n\ncalc.py\n```\n'
+    + AFTER
+    + "```\n",
+    {"calc.py": AFTER},
+)
+case(
     "whole with such a tag as code",
     'new.xml\n```xml\n<files>\n<file path="a">\n</file>\n</files>\n```\n',
     {"new.xml": '<files>\n<file path="a">\n</file>\n</files>\n'},

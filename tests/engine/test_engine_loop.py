@@ -352,6 +352,9 @@ def test_an_answer_without_another_idea_repeats_its_draft(tmp_path: Path) -> Non
     generation = bench.start([1, 2, 3], draft, drafting=Drafting(most=4), must_change=True)
     assert "".join(piece.text for piece in generation) == f"{spelled(draft)}."
     assert generation.finish_reason is FinishReason.STOP
+    # Where it may not be as long as its draft, it is an answer like any other.
+    short, _ = bench.generate([1, 2, 3], draft, drafting=None, limit=4)
+    assert bench.generate([1, 2, 3], draft, drafting=None, limit=4, must_change=True)[0] == short
     # Without a draft there is nothing to leave.
     plain, _ = bench.generate([1, 2, 3], [], drafting=None)
     assert bench.generate([1, 2, 3], [], drafting=None, must_change=True)[0] == plain

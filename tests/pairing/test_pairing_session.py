@@ -312,6 +312,37 @@ async def test_a_model_that_changes_nothing_twice_is_not_asked_again(
     assert not model.request.must_change
 
 
+@pytest.mark.parametrize("model", [SteppedModel({"must_change": "1"})])
+async def test_a_likeliest_change_is_flagged_while_it_is_written(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    model.give(BEFORE)
+    model.end()
+    give(model, rewrite((2, "    A\n"))[:8])
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
+    (number,) = await witness.decidable(1)
+    assert session.turns.doubts(session.hunks.get(number))
+    await session.turns.stop()
+    assert session.turns.doubts(session.hunks.get(number))
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"must_change": "1"})])
+async def test_what_a_redirect_kept_is_not_asked_for_again(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    lines = rewrite()
+    give(model, lines[:5])
+    await session.turns.instruct(Question("change", path="run.py", cursor=3))
+    await Witness(session).until(lambda: session.turns.writing == ("run.py", 5))
+    give(model, lines[5:])
+    model.end()
+    await session.turns.redirect("no, something else")
+    await session.turns.finished()
+    assert [request.must_change for request in model.requests] == [False, False]
+    assert not session.hunks.undecided("run.py")
+
+
 async def test_lines_without_a_name_are_told_in_the_plural(
     session: PairingSession, model: SteppedModel
 ) -> None:

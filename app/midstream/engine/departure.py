@@ -2,8 +2,8 @@
 
 Small models copy: what they read just before is the likeliest text, so a rewrite often repeats its
 region although the model has an idea of the change. The idea shows in the probabilities: at one
-token of the copy, another one is nearly as likely. The copy is verified as a draft, which takes one
-or a few runs, and the answer leaves it where the likeliest other token is.
+token of the copy, another one is likely, too. The copy is verified as a draft, which takes one or a
+few runs, and the answer leaves it where the likeliest other token is.
 """
 
 from __future__ import annotations
@@ -96,4 +96,5 @@ class Departure:
         text = self._text_of([token])
         if token in self._stop_ids or not text.strip() or text.startswith("`"):
             return False
-        return not self._text_of(self._draft[place : place + _AHEAD]).startswith(text)
+        ahead = self._text_of(self._draft[place : place + _AHEAD])
+        return not ahead.lstrip().startswith(text.lstrip())

@@ -134,7 +134,8 @@ class ModelGeneration:
         self._sampler = sampler
         self._limit = limit
         self._moved = moved
-        self._must_change = must_change and bool(plan.draft_ids) and runtime.decoder.all_rows
+        fits = 0 < len(plan.draft_ids) < limit
+        self._must_change = must_change and fits and runtime.decoder.all_rows
         self._exact = runtime.exact
         # Of a prompt, the first token must not depend on how much was cached: see the module's
         # docstring for what is different about one row. Exact runs are never that short.
@@ -303,13 +304,13 @@ class ModelGeneration:
         """
         plan, prompt = self._plan, list(self._plan.prompt_ids)
         assert plan.text_of is not None
-        draft = plan.draft_ids[: self._limit - 1]
-        found = Departure(draft, plan.text_of, plan.stop_ids)
+        found = Departure(plan.draft_ids, plan.text_of, plan.stop_ids)
         # The last token of the draft is behind the last row that is needed.
-        tokens = [*given, *draft[:-1]]
+        tokens = [*given, *plan.draft_ids[:-1]]
         first = len(given) - 1
-        for start in range(0, len(tokens), ROWS):
-            chunk = tokens[start : start + ROWS]
+        while tokens:
+            count = self._decoder.chunk(ROWS, len(self._rows))
+            chunk, tokens = tokens[:count], tokens[count:]
             with self._step:
                 self._take_back()
                 self._begin_run()
@@ -319,7 +320,8 @@ class ModelGeneration:
                     self._end_run()
                 self._cache.extend(chunk)
                 self.usage.forwards += 1
-                found.take(logits[max(0, first - start) :])
+                found.take(logits[first:])
+            first = max(0, first - count)
         best = found.best()
         if best is None:
             return list(plan.draft_ids)
@@ -327,7 +329,7 @@ class ModelGeneration:
         with self._step:
             self._take_back()
             self._cache.keep(len(prompt) + place)
-        return [*draft[:place], token]
+        return [*plan.draft_ids[:place], token]
 
     def _begin_run(self) -> None:
         """From here on a stop ends the run in progress."""

@@ -10,7 +10,7 @@ from midstream.counting import counted
 from midstream.editor import edit_text, editor_command
 from midstream.errors import UsageError
 from midstream.pairing.chat.entries import ToolUse, last_answer
-from midstream.pairing.chat.plan import StepState, written_steps
+from midstream.pairing.chat.plan import StepState
 from midstream.pairing.request.question import Question
 
 if TYPE_CHECKING:
@@ -121,11 +121,8 @@ class Conversing:
             UsageError: There is no plan.
         """
         steps = self._session.chat.steps
-        if rest and rest != "edit":
-            written = written_steps(rest)
-            if not written:
-                return rest
-            steps.replace(written)
+        if rest and rest != "edit" and not steps.write(rest):
+            return rest
         if not steps:
             raise UsageError("There is no plan; plan TEXT asks for one.")
         if rest == "edit":
@@ -133,8 +130,7 @@ class Conversing:
             if command is None:
                 raise UsageError("EDITOR is not set; plan 1. TEXT 2. TEXT sets the steps.")
             edited = await asyncio.to_thread(edit_text, command, f"{steps.text}\n", "plan.md")
-            if written := written_steps(edited or ""):
-                steps.replace(written)
+            steps.write(edited or "")
         for step, state in zip(steps.text.splitlines(), steps.states(), strict=True):
             self._say(f"{step}{_STEP_STATES[state]}")
         return ""

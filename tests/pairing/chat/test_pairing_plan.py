@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.pairing.chat.plan import (
@@ -68,9 +68,10 @@ def test_any_text_gives_steps_of_one_line(said: str) -> None:
     st.lists(st.from_regex(r"[a-z]+( [a-z0-9_.()]+){0,6}", fullmatch=True), min_size=1, max_size=9)
 )
 def test_an_edited_plan_is_read_as_it_was_written(steps: list[str]) -> None:
-    assume(len(steps) > 1 or "2." not in steps[0].split())
     text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-    assert steps_of(text) == written_steps(text) == steps
+    assert steps_of(text) == steps
+    if len(steps) > 1:  # In one line, what looks like a second step is one.
+        assert written_steps(text) == steps
 
 
 def test_a_wish_is_no_list_and_no_question() -> None:
@@ -136,6 +137,18 @@ async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
             assert plan.states() == [StepState.DONE, StepState.NOTHING]
             assert plan.next == ""
             assert "return sorted" not in (root / "shop.py").read_text()
+
+
+async def test_a_plan_that_comes_back_as_it_was_stays(root: Path) -> None:
+    settings = Hosted().settings("ws://127.0.0.1:9/v1", "search-replace")
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        plan = session.chat.steps
+        plan.replace(["Bump the schema to version 2. of it"])
+        assert plan.write(plan.text)
+        assert [step.text for step in plan.steps] == ["Bump the schema to version 2. of it"]
+        assert not plan.write("add a cache")
+        assert plan.write("1. add a cache 2. use it")
+        assert [step.text for step in plan.steps] == ["add a cache", "use it"]
 
 
 async def test_a_redirect_within_a_step_does_not_end_it(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Final
 
 from midstream.edits.events import (
@@ -26,8 +27,8 @@ from midstream.edits.parsing import (
 )
 
 _TAG = re.compile(r"\s*<(content|file_content|file_text)>\s*$")
-_ECHO = re.compile(r"\s*<(file(?:-\d+)?) path=\"([^\"]*)\"[^>]*>\s*$")
-"""The tag in which a request gives a file; models copy it along with the file."""
+_ECHO = re.compile(r"\s*<(file(?:-\d+)?) path=\"([^\"]*)\">\s*$")
+"""The tag in which a request gives a whole file; models copy it along with the file."""
 
 
 class WholeFileParser(LineParser):
@@ -77,7 +78,7 @@ class WholeFileParser(LineParser):
         elif (tag := _TAG.match(line)) and (name := name_before(self._named())):
             self._open_tag(tag[1], name)
         elif tag := _ECHO.match(line):
-            self._open_tag(tag[1], tag[2])
+            self._open_tag(tag[1], unescape(tag[2]))
         elif fence:
             self._open(fence)
         elif (operation := file_operation(line)) and not "".join(self._held).strip():
@@ -115,7 +116,7 @@ class WholeFileParser(LineParser):
 
     def _file_line(self, line: str, fence: re.Match[str] | None, outer: OpenFence) -> None:
         first, self._first = self._first, False
-        if first and (tag := _ECHO.match(line)):
+        if first and (tag := _ECHO.match(line)) and self._path in ("", unescape(tag[2])):
             self._echo = f"</{tag[1]}>"
             return
         if self._echo and line.strip() == self._echo:

@@ -183,6 +183,14 @@ class SessionPlan:
         self._note()
         self._changed()
 
+    def write(self, text: str) -> bool:
+        """Have the steps of a text that is nothing but a list; whether it is one."""
+        if self.steps and text.strip() == self.text:
+            return True
+        if steps := written_steps(text):
+            self.replace(steps)
+        return bool(steps)
+
     def clear(self) -> None:
         """Have no plan."""
         if self.steps:

@@ -200,6 +200,7 @@ class AnswerFactory:
         conversation = old.mode.conversation(old.exchange, follow_up, self.builder)
         mode = old.mode.reopened(follow_up, self._files)
         turn = self._turn(follow_up.instruction, mode, old.turn.symbol, old, follow_up)
+        turn.unsure = follow_up.doubt
         new = self._answer(turn, mode, conversation, old, follow_up)
         self._record(new, resumed=follow_up.continues_rewrite)
         if follow_up.carried:

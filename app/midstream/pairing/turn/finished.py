@@ -34,6 +34,9 @@ MAX_ENDPOINTS: Final = 3
 _LEAVE_NOTHING_OUT: Final = (
     "Answer again with the complete edited code in one code block, and leave nothing out."
 )
+_ASKED_ONCE: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
+"""Follow-ups after which an unchanged answer stands; one that the checks asked for was taken back.
+"""
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
 
@@ -157,18 +160,27 @@ class Reviewer:
             or answer.given is not None
             or turn.background
             or not self._server.model_info.takes_must_change
-            or answer.attempts(FollowUpKind.UNCHANGED)
+            or region.kept_before  # Only what follows that was asked for.
+            or any(each.kind in _ASKED_ONCE for each in answer.history)
             or missing_names(turn.instruction, region.old_lines)
         ):
             return None
-        left = f"{self._server.name_or_the_model} left {turn.place} of {turn.path}"
+        model, how = self._server.name_or_the_model, _as_before(turn.place)
         return region.anew(
             FollowUp(
                 FollowUpKind.UNCHANGED,
                 turn.instruction,
                 "",
                 "writes the likeliest change",
-                notice=f"{left} {_as_before(turn.place)}. Asking once for its likeliest change.",
+                doubt=(
+                    f"{model} first left {turn.place} {how}, and this is its likeliest change. "
+                    "Read it before you accept it, "
+                    f"{way_out(self._server.others, implied=turn.implied)}"
+                ),
+                notice=(
+                    f"{model} left {turn.place} of {turn.path} {how}. "
+                    "Asking once for its likeliest change."
+                ),
             )
         )
 
@@ -280,12 +292,6 @@ def tell_doubt(
     if region is None:
         return
     new_text = region.new_text
-    if turn.follows is FollowUpKind.UNCHANGED:
-        left = f"{server.name_or_the_model} first left {turn.place} {_as_before(turn.place)}"
-        turn.unsure = (
-            f"{left}, and this is its likeliest change. Read it before you accept it, "
-            f"{way_out(server.others, implied=turn.implied)}"
-        )
     if turn.unsure:  # It was doubtful before it was written.
         turn.doubted = tuple(answer.hunk_ids)
         status.warn(turn.unsure)

@@ -86,6 +86,8 @@ class TurnLog:
         if self.hunks.version == self._seen_version:
             return
         self._seen_version = self.hunks.version
+        if answer.turn.unsure:
+            answer.turn.doubted = tuple(answer.hunk_ids)
         for rewrite in answer.rewrites:
             for hunk_id in rewrite.segment.hunk_ids:
                 streaming = self.hunks.get(hunk_id).state == "streaming"

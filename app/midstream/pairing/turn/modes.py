@@ -71,6 +71,7 @@ class FollowUp:
         question: A request to make anew, in place of a further message.
         verdict: What the checks found, for ``CHECKS``.
         held: What the guard held back, where a region is written again.
+        doubt: Why its hunks are flagged from the beginning, ``""`` if they are not.
         notice: Posted when it begins.
     """
 
@@ -84,6 +85,7 @@ class FollowUp:
     question: Question | None = None
     verdict: Verdict | None = None
     held: Held | None = None
+    doubt: str = ""
     notice: str = ""
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from midstream.edits.hunks import HunkState
-from midstream.pairing.status import CUT, UNSURE, Turn
+from midstream.pairing.status import CUT, UNSURE, FollowUpKind, Turn
 from midstream.tui.clock import when
 from midstream.tui.visible import visible
 
@@ -74,10 +74,15 @@ def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:
     while (before := by_id.get(chain[0].redirected_from or 0)) is not None:
         chain.insert(0, before)
     for each in chain:
-        word = "corrected:" if each.correction else "implied:" if each.implied else "asked:"
-        yield f"{word} {_in_one_line(each.instruction)}"
+        yield f"{_how_asked(each)}: {_in_one_line(each.instruction)}"
     if turn.tried:
         yield f"{turn.tried}."
+
+
+def _how_asked(turn: Turn) -> str:
+    if turn.follows is FollowUpKind.UNCHANGED:
+        return "asked again"
+    return "corrected" if turn.correction else "implied" if turn.implied else "asked"
 
 
 def _in_one_line(text: str) -> str:

@@ -154,12 +154,10 @@ class Steer(Controller):
 
     def _deliver(self, text: str, selection: tuple[int, int] | None = None) -> None:
         """Send a text: a question to the conversation, everything else as an instruction."""
-        from midstream.pairing.chat.plan import written_steps
         from midstream.pairing.request.kinds import question_of, wish_of
 
         session, wish = self._state.session, wish_of(text)
-        if session is not None and (steps := written_steps(wish)):
-            session.chat.steps.replace(steps)
+        if session is not None and session.chat.steps.write(wish):
             self._converse.reveal()
             self._panes.focus(self._pane)
         elif wish or question_of(text):
