@@ -234,7 +234,7 @@ async def test_a_key_is_masked_in_notice_request_and_journal(
         texts = {h.id: h.new for h in session.hunks.for_path("m.py")}
     journals = files_below(tmp_path / "state")
     kept = b"".join(p.read_bytes() for p in journals)
-    assert b"quarantine" in kept
+    assert b'"hold"' in kept
     assert KEY.encode() not in kept
     assert b"AKIA\\u2026" in kept
     journal = next(p for p in journals if b'"begin"' in p.read_bytes())

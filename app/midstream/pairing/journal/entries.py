@@ -729,7 +729,7 @@ class EditEntry(SessionEntry):
 class HoldEntry(SessionEntry):
     """The guard holds a hunk back."""
 
-    kind = "quarantine"
+    kind = "hold"
     id: int
     rule: str
     message: str
