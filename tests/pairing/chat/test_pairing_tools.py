@@ -465,11 +465,15 @@ async def test_a_look_that_takes_long_is_ended(
     looking: ReadOnlyTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = tmp_path / "begun"
-    monkeypatch.setenv(
-        "PATH", search_program(tmp_path / "bin", f"echo $$ > {begun}; exec sleep 600")
-    )
-    monkeypatch.setattr(tools, "SECONDS", 0.5)
-    looked = await looking.run(ToolCall("c", "search", "one"))
+    script = f"echo $$ > {begun}.part; mv {begun}.part {begun}; exec sleep 600"
+    monkeypatch.setenv("PATH", search_program(tmp_path / "bin", script))
+    limit = asyncio.Timeout(None)
+    monkeypatch.setattr(asyncio, "timeout", lambda seconds: limit)
+    looks = asyncio.create_task(looking.run(ToolCall("c", "search", "one")))
+    while not (begun.exists() or looks.done()):  # noqa: ASYNC110 - it is another process's
+        await asyncio.sleep(0.01)
+    limit.reschedule(0)
+    looked = await looks
     assert looked.refused
     assert "took more than" in looked.text
-    assert not (begun.exists() and running(int(begun.read_text() or 0)))
+    assert not running(int(begun.read_text()))
