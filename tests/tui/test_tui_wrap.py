@@ -14,9 +14,16 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
 
+from midstream.edits.documents import SourceText
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.proposal import FileProposal
+from midstream.guard.findings import Finding, Level
+from midstream.pairing.guard import FoundLine
 from midstream.resources import themes_dir
 from midstream.tui.diff.painter import Marks, RowPainter, breaks, hanging, wrapped
-from midstream.tui.diff.view import Look, ViewRow
+from midstream.tui.diff.strips import RowStrips
+from midstream.tui.diff.syntax import FileSyntax
+from midstream.tui.diff.view import FileView, Look, ViewRow
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.file_bar import FileBar
@@ -210,6 +217,35 @@ def test_a_brief_note_is_its_sign_where_the_code_needs_the_room() -> None:
     assert painter.paint(line, (), marks)[0].text.rstrip().endswith("compute(1, 2, 3)  \u2691")
     there = painter.paint(line, (), replace(marks, brief=None))[0].text
     assert there.endswith("\u2026  \u2691 model unsure")
+
+
+def test_the_note_of_a_flagged_hunk_that_is_put_back_later_has_no_brief_form() -> None:
+    hunks = HunkStore()
+    proposal = FileProposal("m.py", SourceText.from_text("x = 1\n"), hunks)
+    proposal.begin(0, 1)
+    proposal.feed("x = eval(a_name_that_is_long)\n")
+    proposal.finish()
+    (hunk,) = hunks
+    found = Finding("S307", "eval runs code", 0, 1, Level.WARN, "", hunk.new[0])
+    view = FileView(proposal, hunks)
+    syntax, strips = FileSyntax(view), RowStrips()
+    strips.show(view, syntax)
+    palette = load_themes(themes_dir())[0]["midnight"]
+    strips.painter = RowPainter(palette, UNICODE, 50, 3, focused=True)
+    strips.spot_of = lambda hunk: FoundLine(found, 0)
+    strips.note_of = lambda hunk: "eval runs code (S307)"
+
+    def rows() -> str:
+        view.refresh()
+        syntax.sync()
+        syntax.begin_frame()
+        painted = [strips.of(y, cursor=False, selected=False) for y in range(view.size)]
+        return "\n".join(strip.text.rstrip() for strips in painted for strip in strips)
+
+    assert "flagged (S307)" in rows()
+    hunks.postpone([hunk.id], "")
+    assert "will be put back" in rows()
+    assert "flagged" not in rows()
 
 
 async def test_overview_marks_stand_beside_the_lines_of_a_short_wrapped_file(

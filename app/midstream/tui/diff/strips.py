@@ -221,7 +221,7 @@ class RowStrips:
         note, fact = self._note(hunk)
         if held and hunk.hold is not None:
             return note, fact, f"held back ({hunk.hold.rule})" if hunk.hold.rule else "held back"
-        if spot is not None:
+        if spot is not None and not fact:
             return note, fact, f"flagged ({spot.finding.rule})"
         # In words beside the cursor, elsewhere as far as there is room.
         return note, fact, "" if note in (CUT, UNSURE) and not cursor else None
