@@ -79,6 +79,28 @@ async def test_switched_off_for_a_file_it_lets_that_file_be(
     assert {hunk.state for hunk in session.hunks} == {HunkState.SETTLED}
 
 
+async def test_an_undo_holds_nothing_back_in_a_file_for_which_it_is_off(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    guard = session.guard
+    guard.switch(session.files, "m.py")
+    give(model, *HEAD, BAD_SQL, *TAIL)
+    await session.turns.instruct(Question("use the database", path="m.py", cursor=4))
+    await session.turns.finished()
+    assert guard.switch(session.files, "m.py")
+    witness = Witness(session)
+    await witness.until(lambda: any(h.state is HunkState.HELD for h in session.hunks))
+    [held] = [hunk for hunk in session.hunks if hunk.state is HunkState.HELD]
+    assert await session.decisions.release(held.id, "the name is checked above")
+    assert not guard.switch(session.files, "m.py")
+    assert await session.decisions.undo() == (held.id,)
+    assert held.state is HunkState.SETTLED
+    assert held.note == "the guard is off for this file"
+
+    assert guard.switch(session.files, "m.py")
+    await witness.until(lambda: held.state is HunkState.HELD)
+
+
 @pytest.mark.parametrize("off_when", ["before", "during"])
 async def test_switched_on_again_during_an_answer_it_scans_the_rest(
     session: PairingSession, model: SteppedModel, off_when: str

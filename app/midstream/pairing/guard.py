@@ -495,13 +495,20 @@ class Guard:
             self._status.touch()
             return self.on
         self._off.add(path)
-        for hunk in self._hunks.for_path(path):
-            if hunk.state == _HELD:
-                self._hunks.release(hunk.id, note := "the guard is off for this file")
-                self._journal.add(ReleaseEntry(hunk.id, note))
-                self._status.emit(HunkDecided(path, hunk.id))
+        self.release_unguarded({path})
         self._status.touch()
         return False
+
+    def release_unguarded(self, paths: Set[str]) -> None:
+        """Release what is held back in files for which it is off, which an undo can have led to."""
+        for path in paths & self._off:
+            for hunk in self._hunks.for_path(path):
+                if hunk.state == _HELD:
+                    self._hunks.release(hunk.id, note := "the guard is off for this file")
+                    # It was not the user who released it: switched on again, the guard judges it.
+                    self._released.pop(hunk.id, None)
+                    self._journal.add(ReleaseEntry(hunk.id, note))
+                    self._status.emit(HunkDecided(path, hunk.id))
 
     def _covers(self, path: str) -> bool:
         return self.on and path not in self._off

@@ -490,6 +490,7 @@ class Decisions:
         waiting = self.hunks.undecided()
         hunks = await self._persist(take, take_back, there.kind, anyway=anyway)
         if hunks:
+            self._guard.release_unguarded({hunk.path for hunk in hunks})
             self._tell_gone([hunk for hunk in waiting if hunk not in hunks])
         return tuple(hunk.id for hunk in hunks)
 
