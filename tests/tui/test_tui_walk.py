@@ -121,14 +121,14 @@ async def test_a_group_that_is_put_back_later_is_not_called_put_back(
         assert (folder / "a.py").read_text() == AFTER["a.py"]
 
 
-async def test_what_was_accepted_unread_stands_out_on_the_page(folder: Path) -> None:
+async def test_what_was_kept_unread_stands_out_on_the_page(folder: Path) -> None:
     async with on_stage(folder, settings=Settings(journal=False)) as stage:
         await changed(stage, folder)
         (hunk,) = (hunk for hunk in stage.session.hunks if hunk.path == "z.py")
         await stage.session.decisions.accept_all([hunk.id])
         screen = await page(stage, "equals_sign", WalkScreen)
-        (row,) = (row for row in rows(screen) if "accepted unread" in row)
-        assert row.split() == ["accepted", "unread", "1", "hunk,", "1", "file"]
+        (row,) = (row for row in rows(screen) if "kept unread" in row)
+        assert row.split() == ["kept", "unread", "1", "hunk,", "1", "file"]
 
 
 async def test_a_hunk_without_a_group_has_nothing_to_decide_at_once(folder: Path) -> None:

@@ -52,13 +52,15 @@ async def test_medium_has_a_finding_corrected_once(root: Path, model: SteppedMod
     assert session.turns[1].tried in session.status.notices[-1].text
 
 
-@pytest.mark.parametrize("correction", [BROKEN, UNDEFINED])
-async def test_a_correction_that_does_not_help_is_taken_back(root: Path, correction: str) -> None:
+@pytest.mark.parametrize(("first", "accepted"), [(UNDEFINED, UNDEFINED), (BROKEN, BEFORE)])
+async def test_a_correction_that_does_not_help_is_taken_back(
+    root: Path, first: str, accepted: str
+) -> None:
     model = SteppedModel({"must_change": "1"})
-    answer(model, UNDEFINED, correction)
+    answer(model, first, BROKEN)
     session = await run(root, model, Settings(effort="medium", guard=False))
     assert len(model.requests) == 2
-    assert (root / "area.py").read_text() == UNDEFINED
+    assert (root / "area.py").read_text() == accepted
     assert "did not help" in session.turns[1].tried
     assert "the first stands" in session.turns[1].tried
 
