@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -73,6 +74,23 @@ async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
     assert gone(pid)
     assert server.log_path is not None
     assert server.log_path.read_text() == ""
+
+
+async def test_it_listens_on_loopback_with_a_token_and_a_port_of_its_own(
+    script: Path, tmp_path: Path
+) -> None:
+    servers = [EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path) for _ in range(2)]
+    try:
+        first, second = [await server.start() for server in servers]
+        assert first.token != second.token
+        assert first.url != second.url
+        port = urlsplit(first.url).port
+        # Another address of this machine, which a server on all addresses would answer at.
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.2", port)
+    finally:
+        for server in servers:
+            await server.close()
 
 
 async def test_a_child_that_dies_ends_the_stream_at_once_and_can_be_replaced(
