@@ -92,6 +92,12 @@ async def test_a_journal_that_a_full_disk_cuts_off_keeps_nothing_more(tmp_path: 
         assert "accepted and written" in told
 
 
+def without_journal(session: PairingSession) -> list[str]:
+    """The notices that it has none."""
+    told = "This session has no journal and cannot be resumed (File too large)."
+    return [notice.text for notice in session.status.notices if notice.text == told]
+
+
 async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(tmp_path: Path) -> None:
     """A later part of a session refers to what the first part has made."""
     root = make_repo(tmp_path / "work", FILES)
@@ -107,10 +113,42 @@ async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(tmp_path:
         witness = Witness(session)
         with full_disk():
             await asked(session)
-        assert "has no journal and cannot be resumed (File too large)." in witness.notice
+        await witness.until(lambda: without_journal(session))
         (hunk,) = session.hunks.undecided()
         assert await session.decisions.accept(hunk.id)
         assert await session.decisions.undo()
+        assert list(summary(session, "midstream --resume")) == [
+            "1 hunk undecided in one.py; no journal keeps it."
+        ]
+    assert earlier_sessions(root) == []
+
+
+@pytest.mark.parametrize("first", ["question", "plan"])
+async def test_a_question_or_a_plan_on_a_full_disk_tells_that_there_is_no_journal(
+    tmp_path: Path, first: str
+) -> None:
+    root = make_repo(tmp_path / "work", FILES)
+    hosted = Hosted()
+    async with (
+        hosted.running() as url,
+        await PairingSession.open(
+            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
+        ) as session,
+    ):
+        witness = Witness(session)
+        with full_disk():
+            if first == "question":
+                hosted.say("It is a number.")
+                hosted.end()
+                await session.chat.ask(Question("what is A?", "one.py"))
+                await session.chat.finished()
+            else:
+                session.chat.steps.replace(["make A two", "make B two"])
+            await witness.until(lambda: without_journal(session))
+        hosted.say(edit("one.py"))
+        hosted.end()
+        await asked(session)
+        assert len(without_journal(session)) == 1
         assert list(summary(session, "midstream --resume")) == [
             "1 hunk undecided in one.py; no journal keeps it."
         ]

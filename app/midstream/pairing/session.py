@@ -389,11 +389,14 @@ class PairingSession:
         return self._hangs
 
     def _journal_watch(self) -> Callable[[], None]:
-        """What tells, from another thread, that the journal cannot be written."""
+        """What tells, from any thread, that there can be no journal or that it is not written."""
         loop = asyncio.get_running_loop()
 
         def tell() -> None:
-            if trouble := self.journal.trouble:
+            trouble = self.journal.trouble
+            if trouble and self.journal.path is None:
+                self.status.warn(f"This session has no journal and cannot be resumed ({trouble}).")
+            elif trouble:
                 self.status.warn(
                     f"The journal cannot be written ({trouble}): free some space, or what happens "
                     "from now on cannot be resumed."

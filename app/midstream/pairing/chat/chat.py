@@ -298,8 +298,7 @@ class Chat:
         self.forgotten = self.summarised = 0
         self._summary = ""
         self.steps.clear()
-        with suppress(UserError, OSError):
-            self._journal.add(ChatEntry([], fresh=True))
+        self._journal.add(ChatEntry([], fresh=True))
         self._herald.heard()
 
     async def close(self) -> None:
@@ -569,9 +568,8 @@ class Chat:
         """Journal what was said from an entry on."""
         from midstream.pairing.journal.entries import ChatEntry
 
-        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
-            self._journal.make()
-            self._journal.add(ChatEntry(packed(self.entries[begin:]), fresh=False))
+        self._journal.make()
+        self._journal.add(ChatEntry(packed(self.entries[begin:]), fresh=False))
 
 
 class _Circles:

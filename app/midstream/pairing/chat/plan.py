@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.errors import UserError
 from midstream.pairing.journal.entries import PlanEntry
 from midstream.pairing.status import (
     ConversationHeard,
@@ -300,8 +298,7 @@ class SessionPlan:
                 self._status.inform(text, "plan.next" if left else "")
 
     def _note(self) -> None:
-        with suppress(UserError, OSError):  # a session goes on without a journal
-            self._journal.make()
-            self._journal.add(
-                PlanEntry([step.text for step in self.steps], [step.turn for step in self.steps])
-            )
+        self._journal.make()
+        self._journal.add(
+            PlanEntry([step.text for step in self.steps], [step.turn for step in self.steps])
+        )

@@ -541,7 +541,7 @@ class Decisions:
         """Make hunks of what a call of an agent's tool would write; the caller holds ``lock``."""
         from midstream.guard.secrets import mask_lines
 
-        self._files.follower.make_journal()
+        self._journal.make()
         known = frozenset(proposal.base.lines)
         pairs = zip(after, mask_lines(after), strict=True)
         safe = [line if line in known else masked for line, masked in pairs]

@@ -138,7 +138,7 @@ class DiskFollower:
             if not proposal.reviewed().lines:  # An empty file has no line to show as deleted.
                 self.disk.take_form(proposal, None, review=True)
             self.disk.may_vanish(proposal)
-            self.make_journal()
+            self._journal.make()
             added = self._rebase(proposal, None, None, review=True)
         elif entry is not None:
             added = await self._advance_to(proposal, entry, review=True)
@@ -174,13 +174,6 @@ class DiskFollower:
             self._status.emit(HunkSettled(path, hunk.id))
         self._status.emit(ExternalHunksAdded(path))
 
-    def make_journal(self) -> None:
-        try:
-            self._journal.make()
-        except (UserError, OSError) as error:
-            reason = error if isinstance(error, UserError) else error.strerror
-            self._status.warn(f"This review cannot be resumed after a crash: {reason}.")
-
     async def follow(self, path: str, *, reviewed: bool = False) -> None:
         """Compare an open file with the disk; a notice says what could not be kept."""
         from midstream.workspace.errors import MissingFileError
@@ -213,7 +206,7 @@ class DiskFollower:
             review: Whether what was changed waits for a decision.
         """
         if review:
-            self.make_journal()
+            self._journal.make()
         before = {hunk.id: hunk.state for hunk in self.hunks.for_path(proposal.path)}
         unseen = self._unseen(proposal, text, entry) if review and text and entry else ""
         known = self.disk.executable.get(proposal.path)

@@ -88,11 +88,11 @@ class SessionJournal:
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be written at the moment, in the system's words; ``""`` if it can."""
+        """Why it cannot be made or written, in the system's words; ``""`` if it can."""
         return self._failed if self._journal is None else self._journal.trouble
 
     def watch(self, on_trouble: Callable[[], None]) -> None:
-        """Have a function called, in another thread, when it cannot be written any more."""
+        """Have a function called, in any thread, when it cannot be made or written any more."""
         self._on_trouble = on_trouble
         if self._journal is not None:
             self._journal.on_trouble = on_trouble
@@ -112,24 +112,26 @@ class SessionJournal:
         Args:
             entry: The start.
             known: Lines that are in the file already and are not masked.
-
-        Raises:
-            UserError: The journal cannot be made.
-            OSError: As the system says.
         """
         self._known[entry.turn.path] = known
         self.make()
         self.add(entry)
 
     def make(self) -> None:
-        """Make the journal, unless it is there or none is kept; raises as ``begin``."""
+        """Make the journal, unless it is there or none is kept.
+
+        Where that fails, the session goes on without one: a journal that began later would lack
+        what its entries refer to.
+        """
         if self._journal is None and self._create is not None:
             try:
                 self._journal = self._create()
-            except OSError as error:
-                # One that began later would lack what the later entries refer to.
-                self._create, self._failed = None, error.strerror or str(error)
-                raise
+            except (UserError, OSError) as error:
+                why = error.strerror if isinstance(error, OSError) else None
+                self._create, self._failed = None, why or str(error)
+                if self._on_trouble is not None:
+                    self._on_trouble()
+                return
             self._journal.on_trouble = self._on_trouble
             for early in self._early.values():
                 self.add(early)

@@ -6,7 +6,6 @@ The agent writes files itself.  What it writes is reviewed like what any other p
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from midstream.errors import UserError
@@ -290,9 +289,8 @@ class AgentPartner:
 
     def _note(self, conversation: AgentConversation, begin: int) -> None:
         """Journal what was said from an entry on."""
-        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
-            self._journal.make()
-            self._journal.add(_entry(conversation, begin))
+        self._journal.make()
+        self._journal.add(_entry(conversation, begin))
 
     def _next(self) -> None:
         conversation = self.conversation

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from midstream.errors import UserError
@@ -80,9 +79,8 @@ class GroupTitles:
             return 0
         titles = titles_in(await self._answer(_message(sent)), [group.key for group, _ in sent])
         self._titles |= titles
-        with suppress(UserError, OSError):  # as for a review, a session goes on without a journal
-            self._journal.make()
-            self._journal.add(TitlesEntry(titles))
+        self._journal.make()
+        self._journal.add(TitlesEntry(titles))
         self._status.touch()
         return len(titles)
 

@@ -202,7 +202,7 @@ class AnswerFactory:
         turn = self._turn(follow_up.instruction, mode, old.turn.symbol, old, follow_up)
         turn.unsure = follow_up.doubt
         new = self._answer(turn, mode, conversation, old, follow_up)
-        self._record(new, resumed=follow_up.continues_rewrite)
+        mode.record(self._log.journal, turn, resumed=follow_up.continues_rewrite)
         if follow_up.carried:
             new.reply.writer.feed(mode.proposal, follow_up.carried)
             self._log.shown(new)
@@ -240,15 +240,8 @@ class AnswerFactory:
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
         new.target = request.target
-        self._record(new, resumed=False)
+        mode.record(self._log.journal, turn, resumed=False)
         return new
-
-    def _record(self, answer: Answer, *, resumed: bool) -> None:
-        try:
-            answer.mode.record(self._log.journal, answer.turn, resumed=resumed)
-        except (OSError, UserError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            self._log.status.warn(f"This session has no journal and cannot be resumed ({why}).")
 
     def _open(self, scope: Scope, request: Request, *, known: bool) -> EditMode:
         proposal = scope.proposal
