@@ -12,11 +12,13 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from midstream.settings import Settings
+from midstream.tui import notices
 from midstream.tui.pages.commit import CommitScreen
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.widgets.fields import LineField
+from midstream.tui.widgets.key_bar import KeyBar
 from tests.helpers.pages import answered, at_the_files, make_repo, page
 from tests.helpers.stage import Stage, on_stage
 
@@ -218,6 +220,73 @@ async def test_the_question_before_quitting_takes_all_keys(
     await stage.press("ctrl+q")
     await stage.until(lambda: "Quit anyway?" in stage.notice, "asked again")
     await stage.press("ctrl+q")
+    await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+@pytest.mark.parametrize("event", ["warning", "lasting", "clear", "question"])
+async def test_nothing_that_happens_closes_the_question_before_quitting(
+    stage: Stage, project: Path, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    monkeypatch.setattr(notices, "COVER_S", 0.1)
+    await stage.propose_more()
+    before = (project / "pkg" / "things.py").read_text()
+    await stage.press("escape", "ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked")
+    chosen: list[str] = []
+    if event == "warning":
+        stage.session.status.warn("The guard is off.")
+        await stage.until(lambda: "The guard is off." in stage.screen.notices.said, "said")
+    elif event == "lasting":
+        stage.screen.notices.say("info", "It goes on.", lasting=True)
+    elif event == "clear":
+        stage.screen.notices.clear()
+    else:
+        stage.screen.notices.ask("May it?", ("yes", lambda: chosen.append("yes")))
+    await stage.press("a")
+    assert stage.keys == ["1 stay", "2 quit"]
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "shown again")
+    assert (project / "pkg" / "things.py").read_text() == before
+    await stage.press("1")
+    assert stage.app.is_running
+    if event == "question":
+        assert stage.choices == ("yes",)
+        await stage.press("1")
+        assert chosen == ["yes"]
+    assert not stage.notice
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked again")
+    assert stage.app.is_running
+
+
+async def test_a_page_that_closes_takes_the_question_before_quitting_along(stage: Stage) -> None:
+    await stage.propose_more()
+    screen = await page(stage, "comma", SettingsScreen)
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in screen.notice.text, "asked")
+    screen.dismiss(None)
+    await stage.until(lambda: stage.app.screen is stage.screen, "closed")
+    await stage.press("ctrl+q")
+    await stage.until(lambda: "Quit anyway?" in stage.notice, "asked again")
+    assert stage.app.is_running
+
+
+@pytest.mark.parametrize("on_page", [False, True])
+async def test_the_question_before_quitting_is_answered_with_a_click(
+    stage: Stage, on_page: bool
+) -> None:
+    await stage.propose_more()
+    await stage.press("escape")
+    screen = await page(stage, "comma", SettingsScreen) if on_page else stage.screen
+    await stage.press("ctrl+q")
+    await stage.until(lambda: screen.notices.is_alone, "asked")
+    bar = screen.query_one(KeyBar)
+    await stage.until(lambda: bar.render().plain.startswith(" 1 stay"), "its keys")
+    await stage.pilot.click(bar, offset=(3, 0))
+    await stage.until(lambda: not screen.notices.asking, "stayed")
+    await stage.press("ctrl+q")
+    await stage.until(lambda: screen.notices.is_alone, "asked again")
+    await stage.pilot.pause(0.05)
+    await stage.pilot.click(bar, offset=(bar.render().plain.index("quit"), 0))
     await stage.until(lambda: not stage.app.is_running, "the end")
 
 

@@ -123,7 +123,6 @@ class MidstreamApp(App[None]):
         self.defect: tuple[Exception, Path | None] | None = None
         """The error that ended the program, and its report."""
         self._early: list[events.Event] = []
-        self._asked_to_quit = False
         self._quits_later = False
         """Whether it quits once git has made a commit."""
         self.has_process = False
@@ -483,7 +482,7 @@ class MidstreamApp(App[None]):
         self.quit()
 
     def quit(self, *, sure: bool = False) -> None:
-        """Quit; flagged changes on disk and undecided hunks are asked about once.
+        """Quit; flagged changes on disk and undecided hunks are asked about first.
 
         Args:
             sure: Whether the user was told what is undecided, and has said so again.
@@ -501,19 +500,12 @@ class MidstreamApp(App[None]):
         if session is not None and (not sure or session.flagged_on_disk()):
             command = resuming(self.root, self._snapshot) if self.settings.journal else ""
             what = left_behind(session, command)
-        if self._asked_to_quit or not what:
+        if self._notices.is_alone or not what:
             self.exit()
             return
-        self._asked_to_quit = True
-        notices = self._uncovered_notices()
-
-        def stay() -> None:
-            self._asked_to_quit = False
-            notices.clear()
-
-        notices.ask(
+        self._uncovered_notices().ask(
             f"{what} Quit anyway?",
-            ("stay", stay),
+            ("stay", lambda: None),
             ("quit", self.exit),
             alone=True,
         )
@@ -522,6 +514,11 @@ class MidstreamApp(App[None]):
         """Close sheets, which cover the line of notices, and return those of the screen below."""
         while isinstance(self.screen, SheetScreen):
             self.screen.dismiss(None)
+        return self._notices
+
+    @property
+    def _notices(self) -> Notices:
+        """Those of the open screen, or of the main one below it."""
         return getattr(self.screen, "notices", self.review.notices)
 
     def _quit_after_commit(self, session: PairingSession, *, sure: bool) -> None:
@@ -536,7 +533,7 @@ class MidstreamApp(App[None]):
             made = await session.commit.finished()
             self._quits_later = False
             # The answer to an open question is the user's.
-            if (made or session.commit.cut_off) and not self._asked_to_quit:
+            if (made or session.commit.cut_off) and not self._notices.is_alone:
                 self.quit(sure=sure)
 
         self.run_worker(quit_then, group="quit")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -100,6 +101,12 @@ Choice = tuple[str, Callable[[], None]]
 """An answer to a question: its words, and what it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    text: str
+    choices: tuple[Choice, ...]
+
+
 class Notices:
     """Decides what the notice line shows, and for how long.
 
@@ -116,9 +123,9 @@ class Notices:
         self.line = line
         self._is_running = is_running
         self._changed = changed
-        self._question = ""
-        self._choices: tuple[Choice, ...] = ()
-        self._is_alone = False
+        self._question: _Question | None = None
+        self._first: _Question | None = None
+        """The question that has to be answered first; the other one waits for it."""
         self._fading: Timer | None = None
         self._fades_with_key = False
         self._passing = False
@@ -131,22 +138,27 @@ class Notices:
     @property
     def asking(self) -> bool:
         """Whether a question is open."""
-        return bool(self._choices)
+        return bool(self.choices)
 
     @property
     def is_alone(self) -> bool:
         """Whether an open question has to be answered before anything else."""
-        return self.asking and self._is_alone
+        return self._first is not None
 
     @property
     def hints(self) -> tuple[KeyHint, ...]:
         """The keys of a question that has to be answered first."""
-        return tuple(KeyHint(str(n), words) for n, words in enumerate(self.choices, 1))
+        return tuple(KeyHint(str(n), words, str(n)) for n, words in enumerate(self.choices, 1))
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The answers of the open question."""
-        return tuple(words for words, _ in self._choices)
+        return () if self._asked is None else tuple(words for words, _ in self._asked.choices)
+
+    @property
+    def _asked(self) -> _Question | None:
+        """The open question, or the one of two that has to be answered first."""
+        return self._first or self._question
 
     def say(
         self,
@@ -158,6 +170,8 @@ class Notices:
         lasting: bool = False,
     ) -> None:
         """Show one sentence.
+
+        A question that has to be answered first is covered by any sentence for a while only.
 
         Args:
             level: ``info`` fades, and uncovers the question it hid; ``warning`` and ``error`` stay
@@ -172,7 +186,7 @@ class Notices:
         if not self.line.is_mounted or not self._is_running():
             return
         if level != "info":
-            self._choices = ()
+            self._question = None
         if level != "info" or outcome:
             if text in self.said:
                 self.said.remove(text)
@@ -183,9 +197,10 @@ class Notices:
         self._stop_fading()
         self._passing = passing
         self._shown_at, self._key_since = monotonic(), False
-        if level == "info" and not lasting:
+        if self.is_alone or (level == "info" and not lasting):
             time = COVER_S if self.asking else FACT_S
-            self._fading = self.line.set_timer(time, self._fade_with_key if outcome else self._fade)
+            fade = self._fade_with_key if outcome and not self.is_alone else self._fade
+            self._fading = self.line.set_timer(time, fade)
         self._changed()
 
     def ask(self, text: str, *choices: Choice, alone: bool = False) -> None:
@@ -195,31 +210,48 @@ class Notices:
             text: The question.
             choices: The answers.
             alone: Whether it has to be answered before anything else: until then, all keys are
-                its own, see ``hear``, and Escape gives the first answer.
+                its own, see ``hear``, Escape gives the first answer, and another question waits.
         """
-        self._stop_fading()
-        self._question, self._choices, self._is_alone = text, choices, alone
-        self.line.show("question", text, self.choices)
-        self._changed()
+        question = _Question(text, choices)
+        if alone:
+            self._first = question
+        else:
+            self._question = question
+        self._show_asked()
 
     def answer(self, number: int) -> bool:
         """Answer the open question, counted from 1; returns whether one was open."""
-        choices = self._choices
-        if 1 <= number <= len(choices):
-            self.clear()
-            choices[number - 1][1]()
-        return bool(choices)
+        asked = self._asked
+        if asked is None or not 1 <= number <= len(asked.choices):
+            return self.asking
+        if asked is self._first:
+            self._first = None
+        else:
+            self._question = None
+        self._show_asked()
+        asked.choices[number - 1][1]()
+        return True
 
     def hear(self, key: str) -> None:
-        """Take a key as the answer of a question that has to be answered first."""
+        """Take a key, or a click on it, as the answer of a question that has to be answered first.
+
+        Others do nothing.
+        """
         number = 1 if key == "escape" else int(key) if key in "123456789" else 0
-        if 1 <= number <= len(self._choices):
-            self.answer(number)
+        self.answer(number)
 
     def clear(self) -> None:
-        """Remove the sentence and the question."""
-        self._choices = ()
-        self.line.clear()
+        """Remove the sentence and the question, unless that has to be answered first."""
+        self._question = None
+        self._show_asked()
+
+    def _show_asked(self) -> None:
+        """Show the open question, or nothing."""
+        if self._asked is None:
+            self.line.clear()
+        else:
+            self._stop_fading()
+            self.line.show("question", self._asked.text, self.choices)
         self._changed()
 
     @property
@@ -253,12 +285,8 @@ class Notices:
         self._fades_with_key = True
 
     def _fade(self) -> None:
-        if not self.line.is_mounted or self.line.level != "info":
-            return
-        if self.asking:
-            self.line.show("question", self._question, self.choices)
-        else:
-            self.line.clear()
+        if self.line.is_mounted and (self.is_alone or self.line.level == "info"):
+            self._show_asked()
 
 
 Work = Callable[[], Awaitable[object]]

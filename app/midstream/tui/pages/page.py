@@ -308,7 +308,10 @@ class PageScreen(EagerScreen):
     @on(Painted.Pressed)
     async def _pressed_hint(self, event: Painted.Pressed) -> None:
         event.stop()
-        await self.run_action(event.call)
+        if self.notices.is_alone:
+            self.notices.hear(event.call)
+        else:
+            await self.run_action(event.call)
 
     @on(NoticeLine.Dismissed)
     def _dismissed(self) -> None:

@@ -508,7 +508,10 @@ class ReviewScreen(EagerScreen):
 
     @on(Painted.Pressed)
     async def _pressed(self, event: Painted.Pressed) -> None:
-        await self._call(event.call)
+        if self.notices.is_alone:
+            self.notices.hear(event.call)
+        else:
+            await self._call(event.call)
 
     @on(Suggestions.ExampleChosen)
     def _chosen_example(self, event: Suggestions.ExampleChosen) -> None:

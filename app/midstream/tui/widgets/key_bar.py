@@ -19,8 +19,8 @@ class KeyHint:
     Attributes:
         key: As shown to the user.
         words: What it does, in one or two words; empty where the next key has words for both.
-        call: What a click does: a controller's method, or the Textual action of a page; ``""``
-            where a click cannot stand for the key.
+        call: What a click does: a controller's method, the Textual action of a page, or the number
+            of an answer (see ``Notices.hear``); ``""`` where a click cannot stand for the key.
     """
 
     key: str
