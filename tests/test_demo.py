@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from midstream.cli import main
 from midstream.demo import READING_PACE, check_command, make_demo
 from midstream.demo.tour import OFFER, PATH, STEPS, WRITER, Done
+from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
@@ -245,6 +246,41 @@ async def test_enter_leads_on_where_a_step_has_nothing_to_act_on(tmp_path: Path)
                 await shown(pilot, lambda number=number: tourist.number > number)
         assert pointless == [2, 8], "steps without anything to act on"
         assert tourist.line.words.enter == "end the tour"
+
+
+@pytest.mark.system
+async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    demo = make_demo(tmp_path)
+    nobody = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "none")
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, endpoint=nobody)
+    script = next(number for number, step in enumerate(STEPS, 1) if step.done is Done.WRITTEN)
+
+    async def lead_on() -> None:
+        while (number := tourist.number) < script:
+            await tourist.idle()
+            if app.review.panes.typing:  # The text that could not be sent is there again.
+                await pilot.press("escape")
+            if tourist.number == number:
+                await pilot.press("enter")
+                await shown(pilot)
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        tourist = _Tourist(app, pilot)
+        await tourist.begin()
+        await lead_on()
+        await pilot.press("enter")
+        await tourist.until(script + 1)
+        await pilot.press("escape")
+        assert not tourist.line.words.place
+        await pilot.press("f4")
+        await lead_on()
+        await tourist.idle()
+        assert "nothing left to change" in tourist.text
+        await pilot.press("enter")
+        await tourist.until(script + 1)
+    assert "USD" in (demo.root / WRITER.path).read_text()
 
 
 async def test_the_tour_is_left_at_any_step(tmp_path: Path) -> None:

@@ -65,10 +65,17 @@ class OtherProgram:
     old: str
     new: str
 
-    def write(self, root: Path) -> None:
-        """Change the file, past the session (blocking)."""
+    def write(self, root: Path) -> bool:
+        """Change the file, past the session (blocking); whether there was anything to change."""
         file = root / self.path
-        file.write_text(file.read_text("utf-8").replace(self.old, self.new), "utf-8")
+        try:
+            text = file.read_text("utf-8")
+            if self.old not in text:
+                return False
+            file.write_text(text.replace(self.old, self.new), "utf-8")
+        except (OSError, UnicodeError):
+            return False
+        return True
 
 
 WRITER: Final = OtherProgram("tally/money.py", 'CURRENCY = "EUR"', 'CURRENCY = "USD"')
@@ -137,6 +144,7 @@ STEPS: Final = (
         "review.external",
         Done.WRITTEN,
         under_way="The review is on. A script changes tally/money.py now; its change appears here.",
+        pointless="The review is on, and the script has nothing left to change. {choose} goes on.",
     ),
     TourStep(
         "That change is on disk already, as an agent's would be. {hunk.reject} puts it back once "

@@ -128,7 +128,8 @@ class Tour(Controller):
         """How things were when Enter was last pressed in this step."""
         self._tries = 0
         """Presses since something changed."""
-        self._wrote = False
+        self._wrote: bool | None = None
+        """Whether the script has changed something; ``None`` before it, ``True`` while it runs."""
         self._steps: tuple[TourStep, ...] = ()
         self._offer = ""
         if self._services.demo is not None:  # elsewhere it is not needed before the first paint
@@ -201,7 +202,7 @@ class Tour(Controller):
             case Done.ACCEPTED | Done.DECIDED:
                 return facts.running and not facts.undecided
             case Done.WRITTEN:
-                return facts.reviewing
+                return facts.reviewing and self._wrote is not False
             case Done.PUT_BACK:
                 return facts.postponed > 0
             case _:
@@ -220,6 +221,8 @@ class Tour(Controller):
                 return not facts.undoable
             case Done.REDONE:
                 return not facts.redoable
+            case Done.WRITTEN:
+                return facts.reviewing
             case Done.PUT_BACK:
                 return not facts.written
             case Done.COMMITTED:
@@ -262,7 +265,9 @@ class Tour(Controller):
         if session is not None and self.on and self._before is not None:
             from midstream.demo.tour import Done
 
-            if self._step.done is Done.WRITTEN and session.review.on and not self._wrote:
+            if self._step.done is Done.WRITTEN and not session.review.on:
+                self._wrote = None
+            elif self._step.done is Done.WRITTEN and self._wrote is None:
                 self._wrote = True
                 self._work.beside(self._write, "tour")
             if _Facts.of(session).shows(self._step.done, self._before):
@@ -275,6 +280,7 @@ class Tour(Controller):
 
         session = self._state.session
         self._number, self._sent, self._tried, self._tries = number, False, None, 0
+        self._wrote = None
         self._before = None if session is None else _Facts.of(session)
         if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor
             self._show_written()
@@ -306,7 +312,7 @@ class Tour(Controller):
         limit = _TRIES if decides else 1
         if step.done is Done.READ:
             self.leave()
-        elif self._is_pointless(facts) or (self._tries >= limit and not step.says):
+        elif self._is_pointless(facts) or self._tries >= limit:
             self._go_to(self._number + 1)
         elif step.says:
             await self._navigate.open_path(PATH)
@@ -338,4 +344,5 @@ class Tour(Controller):
         """Be another program."""
         from midstream.demo.tour import WRITER
 
-        await asyncio.to_thread(WRITER.write, self._services.root)
+        self._wrote = await asyncio.to_thread(WRITER.write, self._services.root)
+        self._state.refresh()
