@@ -79,7 +79,13 @@ class Stage:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        names = {" ": "space", "_": "underscore", "`": "grave_accent", "\n": "ctrl+j"}
+        names = {
+            " ": "space",
+            "_": "underscore",
+            "`": "grave_accent",
+            "\n": "ctrl+j",
+            "\x1b": "escape",
+        }
         for c in text:
             self.app.post_message(Key(names.get(c, c), c))
         await self.pilot.pause(0.02)

@@ -20,6 +20,7 @@ from midstream.pairing.files.commit import Comparison, FileDiff
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.pages.commit import CommitScreen
+from midstream.tui.widgets.welcome import TourWords
 from midstream.workspace import staging
 from midstream.workspace.repo import recent_subjects
 from tests.helpers.pages import (
@@ -427,6 +428,31 @@ async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     assert stage.app.screen is stage.screen
 
 
+async def test_an_offered_message_is_offered_anew_when_the_page_opens_again(
+    stage: Stage, repo: Path
+) -> None:
+    await answered(stage)
+    await accepted(stage, 1)
+    screen = await opened(stage)
+    assert screen.message.text == "Rename total to found"
+    await stage.press("escape")
+    assert stage.app.screen is stage.screen
+    screen = await page(stage, "C", CommitScreen)
+    await stage.until(lambda: screen.recent, "everything was read")
+    assert screen.message.title.note
+    await stage.type("Fix")
+    await stage.until(lambda: screen.message.text == "Fix", "text")
+    await stage.press("escape", "escape")
+    assert stage.app.commit_message == "Fix"
+    stage.app.commit_message = ""
+    screen = await opened(stage)
+    await stage.press("A")
+    await stage.until(lambda: screen.message.text == "First", "amending")
+    await stage.press("escape")
+    screen = await opened(stage)
+    await stage.until(lambda: screen.message.text == "Rename total to found", "no longer amending")
+
+
 async def test_the_counter_warns_at_50_and_72(stage: Stage) -> None:
     screen = await opened(stage)
     field, title = screen.message.field, screen.message.title
@@ -638,7 +664,8 @@ async def test_the_message_is_continued_in_the_users_editor(
     await stage.press("e")
     assert "There is no editor to open" in screen.notice.text
     monkeypatch.setenv("EDITOR", str(editor))
-    await stage.press("i", "ctrl+g", "ctrl+g", "ctrl+s")
+    screen.tour.show(TourWords("9 of 10", (("Enter commits it.", False),)))
+    await stage.press("i", "ctrl+g", "ctrl+g", "ctrl+s", "enter")
     closed.touch()
     wanted = "Rename total to found\n\nwhy: COMMIT_EDITMSG"
     await stage.until(lambda: screen.message.text != "Rename total to found", "edited")
@@ -812,11 +839,10 @@ async def test_keys_typed_before_the_index_is_read_wait_for_it(
     stage.app.commit_message = "Note"
     stage.screen.set_focus(stage.pane)
     try:
-        await stage.press("C", "escape")
+        await stage.type(f"C\x1b{keys}")  # in one burst, which the page is mounted in the midst of
         await stage.until(lambda: isinstance(stage.app.screen, CommitScreen), "page")
         screen = stage.app.screen
         assert isinstance(screen, CommitScreen)
-        await stage.type(keys)
         assert screen.changes is None
         assert screen.message.text == "Note"
     finally:

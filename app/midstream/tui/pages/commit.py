@@ -425,8 +425,10 @@ class CommitScreen(PageScreen):
     @on(MessageField.Edited)
     def _edited(self, event: MessageField.Edited) -> None:
         event.stop()
-        self.services.commit_message = event.text
-        if event.text != self._begun:
+        own = event.text != self._begun
+        # What the page has begun is begun anew when it opens again: it may be another by then.
+        self.services.commit_message = event.text if own else ""
+        if own:
             self.message.show_note("")
 
     # doing
@@ -460,7 +462,7 @@ class CommitScreen(PageScreen):
     @property
     def _toured(self) -> bool:
         """Whether Enter carries out the step of the tour."""
-        return bool(self.tour.words.pieces) and not self.notices.asking
+        return bool(self.tour.words.pieces) and not (self.notices.asking or self._outside)
 
     async def _release(self) -> None:
         """Let the keys act that were kept, in their order and before any other."""
