@@ -176,7 +176,8 @@ class Settings:
     )
     keys: str = setting(
         "default", one_of(KEY_PRESETS), Section.KEYS,
-        "The key preset to start from; your own keys override it. j, k, g, G and / work in all.",
+        "The key preset to start from; your own keys override it. j, k, g, G and / work in every "
+        "preset.",
         "keys.preset", at_once=True,
         also="vim vi emacs shortcuts keybindings hotkeys",
     )
