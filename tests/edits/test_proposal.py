@@ -360,7 +360,7 @@ def test_begin_supersedes_what_overlaps_and_keeps_the_rest() -> None:
     ]
     assert [(s.start, s.stop) for s in proposal.segments] == [(0, 10), (10, 20), (20, 30)]
     assert segment is proposal.segments[1]
-    with pytest.raises(UndecidableError, match="superseded"):
+    with pytest.raises(UndecidableError, match="replaced by a later edit"):
         proposal.hunks.accept(second.id)
     proposal.feed(join_lines([*new[10:19], "fourth"]))
     proposal.finish()
@@ -496,7 +496,7 @@ def test_a_conflict_is_put_away_without_a_change_and_comes_back_with_undo() -> N
         assert proposal.composed().lines == tuple(disk)
     hunks.redo()
     held = HoldReason("S608", "a query built from parts")
-    for refused in (hunks.accept, hunks.reject, hunks.reset, lambda i: hunks.hold_back(i, held)):
+    for refused in (hunks.accept, hunks.reject, lambda i: hunks.hold_back(i, held)):
         with pytest.raises(UndecidableError, match="undo that first"):
             refused(3)
     # It moves with its place.

@@ -65,6 +65,7 @@ def test_the_interface_is_what_the_server_knows(tmp_path: Path) -> None:
         "prompt": "edit-rewrite",
         "context_length": "512",
         "provider": "cpu",
+        "must_change": "1",
     }
     generation = model.start(ask(max_output_tokens=3))
     assert generation.finish_reason is None

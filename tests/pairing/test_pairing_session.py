@@ -335,9 +335,9 @@ async def test_what_a_redirect_kept_is_not_asked_for_again(
     give(model, lines[:5])
     await session.turns.instruct(Question("change", path="run.py", cursor=3))
     await Witness(session).until(lambda: session.turns.writing == ("run.py", 5))
+    await session.turns.redirect("no, something else")
     give(model, lines[5:])
     model.end()
-    await session.turns.redirect("no, something else")
     await session.turns.finished()
     assert [request.must_change for request in model.requests] == [False, False]
     assert not session.hunks.undecided("run.py")
