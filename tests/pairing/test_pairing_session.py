@@ -331,11 +331,12 @@ async def test_a_likeliest_change_is_flagged_while_it_is_written(
 async def test_what_a_redirect_kept_is_not_asked_for_again(
     session: PairingSession, model: SteppedModel
 ) -> None:
-    lines = rewrite()
+    lines, witness = rewrite(), Witness(session)
     give(model, lines[:5])
     await session.turns.instruct(Question("change", path="run.py", cursor=3))
-    await Witness(session).until(lambda: session.turns.writing == ("run.py", 5))
+    await witness.until(lambda: session.turns.writing == ("run.py", 5))
     await session.turns.redirect("no, something else")
+    await witness.until(lambda: model.stopped and len(model.requests) == 2)
     give(model, lines[5:])
     model.end()
     await session.turns.finished()
