@@ -188,6 +188,15 @@ def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
         yield running
 
 
+@pytest.fixture
+def hangup_is_heard() -> Iterator[None]:
+    """SIGHUP as a terminal leaves it: under ``nohup``, tests and their children ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup_is_heard")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_during_a_commit_stops_git_and_its_hooks(
     tmp_path: Path, number: signal.Signals
