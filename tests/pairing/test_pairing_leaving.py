@@ -12,33 +12,37 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.full_disk import full_disk
 from tests.helpers.hosted import Hosted
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness
 
-FILES = {"one.py": "A = 1\n", "two.py": "B = 1\n", "three.py": "C = 1\n"}
+COMMITTED = {"one.py": "A = 1\n", "two.py": "B = 1\n", "three.py": "C = 1\n"}
 
 
 def edit(name: str) -> str:
-    line = FILES[name].strip()
+    line = COMMITTED[name].strip()
     new = line.replace("1", "2")
     return f"{name}\n<<<<<<< SEARCH\n{line}\n=======\n{new}\n>>>>>>> REPLACE\n"
 
 
-async def test_what_was_decided_committed_and_left_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = make_repo(tmp_path / "work", FILES)
-    monkeypatch.chdir(tmp_path)
-    hosted = Hosted()
-    hosted.say("\n".join(map(edit, FILES)))
+async def opened(hosted: Hosted, url: str, root: Path) -> PairingSession:
+    settings = hosted.settings(url, "search-replace", attention=False)
+    return await PairingSession.open(root, settings=settings, watch=False)
+
+
+async def asked(session: PairingSession, hosted: Hosted) -> None:
+    """Ask for a change of one file, and wait for the answer."""
+    hosted.say(edit("one.py"))
     hosted.end()
-    async with (
-        hosted.running() as url,
-        await PairingSession.open(
-            root,
-            settings=hosted.settings(url, "search-replace", attention=False),
-            watch=False,
-        ) as session,
-    ):
+    await session.turns.instruct(Question("make them 2", "one.py"))
+    await session.turns.finished()
+
+
+async def test_what_was_decided_committed_and_left_is_said(
+    hosted: Hosted, url: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hosted.say("\n".join(map(edit, COMMITTED)))
+    hosted.end()
+    async with await opened(hosted, url, root) as session:
         assert list(summary(session, "")) == []
         await session.turns.instruct(Question("make them 2", "one.py"))
         await session.turns.finished()
@@ -62,28 +66,16 @@ async def test_what_was_decided_committed_and_left_is_said(
     assert next(iter(summary(session, ""))) == told[0].partition(" The files")[0]
 
 
-async def asked(session: PairingSession) -> None:
-    await session.turns.instruct(Question("make them 2", "one.py"))
-    await session.turns.finished()
-
-
-async def test_a_journal_that_a_full_disk_cuts_off_keeps_nothing_more(tmp_path: Path) -> None:
-    root = make_repo(tmp_path / "work", FILES)
-    hosted = Hosted()
-    hosted.say(edit("one.py"))
-    hosted.end()
-    async with (
-        hosted.running() as url,
-        await PairingSession.open(
-            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
-        ) as session,
-    ):
-        await asked(session)
+async def test_a_journal_that_a_full_disk_cuts_off_keeps_nothing_more(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with await opened(hosted, url, root) as session:
+        await asked(session, hosted)
         assert "brings it back" in list(summary(session, "midstream --resume"))[-1]
         (hunk,) = session.hunks.undecided()
         with full_disk():
             assert not await session.decisions.accept(hunk.id)
-            assert (root / "one.py").read_text() == FILES["one.py"]
+            assert (root / "one.py").read_text() == COMMITTED["one.py"]
             left, trouble = summary(session, "midstream --resume")
         assert left == "1 hunk undecided in one.py; no journal keeps it."
         assert trouble.startswith("The journal could not be written (File too large)")
@@ -93,26 +85,19 @@ async def test_a_journal_that_a_full_disk_cuts_off_keeps_nothing_more(tmp_path: 
 
 
 def without_journal(session: PairingSession) -> list[str]:
-    """The notices that it has none."""
+    """The notices that the session has no journal."""
     told = "This session has no journal and cannot be resumed (File too large)."
     return [notice.text for notice in session.status.notices if notice.text == told]
 
 
-async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(tmp_path: Path) -> None:
+async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(
+    hosted: Hosted, url: str, root: Path
+) -> None:
     """A later part of a session refers to what the first part has made."""
-    root = make_repo(tmp_path / "work", FILES)
-    hosted = Hosted()
-    hosted.say(edit("one.py"))
-    hosted.end()
-    async with (
-        hosted.running() as url,
-        await PairingSession.open(
-            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
-        ) as session,
-    ):
+    async with await opened(hosted, url, root) as session:
         witness = Witness(session)
         with full_disk():
-            await asked(session)
+            await asked(session, hosted)
         await witness.until(lambda: without_journal(session))
         (hunk,) = session.hunks.undecided()
         assert await session.decisions.accept(hunk.id)
@@ -125,16 +110,9 @@ async def test_a_session_on_a_full_disk_has_no_journal_from_its_middle(tmp_path:
 
 @pytest.mark.parametrize("first", ["question", "plan"])
 async def test_a_question_or_a_plan_on_a_full_disk_tells_that_there_is_no_journal(
-    tmp_path: Path, first: str
+    hosted: Hosted, url: str, root: Path, first: str
 ) -> None:
-    root = make_repo(tmp_path / "work", FILES)
-    hosted = Hosted()
-    async with (
-        hosted.running() as url,
-        await PairingSession.open(
-            root, settings=hosted.settings(url, "search-replace", attention=False), watch=False
-        ) as session,
-    ):
+    async with await opened(hosted, url, root) as session:
         witness = Witness(session)
         with full_disk():
             if first == "question":
@@ -145,9 +123,7 @@ async def test_a_question_or_a_plan_on_a_full_disk_tells_that_there_is_no_journa
             else:
                 session.chat.steps.replace(["make A two", "make B two"])
             await witness.until(lambda: without_journal(session))
-        hosted.say(edit("one.py"))
-        hosted.end()
-        await asked(session)
+        await asked(session, hosted)
         assert len(without_journal(session)) == 1
         assert list(summary(session, "midstream --resume")) == [
             "1 hunk undecided in one.py; no journal keeps it."
