@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,19 @@ def test_one_line_holds_a_whole_list() -> None:
     assert written_steps("2. second 3. third") == ["second 3. third"]
 
 
+async def opened(
+    hosted: Hosted, url: str, root: Path, resume: Path | None = None
+) -> PairingSession:
+    settings = hosted.settings(url, "search-replace", related_code=False)
+    return await PairingSession.open(root, settings=settings, watch=False, resume=resume)
+
+
+@pytest.fixture
+async def session(hosted: Hosted, url: str, root: Path) -> AsyncIterator[PairingSession]:
+    async with await opened(hosted, url, root) as session:
+        yield session
+
+
 def answer(hosted: Hosted, text: str) -> None:
     hosted.say(text)
     hosted.end()
@@ -105,128 +119,111 @@ async def carry_out(session: PairingSession, hosted: Hosted, text: str) -> None:
     await session.turns.finished()
 
 
-async def test_a_plan_is_carried_out_step_by_step(root: Path) -> None:
-    hosted = Hosted()
-    async with hosted.running() as url:
-        settings = hosted.settings(url, "search-replace", related_code=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            answer(hosted, PLAN)
-            await session.chat.ask(Question("make it robust", path="shop.py"), plan=True)
-            await session.chat.finished()
-            plan = session.chat.steps
-            assert [step.text for step in plan.steps] == STEPS
-            assert "Write no code" in str(hosted.creates[-1]["instructions"])
-            assert "2 steps" in session.status.notices[-1].text
-            assert (root / "shop.py").read_text() == SHOP
+async def test_a_plan_is_carried_out_step_by_step(
+    session: PairingSession, hosted: Hosted, root: Path
+) -> None:
+    answer(hosted, PLAN)
+    await session.chat.ask(Question("make it robust", path="shop.py"), plan=True)
+    await session.chat.finished()
+    plan = session.chat.steps
+    assert [step.text for step in plan.steps] == STEPS
+    assert "Write no code" in str(hosted.creates[-1]["instructions"])
+    assert "2 steps" in session.status.notices[-1].text
+    assert (root / "shop.py").read_text() == SHOP
 
-            await carry_out(session, hosted, TOTAL)
-            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
-            assert "1. total: skip None in shop.py" in str(hosted.creates[-1]["input"])
-            (hunk,) = session.hunks.undecided()
-            await session.decisions.accept(hunk.id)
-            assert plan.states() == [StepState.DONE, StepState.OPEN]
-            assert session.status.notices[-1].action == "plan.next"
-            assert await session.decisions.undo()
-            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
-            assert await session.decisions.redo()
+    await carry_out(session, hosted, TOTAL)
+    assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+    assert "1. total: skip None in shop.py" in str(hosted.creates[-1]["input"])
+    (hunk,) = session.hunks.undecided()
+    await session.decisions.accept(hunk.id)
+    assert plan.states() == [StepState.DONE, StepState.OPEN]
+    assert session.status.notices[-1].action == "plan.next"
+    assert await session.decisions.undo()
+    assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+    assert await session.decisions.redo()
 
-            await carry_out(session, hosted, NAMES)
-            assert "(done)" in str(hosted.creates[-1]["input"])
-            (hunk,) = session.hunks.undecided()
-            await session.decisions.reject(hunk.id)
-            assert plan.states() == [StepState.DONE, StepState.NOTHING]
-            assert plan.next == ""
-            assert "return sorted" not in (root / "shop.py").read_text()
+    await carry_out(session, hosted, NAMES)
+    assert "(done)" in str(hosted.creates[-1]["input"])
+    (hunk,) = session.hunks.undecided()
+    await session.decisions.reject(hunk.id)
+    assert plan.states() == [StepState.DONE, StepState.NOTHING]
+    assert plan.next == ""
+    assert "return sorted" not in (root / "shop.py").read_text()
 
 
-async def test_a_plan_that_comes_back_as_it_was_stays(root: Path) -> None:
-    settings = Hosted().settings("ws://127.0.0.1:9/v1", "search-replace")
-    async with await PairingSession.open(root, settings=settings, watch=False) as session:
-        plan = session.chat.steps
-        plan.replace(["Bump the schema to version 2. of it"])
-        assert plan.write(plan.text)
-        assert [step.text for step in plan.steps] == ["Bump the schema to version 2. of it"]
-        assert not plan.write("add a cache")
-        assert plan.write("1. add a cache 2. use it")
-        assert [step.text for step in plan.steps] == ["add a cache", "use it"]
+async def test_a_plan_that_comes_back_as_it_was_stays(session: PairingSession) -> None:
+    plan = session.chat.steps
+    plan.replace(["Bump the schema to version 2. of it"])
+    assert plan.write(plan.text)
+    assert [step.text for step in plan.steps] == ["Bump the schema to version 2. of it"]
+    assert not plan.write("add a cache")
+    assert plan.write("1. add a cache 2. use it")
+    assert [step.text for step in plan.steps] == ["add a cache", "use it"]
 
 
-async def test_a_redirect_within_a_step_does_not_end_it(root: Path) -> None:
-    hosted = Hosted()
-    async with hosted.running() as url:
-        settings = hosted.settings(url, "search-replace", related_code=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            plan = session.chat.steps
-            plan.replace(STEPS)
-            hosted.say("shop.py\n<<<<<<< SEARCH\n")
-            await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
-            answer(hosted, NAMES)
-            await session.turns.redirect("sort the names first")
-            await session.turns.finished()
-            assert not [each.text for each in session.status.notices if "Step 1" in each.text]
-            assert plan.states() == [StepState.BEGUN, StepState.OPEN]
-            (hunk,) = session.hunks.undecided()
-            await session.decisions.accept(hunk.id)
-            assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go"
+async def test_a_redirect_within_a_step_does_not_end_it(
+    session: PairingSession, hosted: Hosted
+) -> None:
+    plan = session.chat.steps
+    plan.replace(STEPS)
+    hosted.say("shop.py\n<<<<<<< SEARCH\n")
+    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    answer(hosted, NAMES)
+    await session.turns.redirect("sort the names first")
+    await session.turns.finished()
+    assert not [each.text for each in session.status.notices if "Step 1" in each.text]
+    assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+    (hunk,) = session.hunks.undecided()
+    await session.decisions.accept(hunk.id)
+    assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go"
 
 
-async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(root: Path) -> None:
-    hosted = Hosted()
-    async with hosted.running() as url:
-        settings = hosted.settings(url, "search-replace", related_code=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            session.chat.steps.replace(STEPS)
-            await carry_out(session, hosted, TOTAL)
-            (hunk,) = session.hunks.undecided()
-            await session.decisions.accept(hunk.id)
-            session.chat.steps.replace([STEPS[1], f"names: use {SECRET}", STEPS[0]])
-            expected = [StepState.OPEN, StepState.OPEN, StepState.DONE]
-            assert session.chat.steps.states() == expected
-        (earlier,) = earlier_sessions(root)
-        assert SECRET[8:] not in earlier.path.read_text()
-        async with await PairingSession.open(
-            root, settings=settings, watch=False, resume=earlier.path
-        ) as session:
-            assert session.chat.steps.states() == expected
-            assert session.chat.plan is not None
-            await session.chat.clear()
-            assert session.chat.plan is None
-        async with await PairingSession.open(
-            root, settings=settings, watch=False, resume=earlier.path
-        ) as session:
-            assert not session.chat.steps
+async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with await opened(hosted, url, root) as session:
+        session.chat.steps.replace(STEPS)
+        await carry_out(session, hosted, TOTAL)
+        (hunk,) = session.hunks.undecided()
+        await session.decisions.accept(hunk.id)
+        session.chat.steps.replace([STEPS[1], f"names: use {SECRET}", STEPS[0]])
+        expected = [StepState.OPEN, StepState.OPEN, StepState.DONE]
+        assert session.chat.steps.states() == expected
+    (earlier,) = earlier_sessions(root)
+    assert SECRET[8:] not in earlier.path.read_text()
+    async with await opened(hosted, url, root, earlier.path) as session:
+        assert session.chat.steps.states() == expected
+        assert session.chat.plan is not None
+        await session.chat.clear()
+        assert session.chat.plan is None
+    async with await opened(hosted, url, root, earlier.path) as session:
+        assert not session.chat.steps
 
 
-async def test_an_answer_without_steps_is_no_plan(root: Path) -> None:
-    hosted = Hosted()
-    async with hosted.running() as url:
-        settings = hosted.settings(url, "search-replace", related_code=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            session.chat.steps.replace(STEPS)
-            answer(hosted, "I cannot plan this.")
-            await session.chat.ask(Question("everything", path="shop.py"), plan=True)
-            await session.chat.finished()
-            assert "no numbered steps" in str(session.chat.entries[-1])
-            assert [step.text for step in session.chat.steps.steps] == STEPS
+async def test_an_answer_without_steps_is_no_plan(session: PairingSession, hosted: Hosted) -> None:
+    session.chat.steps.replace(STEPS)
+    answer(hosted, "I cannot plan this.")
+    await session.chat.ask(Question("everything", path="shop.py"), plan=True)
+    await session.chat.finished()
+    assert "no numbered steps" in str(session.chat.entries[-1])
+    assert [step.text for step in session.chat.steps.steps] == STEPS
 
 
-async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(root: Path) -> None:
-    hosted = Hosted()
-    async with hosted.running() as url:
-        settings = hosted.settings(url, "search-replace", related_code=False)
-        async with await PairingSession.open(root, settings=settings, watch=False) as session:
-            plan = session.chat.steps
-            plan.replace(STEPS)
-            answer(
-                hosted,
-                "shop.py\n<<<<<<< SEARCH\ndef total(rows):\n    return sum(rows)\n=======\n"
-                "def total(items):\n    return sum(items)\n>>>>>>> REPLACE\n",
-            )
-            await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
-            await session.turns.finished()
-            (hunk,) = session.hunks.undecided()
-            first, second = await session.decisions.split(hunk.id, [(1, 1)])
-            await session.decisions.accept(first)
-            assert plan.states()[0] is StepState.BEGUN
-            await session.decisions.reject(second)
-            assert plan.states()[0] is StepState.DONE
+async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(
+    session: PairingSession, hosted: Hosted
+) -> None:
+    plan = session.chat.steps
+    plan.replace(STEPS)
+    answer(
+        hosted,
+        "shop.py\n<<<<<<< SEARCH\ndef total(rows):\n    return sum(rows)\n=======\n"
+        "def total(items):\n    return sum(items)\n>>>>>>> REPLACE\n",
+    )
+    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    await session.turns.finished()
+    (hunk,) = session.hunks.undecided()
+    first, second = await session.decisions.split(hunk.id, [(1, 1)])
+    await session.decisions.accept(first)
+    assert plan.states()[0] is StepState.BEGUN
+    await session.decisions.reject(second)
+    assert plan.states()[0] is StepState.DONE
