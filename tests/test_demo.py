@@ -8,14 +8,18 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from midstream.cli import main
-from midstream.demo import READING_PACE, check_command, make_demo
+from midstream.demo import READING_PACE, DemoInfo, check_command, make_demo
 from midstream.demo.tour import OFFER, PATH, STEPS, WRITER, Done
+from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
@@ -132,9 +136,14 @@ class _Tourist:
     def text(self) -> str:
         return self.line.words.text
 
+    @property
+    def session(self) -> PairingSession:
+        assert self.app.session is not None
+        return self.app.session
+
     async def begin(self) -> None:
         await shown(self.pilot, lambda: self.text == OFFER)
-        await shown(self.pilot, lambda: self.app.session and self.app.session.external.watching)
+        await shown(self.pilot, lambda: self.app.session and self.session.external.watching)
         await self.pilot.press("enter")
         await self.until(1)
 
@@ -142,30 +151,38 @@ class _Tourist:
         await shown(self.pilot, lambda: self.number >= number)
 
     async def idle(self) -> None:
-        """Read until the model has ended and nothing is under way."""
-        session = self.app.session
-        assert session is not None
+        """Wait until the model is done and nothing is under way."""
 
         def idle() -> bool:
             keys = [w for w in self.app.workers if w.group == "serial" and not w.is_finished]
-            return not (keys or session.turns.busy) and bool(self.line.words.enter)
+            return not (keys or self.session.turns.busy) and bool(self.line.words.enter)
 
         await shown(self.pilot, idle)
+
+
+@asynccontextmanager
+async def _touring(
+    demo: DemoInfo, size: tuple[int, int] = (80, 24), **model: Any
+) -> AsyncIterator[_Tourist]:
+    """A tour at its first step, with a ``model`` as the app takes it."""
+    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, **model)
+    async with app.run_test(size=size) as pilot:
+        tourist = _Tourist(app, pilot)
+        await tourist.begin()
+        yield tourist
 
 
 async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
     script = _tour_script(tmp_path, SUMS, rate=60)
-    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
-    async with app.run_test(size=(100, 30)) as pilot:
-        tourist = _Tourist(app, pilot)
-        await tourist.begin()
+    async with _touring(demo, size=(100, 30), replay=script) as tourist:
+        app, pilot = tourist.app, tourist.pilot
         for number, step in enumerate(STEPS, 1):
             await tourist.until(number)
             if tourist.number == number:
                 await pilot.press("enter")
             if step.done is Done.DECIDED:  # what was not seen is asked for again
-                await shown(pilot, lambda: not app.session.turns.busy)  # type: ignore[union-attr]
+                await shown(pilot, lambda: not tourist.session.turns.busy)
                 while tourist.number == number:
                     await pilot.press("enter")
                     await shown(pilot)
@@ -190,10 +207,8 @@ async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_pat
     demo = make_demo(tmp_path)
     flagged = [*SUMS, ["minutes", "password"]]
     script = _tour_script(tmp_path, flagged, rate=0)
-    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
-    async with app.run_test(size=(80, 24)) as pilot:
-        tourist = _Tourist(app, pilot)
-        await tourist.begin()
+    async with _touring(demo, replay=script) as tourist:
+        pilot = tourist.pilot
         read: list[list[str]] = []
         for number in range(1, 5):
             await tourist.until(number)
@@ -214,17 +229,15 @@ async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_pat
         assert "it could have been said while the model wrote" in third[0]
         assert "each hunk is decided by itself: a accepts one" in fourth[-1]
         assert len(fourth) <= 3
-        assert not app.session.hunks.undecided()  # type: ignore[union-attr]
+        assert not tourist.session.hunks.undecided()
 
 
 @pytest.mark.system
 async def test_enter_leads_on_where_a_step_has_nothing_to_act_on(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
     script = _tour_script(tmp_path, SUMS, rate=0)
-    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=script)
-    async with app.run_test(size=(80, 24)) as pilot:
-        tourist = _Tourist(app, pilot)
-        await tourist.begin()
+    async with _touring(demo, replay=script) as tourist:
+        app, pilot = tourist.app, tourist.pilot
         pointless: list[int] = []
         while tourist.number < len(STEPS):
             await tourist.idle()
@@ -254,11 +267,10 @@ async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
 ) -> None:
     demo = make_demo(tmp_path)
     nobody = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "none")
-    app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, endpoint=nobody)
-    script = next(number for number, step in enumerate(STEPS, 1) if step.done is Done.WRITTEN)
+    written = next(number for number, step in enumerate(STEPS, 1) if step.done is Done.WRITTEN)
 
     async def lead_on() -> None:
-        while (number := tourist.number) < script:
+        while (number := tourist.number) < written:
             await tourist.idle()
             if app.review.panes.typing:  # The text that could not be sent is there again.
                 await pilot.press("escape")
@@ -266,12 +278,11 @@ async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
                 await pilot.press("enter")
                 await shown(pilot)
 
-    async with app.run_test(size=(80, 24)) as pilot:
-        tourist = _Tourist(app, pilot)
-        await tourist.begin()
+    async with _touring(demo, endpoint=nobody) as tourist:
+        app, pilot = tourist.app, tourist.pilot
         await lead_on()
         await pilot.press("enter")
-        await tourist.until(script + 1)
+        await tourist.until(written + 1)
         await pilot.press("escape")
         assert not tourist.line.words.place
         await pilot.press("f4")
@@ -279,7 +290,7 @@ async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
         await tourist.idle()
         assert "nothing left to change" in tourist.text
         await pilot.press("enter")
-        await tourist.until(script + 1)
+        await tourist.until(written + 1)
     assert "USD" in (demo.root / WRITER.path).read_text()
 
 
