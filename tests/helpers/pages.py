@@ -64,8 +64,9 @@ async def page(stage: Stage, key: str, kind: type[P]) -> P:
     return screen
 
 
-async def at_the_files(stage: Stage, screen: CommitScreen) -> CommitScreen:
-    """Go from the message of the commit page to the files, once these are known."""
+async def at_the_files(stage: Stage) -> CommitScreen:
+    """Open the commit page, and go from its message to the files once these are known."""
+    screen = await page(stage, "C", CommitScreen)
     await stage.until(lambda: screen.changes is not None, "index")
     await stage.pilot.pause(0.05)
     if not screen.list.has_focus:

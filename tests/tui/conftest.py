@@ -15,6 +15,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from tests.helpers.idle import idle
+from tests.helpers.pages import make_repo
 from tests.helpers.stage import CODE, Stage, on_stage
 
 _tests = itertools.count(1)
@@ -59,6 +60,13 @@ def project(tmp_path: Path) -> Path:
     (root / "pkg" / "things.py").write_text(CODE)
     (root / "notes.md").write_text("# Notes\n")
     return root
+
+
+@pytest.fixture
+def repo(project: Path) -> Path:
+    """The ``project`` as a repository with one commit."""
+    make_repo(project)
+    return project
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from tests.helpers.pages import (
     at_the_files,
     git,
     hints,
-    make_repo,
     page,
     rows,
     shown,
@@ -40,20 +39,9 @@ from tests.helpers.stepped import TIMEOUT_S
 
 
 @pytest.fixture
-def repo(project: Path) -> Path:
-    make_repo(project)
-    return project
-
-
-@pytest.fixture
 async def stage(repo: Path):
     async with on_stage(repo) as stage:
         yield stage
-
-
-async def opened(stage: Stage) -> CommitScreen:
-    """Open the page and go to its files."""
-    return await at_the_files(stage, await page(stage, "C", CommitScreen))
 
 
 async def state_is(stage: Stage, screen: CommitScreen, state: str) -> None:
@@ -69,7 +57,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
     path.write_text(path.read_text() + "\n# mine\n")
     await stage.until(lambda: any("mine" in row for row in stage.rows), "own change")
     before = path.read_bytes()
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert rows(screen)[0].split() == ["▸", "[", "]", "pkg/things.py", "+1", "-1", "not", "staged"]
     await stage.until(lambda: len(rows(screen)) > 3, "recent commits")
     assert [row.strip() for row in rows(screen)[2:4]] == ["Recent commits", "First"]
@@ -93,7 +81,7 @@ async def test_space_stages_only_what_was_accepted_and_takes_it_back(
 async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "C commit" in hints(screen)
     await stage.press("C", "1")
     await stage.until(lambda: stage.app.screen is stage.screen, "committed")
@@ -104,7 +92,7 @@ async def test_with_nothing_staged_commit_asks_and_stages_all(stage: Stage, repo
 async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) -> None:
     await answered(stage)
     await accepted(stage, 2)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert screen.message.text == "Rename total to found"
     await stage.press("C")
     assert "Stage what was accepted in 1 file, and commit it?" in screen.notice.text
@@ -123,7 +111,7 @@ async def test_commit_takes_the_message_and_goes_back(stage: Stage, repo: Path) 
     short = git(repo, "rev-parse", "--short=8", "HEAD").strip()
     assert stage.notice == f"Committed {short} on main: Rename total to found"
     assert stage.app.commit_message == ""
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "committed" in rows(screen)[0]
     assert screen.message.text == ""
     assert "nothing left to commit" in screen.title_row.render().plain
@@ -137,7 +125,7 @@ async def test_what_was_staged_before_is_shown_previewed_and_kept(stage: Stage, 
     git(repo, "add", "notes.md")
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert rows(screen)[1].strip() == "Staged by you, also committed"
     assert rows(screen)[2].split() == ["[x]", "notes.md"]
     await stage.press("j")
@@ -158,7 +146,7 @@ async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstage
     (repo / "notes.md").write_text("# Other notes\n")
     git(repo, "add", "notes.md")
     await session.review.changed({"notes.md"})
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert ("1 not kept", "error") in screen.title_row.facts
     assert rows(screen)[0].strip() == "Staged by another program, kept by nobody"
     assert rows(screen)[1].split()[-4:] == ["[!]", "notes.md", "not", "kept"]
@@ -183,7 +171,7 @@ async def test_recent_commits_are_one_line_where_it_is_narrow_and_read_once(
     async with on_stage(repo, size=(80, 24)) as stage:
         await answered(stage)
         await accepted(stage, 1)
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         await stage.until(lambda: len(rows(screen)) > 1, "recent commits")
         assert rows(screen)[1].split() == ["Recent", "Second", "·", "First"]
         await stage.press("space")
@@ -202,7 +190,7 @@ async def test_a_hook_that_refuses_is_shown_whole(stage: Stage, repo: Path) -> N
     hook.chmod(0o755)
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("a")
     await state_is(stage, screen, "staged")
     await stage.press("C")
@@ -225,7 +213,7 @@ async def test_without_an_author_the_way_out_is_said(
     git(repo, "config", "user.useConfigOnly", "true")
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("a")
     await state_is(stage, screen, "staged")
     await stage.press("C")
@@ -237,7 +225,7 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
     async with on_stage(project) as stage:
         await answered(stage)
         await accepted(stage, 1)
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         assert "is not in a git repository; run `git init` there" in screen.notice.text
         assert hints(screen) == ["i message", "esc back", "? keys"]
         await stage.press("space")
@@ -249,7 +237,7 @@ async def test_no_repository_says_so_and_what_to_do(project: Path) -> None:
 
 async def test_with_nothing_accepted_it_says_so_and_keys_go_to_the_page(stage: Stage) -> None:
     await answered(stage)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "Nothing was accepted in this session" in screen.notice.text
     assert rows(screen) == []
     await stage.until(lambda: screen.list.has_focus, "no message to write")
@@ -269,7 +257,7 @@ async def test_a_change_that_does_not_fit_the_index_is_a_conflict(stage: Stage, 
     assert waiting
     for hunk in waiting:
         await stage.session.decisions.accept(hunk.id)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "conflict" in rows(screen)[0]
     assert "cannot be staged by itself" in shown(screen, "change")
     await stage.press("space")
@@ -284,7 +272,7 @@ async def opened_with_own_line(stage: Stage, repo: Path) -> CommitScreen:
     await accepted(stage, 2)
     path.write_text(path.read_text().replace("number * 2", "number + number"))
     await stage.until(lambda: any("number + number" in row for row in stage.rows), "own line")
-    return await opened(stage)
+    return await at_the_files(stage)
 
 
 async def test_lines_of_the_person_stay_out_and_o_takes_them_along(
@@ -337,7 +325,7 @@ async def test_what_was_committed_is_not_taken_out_with_o(stage: Stage, repo: Pa
     await stage.until(lambda: "o leaves the other lines out" in shown(screen, "change"), "whole")
     await stage.press("C")
     await stage.until(lambda: stage.app.screen is stage.screen, "back")
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await state_is(stage, screen, "committed")
     assert not any(hint.startswith("o ") for hint in hints(screen))
 
@@ -350,7 +338,7 @@ async def test_own_lines_beside_the_accepted_ones_are_said_and_taken_with_o(
     await accepted(stage, 1)
     path.write_text(path.read_text().replace('"""Count the', '"""Tell the'))
     await stage.until(lambda: any('"""Tell the' in row for row in stage.rows), "own line")
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await state_is(stage, screen, "conflict")
     assert "lines that you changed" in shown(screen, "change").replace("\n", " ")
     await stage.press("o")
@@ -368,7 +356,7 @@ async def test_a_file_that_git_does_not_know_is_staged_as_a_whole_only(
     git(repo, "commit", "-q", "-m", "without")
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await state_is(stage, screen, "conflict")
     assert "stage the whole file" in screen.changes.files[0].trouble
     await stage.press("o")
@@ -392,7 +380,7 @@ async def test_the_message_tells_what_was_asked_first_where_a_comment_went_over_
     await stage.until(lambda: not stage.session.turns[-1].running, "end")
     await stage.until(lambda: stage.session.status.state == "ready", "ready")
     await accepted(stage, 9)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert screen.message.text == "Rename total to found; seen, not found"
 
 
@@ -402,7 +390,7 @@ async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:
     async with on_stage(repo, size=(80, 24)) as stage:
         await answered(stage)
         await accepted(stage, 1)
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         lines = shown(screen, "change").splitlines()
         (cut,) = [line for line in lines if "long long" in line]
         assert cut.endswith("…")
@@ -412,7 +400,7 @@ async def test_long_lines_of_a_change_are_cut_with_a_mark(repo: Path) -> None:
 async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("tab", "right")
     await stage.press("!", "q")
     assert screen.message.text == "Rename total to found!q"
@@ -422,7 +410,7 @@ async def test_escape_only_closes_and_the_message_stays(stage: Stage) -> None:
     assert screen.list.has_focus
     await stage.press("escape")
     assert stage.app.screen is stage.screen
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert screen.message.text == "Rename total to found!q"
     await stage.press("q")
     assert stage.app.screen is stage.screen
@@ -433,7 +421,7 @@ async def test_an_offered_message_is_offered_anew_when_the_page_opens_again(
 ) -> None:
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert screen.message.text == "Rename total to found"
     await stage.press("escape")
     assert stage.app.screen is stage.screen
@@ -445,16 +433,16 @@ async def test_an_offered_message_is_offered_anew_when_the_page_opens_again(
     await stage.press("escape", "escape")
     assert stage.app.commit_message == "Fix"
     stage.app.commit_message = ""
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("A")
     await stage.until(lambda: screen.message.text == "First", "amending")
     await stage.press("escape")
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.until(lambda: screen.message.text == "Rename total to found", "no longer amending")
 
 
 async def test_the_counter_warns_at_50_and_72(stage: Stage) -> None:
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     field, title = screen.message.field, screen.message.title
     for length, role in ((50, "muted"), (51, "warning"), (72, "warning"), (73, "error")):
         field.text = "x" * length
@@ -480,7 +468,7 @@ async def test_S_in_the_code_stages_the_file(stage: Stage, repo: Path) -> None: 
 
 
 async def test_help_names_every_key_and_the_palette_has_the_page(stage: Stage) -> None:
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("question_mark")
     await stage.pilot.pause(0.1)
     assert type(stage.app.screen).__name__ == "HelpScreen"
@@ -519,7 +507,7 @@ async def test_a_rewritten_place_is_staged_whole(stage: Stage, repo: Path) -> No
     await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
     await asyncio.sleep(0.05)
     await accepted(stage, 9)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("a")
     await state_is(stage, screen, "staged")
     git(repo, "commit", "-q", "-m", "x")
@@ -562,7 +550,7 @@ async def test_the_preview_is_what_is_committed_with_lines_of_the_user_as_well(
 async def test_the_colours_are_those_of_the_code_pane_and_the_theme(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     content = screen.query_one("#change", Static).content
     assert isinstance(content, Text)
     row = next(n for n, line in enumerate(content.plain.splitlines()) if "+     found" in line)
@@ -588,7 +576,7 @@ async def test_one_key_commits_from_the_message_and_the_footer_shows_it(
 ) -> None:
     await answered(stage)
     await accepted(stage, 2)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     wanted = previewed(screen)
     await stage.press("i")
     assert hints(screen)[0] == "ctrl+s stage all, commit"
@@ -609,7 +597,7 @@ async def test_amend_replaces_the_last_commit_and_previews_all_of_it(
     old = git(repo, "rev-parse", "--short=8", "HEAD").strip()
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("A")
     await stage.until(lambda: screen.changes and screen.changes.amends, "amending")
     await stage.until(lambda: any("notes.md" in row for row in rows(screen)), "listed")
@@ -638,7 +626,7 @@ async def test_a_published_commit_is_amended_only_with_a_warning(stage: Stage, r
     git(repo, "update-ref", "refs/remotes/origin/main", "HEAD")
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("A")
     await stage.until(lambda: "origin/main already has" in screen.notice.text, "warning")
     assert screen.notice.level == "warning"
@@ -657,7 +645,7 @@ async def test_the_message_is_continued_in_the_users_editor(
     monkeypatch.setattr(MidstreamApp, "suspend", lambda self: nullcontext())
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "e editor" in hints(screen)
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
@@ -686,7 +674,7 @@ async def test_quitting_twice_stops_git_and_still_asks(stage: Stage, repo: Path)
     hook.chmod(0o755)
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("space")
     await state_is(stage, screen, "staged")
     await stage.press("C")
@@ -743,7 +731,7 @@ async def test_pasted_text_is_the_message(stage: Stage) -> None:
     await answered(stage)
     await accepted(stage, 1)
     stage.app.commit_message = "Note: "
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     stage.app.post_message(Paste("a C o"))
     await stage.until(lambda: screen.message.text == "Note: a C o", "text")
 
@@ -775,7 +763,7 @@ async def test_a_long_comparison_holds_nothing_up(
     await answered(stage)
     await accepted(stage, 2)
     try:
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         assert "comparing" in rows(screen)[0]
         assert "comparing its lines" in shown(screen, "change")
         await stage.press("a")
@@ -809,7 +797,7 @@ async def test_whole_files_are_compared_away_from_the_event_loop_and_only_once(
     monkeypatch.setattr(Comparison, "__eq__", noting)
     await answered(stage)
     await accepted(stage, 2)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.until(lambda: "+4 -4" in rows(screen)[0], "counts")
     before = made
     await stage.press("a")
@@ -862,7 +850,7 @@ async def test_amending_asks_whether_what_was_accepted_is_to_be_in_it(
 ) -> None:
     await answered(stage)
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("A")
     await stage.until(lambda: screen.changes and screen.changes.amends, "amending")
     await stage.press("ctrl+s")
@@ -890,7 +878,7 @@ async def test_what_was_kept_is_staged_in_place_of_what_another_program_staged(
     for hunk in session.hunks.undecided():
         await session.decisions.accept(hunk.id)
     stage.app.commit_message = "Move"
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     assert "not kept" in " ".join(rows(screen))
     await stage.press("C")
     await stage.until(lambda: screen.notices.asking, "question")
@@ -918,7 +906,7 @@ async def test_the_index_keeps_what_it_had_where_what_was_kept_cannot_be_staged(
     for hunk in session.hunks.undecided():
         await session.decisions.accept(hunk.id)
     stage.app.commit_message = "More"
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await stage.press("C")
     await stage.until(lambda: screen.notices.asking, "question")
     await stage.press("1")
@@ -936,7 +924,7 @@ async def test_what_was_accepted_since_a_file_was_staged_is_asked_about(
     await accepted(stage, 1)
     await stage.session.commit.stage("pkg/things.py")
     await accepted(stage, 1)
-    screen = await opened(stage)
+    screen = await at_the_files(stage)
     await state_is(stage, screen, "partly")
     await stage.press("ctrl+s")
     await stage.until(lambda: screen.notices.asking, "question")

@@ -5,36 +5,21 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from midstream.pairing.files.commit import EarlierChanges
 from midstream.settings import Settings
-from midstream.tui.pages.commit import CommitScreen
 from tests.helpers.pages import (
     accepted,
     answered,
     at_the_files,
     git,
     hints,
-    make_repo,
-    page,
     rows,
     shown,
 )
-from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stage import on_stage
 
 KEPT = Settings(attention=False)
 PATH = "pkg/things.py"
-
-
-@pytest.fixture
-def repo(project: Path) -> Path:
-    make_repo(project)
-    return project
-
-
-async def opened(stage: Stage) -> CommitScreen:
-    return await at_the_files(stage, await page(stage, "C", CommitScreen))
 
 
 async def a_session(repo: Path, count: int) -> None:
@@ -52,7 +37,7 @@ async def test_what_an_earlier_session_accepted_is_staged_and_committed_here(
     (repo / "notes.md").write_text("# Mine, too\n")
     before = file.read_bytes()
     async with on_stage(repo, settings=KEPT) as stage:
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         assert len([row for row in rows(screen) if "[" in row]) == 1
         assert rows(screen)[0].strip() == "Accepted in an earlier session"
         assert rows(screen)[1].split() == ["▸", "[", "]", PATH, "+1", "-1", "not", "staged"]
@@ -69,7 +54,7 @@ async def test_what_an_earlier_session_accepted_is_staged_and_committed_here(
         await stage.press("i", "x", "ctrl+s")
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
         assert file.read_bytes() == before
-        screen = await opened(stage)
+        screen = await at_the_files(stage)
         assert screen.changes is not None
         assert screen.changes.files == ()
         assert hints(screen)[0] == "i message"

@@ -19,7 +19,7 @@ from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.pages.sheet import KeySheet, SheetScreen
 from midstream.tui.widgets.fields import LineField
 from midstream.tui.widgets.key_bar import KeyBar
-from tests.helpers.pages import answered, at_the_files, make_repo, page
+from tests.helpers.pages import answered, at_the_files, page
 from tests.helpers.stage import Stage, on_stage
 
 
@@ -327,13 +327,12 @@ async def test_the_list_of_a_page_moves_by_rows_and_by_tens(stage: Stage) -> Non
     assert rows.cursor == start
 
 
-async def test_what_stands_below_the_list_of_a_page_is_scrolled(project: Path) -> None:
-    make_repo(project)
-    async with on_stage(project, size=(80, 16)) as stage:
+async def test_what_stands_below_the_list_of_a_page_is_scrolled(repo: Path) -> None:
+    async with on_stage(repo, size=(80, 16)) as stage:
         await answered(stage)
         await stage.press("A", "A")
-        await stage.until(lambda: "found = 0" in (project / "pkg/things.py").read_text(), "write")
-        screen = await at_the_files(stage, await page(stage, "C", CommitScreen))
+        await stage.until(lambda: "found = 0" in (repo / "pkg/things.py").read_text(), "write")
+        screen = await at_the_files(stage)
         await stage.until(lambda: screen.detail.max_scroll_y > 3, "more than fits")
         await stage.press("J")
         await stage.until(lambda: screen.detail.scroll_y == 3, "down")
@@ -341,9 +340,8 @@ async def test_what_stands_below_the_list_of_a_page_is_scrolled(project: Path) -
         await stage.until(lambda: screen.detail.scroll_y == 0, "up")
 
 
-async def test_from_the_message_of_a_commit_back_to_the_files(project: Path) -> None:
-    make_repo(project)
-    async with on_stage(project) as stage:
+async def test_from_the_message_of_a_commit_back_to_the_files(repo: Path) -> None:
+    async with on_stage(repo) as stage:
         await answered(stage)
         await stage.press("A")
         screen = await page(stage, "C", CommitScreen)
