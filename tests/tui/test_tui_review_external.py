@@ -25,6 +25,14 @@ def status(stage: Stage) -> str:
     return stage.screen.query_one(StatusRow).render().plain
 
 
+async def reviewing(stage: Stage) -> None:
+    """Open the file that another program writes, and begin a review."""
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
+    await stage.open("pkg/bill.py")
+    await stage.press("V")
+    await stage.until(lambda: "reviewing" in status(stage), "a review")
+
+
 async def test_what_another_program_writes_is_decided_by_keys(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,10 +40,7 @@ async def test_what_another_program_writes_is_decided_by_keys(
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/bill.py")
-        await stage.press("V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await reviewing(stage)
         assert "V ends the review" in stage.notice
         bill.write_text(AFTER)
         store = stage.session.hunks
@@ -64,12 +69,11 @@ async def test_keys_and_palette_keep_and_put_back_in_a_review(project: Path) -> 
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("pkg/bill.py")
         await stage.press("question_mark")
         assert "Accept the hunk under the cursor and go to the next" in sentences(stage)
-        await stage.press("escape", "V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await stage.press("escape")
+        await reviewing(stage)
         bill.write_text(AFTER)
         await stage.until(lambda: len(stage.session.hunks.undecided()) == 2, "two hunks")
         await stage.press("question_mark")
@@ -99,10 +103,7 @@ async def test_a_put_back_waits_for_the_writer_or_for_a_key(
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/bill.py")
-        await stage.press("V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await reviewing(stage)
         bill.write_text(AFTER)
         store = stage.session.hunks
         await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
@@ -165,10 +166,7 @@ async def test_a_moved_file_is_shown_and_decided_as_one(
     bill, invoice = project / "pkg" / "bill.py", project / "pkg" / "invoice.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/bill.py")
-        await stage.press("V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await reviewing(stage)
         bill.unlink()
         invoice.write_text(AFTER)
         moves, store = stage.session.files.moves, stage.session.hunks
@@ -193,10 +191,7 @@ async def test_a_permission_is_decided_by_keys(
     bill = project / "pkg" / "bill.py"
     bill.write_text(BILL)
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/bill.py")
-        await stage.press("V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await reviewing(stage)
         bill.chmod(0o755)
         store = stage.session.hunks
         await stage.until(lambda: store.undecided(), "a row")
@@ -216,10 +211,7 @@ async def test_old_lines_have_the_colours_of_their_own_text(project: Path) -> No
     lexer = LineLexer("bill.py", old.splitlines())
     lexer.advance(len(lexer))
     async with on_stage(project) as stage:
-        await stage.until(lambda: stage.session.external.watching == "native", "watching")
-        await stage.open("pkg/bill.py")
-        await stage.press("V")
-        await stage.until(lambda: "reviewing" in status(stage), "a review")
+        await reviewing(stage)
         longer = "    text = 'a longer line of other tokens'; return text + 'behind'"
         lines = old.splitlines(keepends=True)
         for at in (1, 13):
