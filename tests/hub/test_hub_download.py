@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import gzip
 import json
 import os
@@ -37,6 +38,7 @@ from midstream.hub.published import published_model, published_models
 from midstream.resources import default_model
 from tests.helpers.folders import write_folder
 from tests.helpers.model_hub import REVISION, HubRepository, ModelHub, serving_hub
+from tests.helpers.processes import started
 
 REPO = "people/Tiny-ONNX"
 GRAPH = "onnx/model_q4.onnx"
@@ -216,11 +218,11 @@ def test_a_download_can_be_stopped_and_continued(hub: ModelHub, place: Path) -> 
     hub.held.add(GRAPH)
     environ = {**os.environ, "HF_ENDPOINT": hub.url}
     command = [sys.executable, "-m", "midstream", "models", "get", REPO, "--name", "tiny", "--yes"]
-    process = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
-    assert hub.waiting.wait(100)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=100)
-    assert process.returncode == 130
+    with started(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        assert hub.waiting.wait(100)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=100)
+        assert process.returncode == 130
     assert "are kept" in said
     assert "Traceback" not in said
     hub.held.clear()
@@ -250,18 +252,18 @@ def test_a_hub_that_is_killed_or_stands_still_in_the_middle_of_a_file(
 ) -> None:
     """One that stands still keeps its connection open, and nothing comes, not even an end."""
     monkeypatch.setattr(bounds, "PACE_S", 1.0)
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER, GRAPH], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as server:
+    command = [sys.executable, "-c", SERVER, GRAPH]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        said = server.stdout
+        assert said is not None
         assert server.stdin is not None
-        assert server.stdout is not None
         server.stdin.write(pickle.dumps(hub.repositories))
         server.stdin.close()
-        use_hub(monkeypatch, server.stdout.readline().decode().strip())
+        use_hub(monkeypatch, said.readline().decode().strip())
         offer, folder = look_up(REPO), folder_of(place, "tiny")
 
         def strike() -> None:
-            server.stdout.readline()  # type: ignore[union-attr]
+            said.readline()
             server.send_signal(number)
 
         striking = threading.Thread(target=strike)
@@ -269,7 +271,6 @@ def test_a_hub_that_is_killed_or_stands_still_in_the_middle_of_a_file(
         with pytest.raises(HubError, match=r"cannot be reached|bytes a second"):
             download(offer, folder, "tiny", lambda *_: None)
         striking.join()
-        server.kill()
     (partial,) = partials(place)
     assert 0 < partial.done < partial.size
     assert not (folder / GRAPH).exists(), "what was not checked has no name"
@@ -456,6 +457,11 @@ def test_what_is_no_hub_gives_one_sentence(monkeypatch: pytest.MonkeyPatch, body
         look_up(REPO)
 
 
+def kept(place: Path) -> int:
+    """How many bytes there are in a folder."""
+    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+
+
 BOMBS = {
     "gzip": lambda: gzip.compress(bytes(50 << 20)),
     "deflate": lambda: zlib.compress(bytes(50 << 20)),
@@ -478,17 +484,18 @@ def test_what_was_not_asked_for_packed_is_not_unpacked(
             look_up(REPO)
         with pytest.raises(HubError, match="was not asked for: content packed"):
             download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
-    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) < 1000
+    assert kept(place) < 1000
+
+
+def endless(handler: BaseHTTPRequestHandler, status: int = 200) -> None:
+    handler.send_response(status)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65_536)
 
 
 def test_a_description_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "_MAX_LISTING_BYTES", 1 << 20)
-
-    def endless(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        while True:
-            handler.wfile.write(b" " * 65_536)
 
     with (
         answering(monkeypatch, endless),
@@ -502,15 +509,12 @@ def test_a_file_without_end_is_cut(
 ) -> None:
     offer = look_up(REPO)
 
-    def endless(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(206)
-        handler.end_headers()
-        while True:
-            handler.wfile.write(b" " * 65_536)
-
-    with answering(monkeypatch, endless), pytest.raises(HubError, match="arrived damaged"):
+    with (
+        answering(monkeypatch, functools.partial(endless, status=206)),
+        pytest.raises(HubError, match="arrived damaged"),
+    ):
         download(replace(offer, address=constants.ENDPOINT), place, "tiny", lambda *_: None)
-    assert sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) < 1000
+    assert kept(place) < 1000
 
 
 DRIBBLES = {
