@@ -1,20 +1,27 @@
-"""A search program that shows whatever it is pointed at, in place of ripgrep."""
+"""Search programs in place of ripgrep."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-RECKLESS = """\
-#!/bin/sh
-while [ "$1" != -e ]; do shift; done
-exec grep -rnHZ --exclude-dir=.git -e "$2" -- "$4"
-"""
+
+def with_search(folder: Path, script: str) -> str:
+    """Make a ``rg`` of a shell script; a ``PATH`` on which it comes first."""
+    folder.mkdir(exist_ok=True)
+    (folder / "rg").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "rg").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def with_reckless_search(folder: Path) -> str:
-    """Make a ``rg`` that knows nothing of ignored files; a ``PATH`` on which it comes first."""
-    folder.mkdir(exist_ok=True)
-    (folder / "rg").write_text(RECKLESS)
-    (folder / "rg").chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+    """One that knows nothing of ignored files, and shows whatever it is pointed at."""
+    return with_search(
+        folder,
+        'while [ "$1" != -e ]; do shift; done\nexec grep -rnHZ --exclude-dir=.git -e "$2" -- "$4"',
+    )
+
+
+def with_slow_search(folder: Path, begun: Path) -> str:
+    """One that notes its process in ``begun``, and does not end."""
+    return with_search(folder, f"echo $$ > {begun}.part; mv {begun}.part {begun}; exec sleep 600")

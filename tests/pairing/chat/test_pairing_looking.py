@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from midstream.pairing.status import TurnStatus
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness
 from tests.helpers.processes import running
+from tests.helpers.searching import with_slow_search
 
 APP = "def one():\n    return 1\n"
 COMMITTED = {"app.py": APP, "more.py": "limit = 2\n"}
@@ -167,12 +167,8 @@ async def test_a_stop_while_it_asks(hosted: Hosted, root: Path) -> None:
 async def test_a_stop_or_a_redirect_ends_what_a_tool_has_started(
     hosted: Hosted, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redirect: bool
 ) -> None:
-    programs, begun = tmp_path / "programs", tmp_path / "begun"
-    programs.mkdir()
-    slow = programs / "rg"
-    slow.write_text(f"#!/bin/sh\necho $$ > {begun}.new; mv {begun}.new {begun}; exec sleep 600\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    begun = tmp_path / "begun"
+    monkeypatch.setenv("PATH", with_slow_search(tmp_path / "bin", begun))
     async with opened(hosted, root) as (session, witness):
         hosted.say("Let me see.\n")
         hosted.call("one", "search")

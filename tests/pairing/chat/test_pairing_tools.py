@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.processes import running
 from tests.helpers.property import examples
-from tests.helpers.searching import with_reckless_search
+from tests.helpers.searching import with_reckless_search, with_search, with_slow_search
+from tests.helpers.waiting import until
 
 SECRET = "CANARY-outside-of-the-folder"
 FILES = {
@@ -344,13 +344,8 @@ async def test_a_stop_while_it_asks(root: Path) -> None:
 async def test_a_stop_ends_what_a_tool_has_started(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
     begun = tmp_path / "begun"
-    slow = programs / "rg"
-    slow.write_text(f"#!/bin/sh\necho $$ > {begun}.new; mv {begun}.new {begun}; exec sleep 600\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", with_slow_search(tmp_path / "bin", begun))
     hosted = Hosted()
     async with hosted.running() as url:
         settings = hosted.settings(url)
@@ -424,18 +419,10 @@ async def test_what_is_read_is_cut_before_it_fills_the_memory(
     assert shown.endswith(f"{tools.MAX_LINES} line\n(500 more lines, up to 900)")
 
 
-def search_program(folder: Path, script: str) -> str:
-    """Make a ``rg`` of a shell script; a ``PATH`` on which it comes first."""
-    folder.mkdir()
-    (folder / "rg").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "rg").chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
-
-
 async def test_what_a_search_writes_is_cut_as_it_comes(
     looking: ReadOnlyTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = search_program(tmp_path / "bin", f"head -c 3000000 /dev/zero; touch {tmp_path}/ended")
+    path = with_search(tmp_path / "bin", f"head -c 3000000 /dev/zero; touch {tmp_path}/ended")
     monkeypatch.setenv("PATH", path)
     monkeypatch.setattr(tools, "MAX_BYTES", 100_000)
     await look(looking, "search", "one")
@@ -465,13 +452,11 @@ async def test_a_look_that_takes_long_is_ended(
     looking: ReadOnlyTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = tmp_path / "begun"
-    script = f"echo $$ > {begun}.part; mv {begun}.part {begun}; exec sleep 600"
-    monkeypatch.setenv("PATH", search_program(tmp_path / "bin", script))
+    monkeypatch.setenv("PATH", with_slow_search(tmp_path / "bin", begun))
     limit = asyncio.Timeout(None)
     monkeypatch.setattr(asyncio, "timeout", lambda seconds: limit)
     looks = asyncio.create_task(looking.run(ToolCall("c", "search", "one")))
-    while not (begun.exists() or looks.done()):  # noqa: ASYNC110 - it is another process's
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(until, lambda: begun.exists() or looks.done())
     limit.reschedule(0)
     looked = await looks
     assert looked.refused
