@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,36 +15,50 @@ from midstream.workspace.content import content_digest
 from midstream.workspace.files import Workspace
 
 
+@pytest.fixture
+def two_files(root: Path) -> None:
+    for name in ("a", "b"):
+        (root / name).write_bytes(b"old")
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed(write: Callable[[], object]) -> None:
+    """Write in a process that is killed before it is done."""
+    child = os.fork()
+    if not child:
+        try:
+            write()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
 def killed_write(workspace: Workspace, batch: dict[str, bytes], after: int) -> None:
     """Write a batch in a process that is killed when so many of its files were exchanged."""
     expected = {name: workspace.digest(name) for name in batch}
-    child = os.fork()
-    if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        return
-    exchange, left = transaction._exchange, [after]
 
-    def die(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def write() -> None:
+        exchange, left = transaction._exchange, [after]
 
-    def until_then(plan: transaction.PlannedWrite) -> None:
-        if left[0] == 0:
-            die()
-        left[0] -= 1
-        exchange(plan)
+        def until_then(plan: transaction.PlannedWrite) -> None:
+            if left[0] == 0:
+                die()
+            left[0] -= 1
+            exchange(plan)
 
-    transaction._exchange = until_then
-    transaction._IntentRecord.commit = die  # type: ignore[method-assign]
-    try:
+        transaction._exchange = until_then
+        transaction._IntentRecord.commit = die  # type: ignore[method-assign]
         workspace.write_all(batch, expected, "batch")
-    finally:
-        os._exit(1)
+
+    killed(write)
 
 
+@pytest.mark.usefixtures("two_files")
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int) -> None:
-    for name in ("a", "b"):
-        (root / name).write_bytes(b"old")
     killed_write(Workspace(root), {"a": b"new", "b": b"new"}, after)
     again = Workspace(root)
     wanted = b"new" if after else b"old"
@@ -56,14 +71,13 @@ def test_a_batch_of_which_a_file_was_replaced_is_finished(root: Path, after: int
     assert (root / "a").read_bytes() == b"old"
 
 
+@pytest.mark.usefixtures("two_files")
 def test_a_batch_that_failed_is_undone_also_by_the_next_process(root: Path) -> None:
     """One file could not be written, and the process was killed before it had undone the other."""
-    for name in ("a", "b"):
-        (root / name).write_bytes(b"old")
     workspace = Workspace(root)
     expected = {name: workspace.digest(name) for name in ("a", "b")}
-    child = os.fork()
-    if not child:
+
+    def write() -> None:
         exchange = transaction._exchange
 
         def fails(plan: transaction.PlannedWrite) -> None:
@@ -72,22 +86,19 @@ def test_a_batch_that_failed_is_undone_also_by_the_next_process(root: Path) -> N
             exchange(plan)
 
         transaction._exchange = fails
-        transaction._roll_back = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-        try:
-            workspace.write_all({"a": b"new", "b": b"new"}, expected, "batch")
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        transaction._roll_back = die
+        workspace.write_all({"a": b"new", "b": b"new"}, expected, "batch")
+
+    killed(write)
     assert (root / "a").read_bytes() == b"new"
     assert Workspace(root).recovery == []
     assert [(root / name).read_bytes() for name in ("a", "b")] == [b"old", b"old"]
     assert sorted(os.listdir(root)) == ["a", "b"]  # noqa: PTH208
 
 
+@pytest.mark.usefixtures("two_files")
 def test_what_was_accepted_is_not_rolled_back_late(root: Path) -> None:
     """Others have gone on with the folder before it is opened again."""
-    for name in ("a", "b"):
-        (root / name).write_bytes(b"old")
     killed_write(Workspace(root), {"a": b"new", "b": b"new"}, 1)
     (root / "b").write_bytes(b"user's")
     workspace = Workspace(root)
