@@ -52,3 +52,18 @@ def repository(root: Path) -> Path:
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "first")
     return root
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """What the program of ``evil`` leaves behind."""
+    return tmp_path / "RAN"
+
+
+@pytest.fixture
+def evil(tmp_path: Path, ran: Path) -> Path:
+    """A program that a repository names, and that is not to run."""
+    program = tmp_path / "evil.sh"
+    program.write_text(f"#!/bin/sh\necho ran >> {ran}\ncat\n")
+    program.chmod(0o755)
+    return program

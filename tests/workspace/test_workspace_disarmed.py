@@ -31,20 +31,6 @@ LOG = ["log", "-n", "30", "--format=%h %s"]
 
 
 @pytest.fixture
-def ran(tmp_path: Path) -> Path:
-    """What the program of ``evil`` leaves behind."""
-    return tmp_path / "RAN"
-
-
-@pytest.fixture
-def evil(tmp_path: Path, ran: Path) -> Path:
-    program = tmp_path / "evil.sh"
-    program.write_text(f"#!/bin/sh\necho ran >> {ran}\ncat\n")
-    program.chmod(0o755)
-    return program
-
-
-@pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "work", {"a.txt": "one\n", "b.txt": "two\n"})
 

@@ -109,12 +109,9 @@ def test_a_folder_that_is_a_link_is_news_for_a_write(root: Path, outside: Path) 
     ],
 )
 def test_opening_a_folder_runs_nothing_that_its_repository_names(
-    tmp_path: Path, settings: dict[str, str]
+    tmp_path: Path, evil: Path, ran: Path, settings: dict[str, str]
 ) -> None:
     root = make_repo(tmp_path / "work", {"a.txt": "one\n"})
-    evil = tmp_path / "evil.sh"
-    evil.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/RAN\ncat\n")
-    evil.chmod(0o755)
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     for name in ("post-index-change", "reference-transaction", "pre-commit", "post-checkout"):
@@ -124,7 +121,7 @@ def test_opening_a_folder_runs_nothing_that_its_repository_names(
         subprocess.run(["git", "config", name, given], cwd=root, check=True)
     (root / ".gitattributes").write_text("* filter=x diff=x\n*.txt filter=x=y\n")
     (root / "a.txt").write_text("one\ntwo\n")
-    (tmp_path / "RAN").unlink(missing_ok=True)
+    ran.unlink(missing_ok=True)
     workspace = Workspace(root)
     assert "a.txt" in workspace.files()
     status = repo_status(root)
@@ -136,4 +133,4 @@ def test_opening_a_folder_runs_nothing_that_its_repository_names(
     digest = content_digest(b"one\ntwo\n")
     workspace.write("a.txt", b"three\n", expected=digest)  # a checkpoint is made by git, too
     assert workspace.log.checkpoints()
-    assert not (tmp_path / "RAN").exists()
+    assert not ran.exists()
