@@ -240,7 +240,7 @@ def _addresses(places: Iterable[str], sockets: list[str]) -> Iterator[str]:
 def _places(call: dict[str, Any]) -> Iterator[str]:
     """Real paths whose folders are looked through, upwards."""
     cwd = call.get("cwd")
-    here = os.getcwd()  # noqa: PTH109
+    here = _working_folder()
     folder = os.path.join(here, cwd) if isinstance(cwd, str) else here  # noqa: PTH118
     for path in _named(call.get("tool_input"), 0):
         try:
@@ -290,7 +290,15 @@ def _guessed_places(raw: bytes) -> Iterator[str]:
 
     for found in islice(re.finditer(rb'/[^"\\\x00-\x1f]+', raw), _MAX_GUESSES):
         yield os.path.realpath(os.fsdecode(found[0]))
-    yield os.path.realpath(os.getcwd())  # noqa: PTH109
+    yield os.path.realpath(_working_folder())
+
+
+def _working_folder() -> str:
+    """The working folder, or the root of the file system where that was deleted."""
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return "/"
 
 
 def _age(address: str) -> float:

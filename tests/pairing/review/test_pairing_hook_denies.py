@@ -159,6 +159,43 @@ def test_the_client_denies_what_it_cannot_read(root: Path, listener: Listener) -
     calls_through_the_client(root, 300)
 
 
+def test_a_call_that_is_too_long_is_denied_unasked(root: Path, listener: Listener) -> None:
+    call = json.dumps(event(root, *TOOLS[0])).encode()
+    answer = answered(call + b" " * hook_client.MAX_EVENT_BYTES)
+    assert says_no(answer)
+    assert "more than 8 MB" in str(answer)
+    assert listener.heard == []
+
+
+def test_an_input_that_cannot_be_read_is_denied_where_a_session_watches(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
+) -> None:
+    def without_input() -> str:
+        out = io.StringIO()
+        with (tmp_path / "written only").open("wb") as given:
+            assert hook_client.main(given, out) == 0
+        return out.getvalue()
+
+    assert says_no(json.loads(without_input()))
+    assert listener.heard == []
+    monkeypatch.chdir(tmp_path)
+    assert without_input() == "", "no session watches this folder"
+
+
+def test_a_working_folder_that_is_gone_hides_no_call(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    call = event(root, "Write", {"file_path": str(root / "run.py"), "content": ""})
+    assert says_no(answered(json.dumps(call).encode()))
+    assert len(listener.heard) == 1
+    assert answered(json.dumps(event(gone, "Write", {"file_path": "x"})).encode()) is None
+    assert answered(b"hello") is None
+
+
 @pytest.mark.system
 @pytest.mark.timeout(900)
 def test_the_client_denies_ten_thousand_mutated_calls(root: Path, listener: Listener) -> None:
@@ -207,6 +244,18 @@ async def session(session: PairingSession) -> PairingSession:
     """A review that is told what was written."""
     await session.review.start(since_commit=True)
     return session
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "a" * 300, "b/" * 3000, "run.py/x", ".", "/"])
+async def test_a_patch_of_a_path_that_no_system_takes_is_denied(
+    session: PairingSession, root: Path, name: str
+) -> None:
+    for head in ("Update", "Delete"):
+        patch = f"*** Begin Patch\n*** {head} File: {name}\n@@\n-x = 1\n+x = 2\n*** End Patch\n"
+        call = HookEvent(
+            "PreToolUse", "Codex", str(root), "s", "apply_patch", {"command": patch}, False
+        )
+        assert says_no(await session.gate.answer(call)), head
 
 
 async def calls_of_the_session(session: PairingSession, root: Path, count: int) -> None:
