@@ -96,3 +96,23 @@ def test_of_saves_in_every_moment_of_taking_back_the_newest_stays(
         atomic.replace(str(swap), str(target), content_digest(b"base\n"), content_digest(b"ours\n"))
     assert len(done) >= min(count, 3)
     assert target.read_bytes() == done[-1]
+
+
+def test_what_was_saved_before_a_removal_is_put_back(pair: tuple[Path, Path]) -> None:
+    swap, target = pair
+    swap.unlink()
+    target.write_bytes(b"saved by the user\n")
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.remove(str(swap), str(target), content_digest(b"base\n"))
+    assert target.read_bytes() == b"saved by the user\n"
+    assert not swap.exists()
+
+
+def test_a_file_that_was_made_meanwhile_is_not_replaced_by_a_new_one(
+    pair: tuple[Path, Path],
+) -> None:
+    swap, target = pair
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.create(str(swap), str(target))
+    assert target.read_bytes() == b"base\n"
+    assert swap.read_bytes() == b"ours\n"

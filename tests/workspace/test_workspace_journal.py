@@ -23,7 +23,7 @@ from midstream.workspace.journal import (
     sessions,
 )
 from tests.helpers.property import examples
-from tests.helpers.waiting import PATIENCE_S
+from tests.helpers.waiting import PATIENCE_S, until
 
 
 def kinds(path: Path) -> list[str]:
@@ -62,6 +62,19 @@ def test_an_entry_is_on_disk_within_a_tenth_of_a_second(state: Path, root: Path)
     journal.append("b")
     journal.flush()
     assert kinds(journal.path) == ["a", "b"]
+    journal.close()
+
+
+def test_what_was_written_reaches_the_device_without_being_asked_for(
+    state: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut loses a second of a session, not all since its last write to a file."""
+    monkeypatch.setattr(module, "SYNC_S", 0.0)
+    journal = Journal.create(state, root)
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.fstat(fd).st_ino))
+    journal.append("a")
+    until(lambda: journal.path.stat().st_ino in flushed)
     journal.close()
 
 

@@ -224,12 +224,13 @@ def theme_of(top: Path) -> str:
 
 
 def new_journal(top: Path) -> None:
-    # Its thread ends with it, or would write into the folder of the next try.
+    # Its thread ends with it, or would write into the folder of the next try; the power may fail
+    # while it is closed.
     with contextlib.closing(Journal.create(top, top, max_bytes=2000)) as journal:
         for number in range(40):
             journal.append("step", number=number, text="x" * 100)
             journal.flush()
-        journal.flush(sync=True)
+        journal.close()
 
 
 def steps_of(top: Path) -> bool:

@@ -240,7 +240,7 @@ def _stage(change: FileWrite, handles: FolderHandles) -> None:
         atomic.write_part(plan.part, change.after, change.like, source)
         plain = not isinstance(change.after, LinkTarget)
         if change.mode is not None and change.status is None and plain:
-            Path(plan.part).chmod(change.mode)
+            atomic.change_mode(plan.part, change.mode)
         Path(plan.part).rename(plan.swap)
 
 
