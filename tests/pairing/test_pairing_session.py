@@ -23,6 +23,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, follow_ups
+from tests.helpers.repositories import git
 from tests.helpers.rewriting import BEFORE, give, rewrite
 from tests.helpers.stepped import PROMPT_TOKENS, SteppedModel, served
 
@@ -56,6 +57,17 @@ async def test_one_change_from_instruction_to_disk(
     assert turn.ttft_s is not None
     assert session.status.meter.output_tokens == len(lines)
     assert session.status.meter.input_tokens == PROMPT_TOKENS
+
+
+async def test_a_repository_that_cannot_be_read_is_told_on_opening(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    git(root, "init", "-q")
+    (root / ".git" / "HEAD").write_text("nonsense\n")
+    async with await PairingSession.open(root, settings=settings, endpoint=endpoint) as session:
+        told = f"The git repository in {root} cannot be read"
+        notices = session.status.notices
+        await Witness(session).until(lambda: any(told in notice.text for notice in notices))
 
 
 async def test_accept_and_reject_while_the_rest_still_streams(
