@@ -266,14 +266,7 @@ class ModelGeneration:
             if self._drafter:
                 draft = self._drafter.propose(min(left - 1, self._pace.length(len(given))))
             with self._step:
-                self._take_back()
-                self._begin_run()
-                try:
-                    past = len(self._rows)
-                    logits = self._decoder.run([*given, *draft], past, exact=self._exact)
-                finally:
-                    self._end_run()
-                logits = logits[-1 - len(draft) :]
+                logits = self._run([*given, *draft])[-1 - len(draft) :]
                 tokens = self._verify(draft, logits)
                 self._cache.extend([*given, *tokens[:-1]])
                 piece, ended = self._piece(tokens)
@@ -302,7 +295,7 @@ class ModelGeneration:
 
         The rows of all but that token are live then. All of the draft if nothing else is likely.
         """
-        plan, prompt = self._plan, list(self._plan.prompt_ids)
+        plan = self._plan
         assert plan.text_of is not None
         found = Departure(plan.draft_ids, plan.text_of, plan.stop_ids)
         # The last token of the draft is behind the last row that is needed.
@@ -312,12 +305,7 @@ class ModelGeneration:
             count = self._decoder.chunk(ROWS, len(self._rows))
             chunk, tokens = tokens[:count], tokens[count:]
             with self._step:
-                self._take_back()
-                self._begin_run()
-                try:
-                    logits = self._decoder.run(chunk, len(self._rows), exact=self._exact)
-                finally:
-                    self._end_run()
+                logits = self._run(chunk)
                 self._cache.extend(chunk)
                 self.usage.forwards += 1
                 found.take(logits[first:])
@@ -328,8 +316,17 @@ class ModelGeneration:
         place, token = best
         with self._step:
             self._take_back()
-            self._cache.keep(len(prompt) + place)
+            self._cache.keep(len(plan.prompt_ids) + place)
         return [*plan.draft_ids[:place], token]
+
+    def _run(self, tokens: Sequence[int]) -> Array:
+        """Run tokens behind the live rows, this generation's own; returns their logits."""
+        self._take_back()
+        self._begin_run()
+        try:
+            return self._decoder.run(tokens, len(self._rows), exact=self._exact)
+        finally:
+            self._end_run()
 
     def _begin_run(self) -> None:
         """From here on a stop ends the run in progress."""
