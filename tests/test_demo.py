@@ -266,7 +266,7 @@ async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
     tmp_path: Path, unused_tcp_port: int
 ) -> None:
     demo = make_demo(tmp_path)
-    nobody = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "none")
+    unreachable = Endpoint(f"ws://127.0.0.1:{unused_tcp_port}/v1", None, "none")
     written = next(number for number, step in enumerate(STEPS, 1) if step.done is Done.WRITTEN)
 
     async def lead_on() -> None:
@@ -278,7 +278,7 @@ async def test_the_tour_leads_on_without_a_model_and_when_it_is_begun_again(
                 await pilot.press("enter")
                 await shown(pilot)
 
-    async with _touring(demo, endpoint=nobody) as tourist:
+    async with _touring(demo, endpoint=unreachable) as tourist:
         app, pilot = tourist.app, tourist.pilot
         await lead_on()
         await pilot.press("enter")

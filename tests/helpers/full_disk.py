@@ -1,4 +1,4 @@
-"""A disk that takes nothing more, for whoever writes: no byte of any file can be added."""
+"""A full disk for tests: every write that would make a file grow fails."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ def listens():
 
 async def main():
     global session
-    nobody = Endpoint("ws://127.0.0.1:9/v1", None, "none")
+    unreachable = Endpoint("ws://127.0.0.1:9/v1", None, "none")
     session = await PairingSession.open(
-        Path(sys.argv[1]), settings=Settings(), endpoint=nobody, watch=False
+        Path(sys.argv[1]), settings=Settings(), endpoint=unreachable, watch=False
     )
     await session.review.start(since_commit=True)
     while not listens():

@@ -445,7 +445,7 @@ class ProjectCheck:
             self._timer = loop.call_later(QUIET_S, lambda: self._spawn(self._run_by_itself()))
 
     def close(self) -> None:
-        """End the command, whoever waits for it; nothing runs by itself any more."""
+        """Kill the command if it is running, and start no further automatic runs."""
         self.cancel()
         if self._process is not None:
             processes.signal_group(self._process.pid, processes.SIGKILL)

@@ -1,7 +1,6 @@
 """The commit page: which accepted changes are staged, staging them, a message, the commit.
 
-The page opens with the cursor in the message, so that nobody who begins to write stages or commits
-something.
+The page opens with the cursor in the message, so that typing a message stages and commits nothing.
 
 It shows what ``pairing.files.commit`` says and asks it to act.  A message that was begun stays with
 the program until it is committed.
