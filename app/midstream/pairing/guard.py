@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -91,8 +91,16 @@ class FoundLine(NamedTuple):
 
 
 class _MarkedHunk(NamedTuple):
-    """What is known of the lines of a hunk, as of a number of findings in its file."""
+    """What is known of the lines of a hunk, as of a number of findings in its file.
 
+    Attributes:
+        version: That of all hunks, which tells cheaply that the lines are still the same.
+        findings: How many there were.
+        new: The lines.
+        spots: What was found in them.
+    """
+
+    version: int
     findings: int
     new: tuple[str, ...]
     spots: tuple[FoundLine, ...]
@@ -426,20 +434,18 @@ class Guard:
         found = self._found.get(hunk.path)
         if not found or hunk.path in self._off:
             return ()
-        from midstream.guard.secrets import mask
-
-        new = hunk.new
-        known = self._marks.get(hunk.id)
-        if known is None or known[:2] != (len(found), new):
-            lines: dict[str, int] = {}
-            for number, line in enumerate(new):
-                lines.setdefault(mask(line.strip()), number)
-            spots = {f.key: FoundLine(f, lines[f.evidence]) for f in found if f.evidence in lines}
-            known = self._marks[hunk.id] = _MarkedHunk(len(found), new, tuple(spots.values()))
+        version, known = self._hunks.version, self._marks.get(hunk.id)
+        if known is None or (known.version, known.findings) != (version, len(found)):
+            new = hunk.new
+            if known is None or (known.findings, known.new) != (len(found), new):
+                spots = _found_lines(found, new)
+            else:
+                spots = known.spots
+            known = self._marks[hunk.id] = _MarkedHunk(version, len(found), new, spots)
         return known.spots
 
     def spot(self, hunk: Hunk) -> FoundLine | None:
-        """The line of a hunk that is to be marked: why it is held back, or what comes first."""
+        """The line of a hunk to mark: that of the finding that holds it back, else of the first."""
         spots = self._spots(hunk)
         held = hunk.hold
         mine = (spot for spot in spots if held is not None and spot.finding.rule == held.rule)
@@ -462,8 +468,16 @@ class Guard:
         ]
 
     def _open(self, hunk: Hunk) -> bool:
+        if not (found := self.findings(hunk)):
+            return False
         released = self._let_go(hunk.path)
-        return any(finding.key not in released for finding in self.findings(hunk))
+        return any(finding.key not in released for finding in found)
+
+    def _halting(self, path: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those that halt, without the ones in hunks that the user released."""
+        halting = tuple(finding for finding in findings if finding.level is Level.HALT)
+        released = self._let_go(path) if halting else ()
+        return tuple(finding for finding in halting if finding.key not in released)
 
     def _let_go(self, path: str) -> frozenset[tuple[str, str]]:
         """Keys of the findings of a file that halt no more, since the user released their hunks."""
@@ -544,12 +558,7 @@ class Guard:
             found = await _findings_by_hunk(scanner, files[path])
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):
-                released = self._let_go(path)
-                halting = [
-                    finding
-                    for finding in found.get(hunk.id, ())
-                    if finding.level is Level.HALT and finding.key not in released
-                ]
+                halting = self._halting(path, found.get(hunk.id, ()))
                 if hunk.id in let_go:
                     self._released[hunk.id] = frozenset(finding.key for finding in halting)
                 elif halting and hunk.state in _WAITING:
@@ -677,13 +686,7 @@ class Guard:
             self._found.setdefault(watch.path, []).extend(found)
         if found or self._troubles(watch) != before:
             self._status.touch()
-        released = self._let_go(watch.path)
-        halting = tuple(
-            finding
-            for finding in found
-            if finding.level is Level.HALT and finding.key not in released
-        )
-        if halting:
+        if halting := self._halting(watch.path, found):
             statement = watch.scan.statement_at(halting[0].line)
             if self._report is not None:
                 self._report(GuardStop(watch, halting, statement))
@@ -828,3 +831,14 @@ async def _findings_by_hunk(scanner: Scanner, proposal: FileProposal) -> dict[in
             if start < finding.stop and finding.line < stop:
                 found.setdefault(hunk_id, []).append(finding)
     return found
+
+
+def _found_lines(found: Iterable[Finding], new: Sequence[str]) -> tuple[FoundLine, ...]:
+    """The findings that are about one of these lines, each with the first such line."""
+    from midstream.guard.secrets import mask
+
+    lines: dict[str, int] = {}
+    for number, line in enumerate(new):
+        lines.setdefault(mask(line.strip()), number)
+    spots = {f.key: FoundLine(f, lines[f.evidence]) for f in found if f.evidence in lines}
+    return tuple(spots.values())

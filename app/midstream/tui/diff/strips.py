@@ -127,7 +127,7 @@ class RowStrips:
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
         """What is to be said beside a hunk."""
         self.spot_of: Callable[[Hunk], FoundLine | None] = lambda hunk: None
-        """The line of a hunk that the guard has something against; else its first row tells it."""
+        """The line of a hunk to mark for a finding of the guard; without one, its first row."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
         self.move_of: Callable[[Hunk], FileMove | None] = lambda hunk: None
