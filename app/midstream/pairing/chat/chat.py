@@ -568,8 +568,7 @@ class Chat:
         """Journal what was said from an entry on."""
         from midstream.pairing.journal.entries import ChatEntry
 
-        self._journal.make()
-        self._journal.add(ChatEntry(packed(self.entries[begin:]), fresh=False))
+        self._journal.write(ChatEntry(packed(self.entries[begin:]), fresh=False))
 
 
 class _Circles:

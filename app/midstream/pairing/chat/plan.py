@@ -87,11 +87,16 @@ def written_steps(text: str) -> list[str]:
 
 def _each_on_its_line(text: str, mark: str) -> str:
     """A numbered list in one line, with a line for each number that follows on the one before."""
-    number, at = 2, 0
-    while (found := re.search(rf"\s+(?={number}{re.escape(mark)}\s)", text[at:])) is not None:
-        text = f"{text[: at + found.start()]}\n{text[at + found.end() :]}"
-        number, at = number + 1, at + found.start() + 1
-    return text
+    number = 2
+
+    def broken(found: re.Match[str]) -> str:
+        nonlocal number
+        if found[1] != str(number):
+            return found[0]
+        number += 1
+        return "\n"
+
+    return re.sub(rf"\s+(?=(\d+){re.escape(mark)}\s)", broken, text)
 
 
 def _outside_of_code(text: str) -> Iterator[str]:
@@ -298,7 +303,6 @@ class SessionPlan:
                 self._status.inform(text, "plan.next" if left else "")
 
     def _note(self) -> None:
-        self._journal.make()
-        self._journal.add(
+        self._journal.write(
             PlanEntry([step.text for step in self.steps], [step.turn for step in self.steps])
         )

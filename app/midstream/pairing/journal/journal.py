@@ -114,6 +114,10 @@ class SessionJournal:
             known: Lines that are in the file already and are not masked.
         """
         self._known[entry.turn.path] = known
+        self.write(entry)
+
+    def write(self, entry: SessionEntry) -> None:
+        """Write an entry, making the journal if this is the first."""
         self.make()
         self.add(entry)
 

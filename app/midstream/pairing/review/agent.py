@@ -289,8 +289,7 @@ class AgentPartner:
 
     def _note(self, conversation: AgentConversation, begin: int) -> None:
         """Journal what was said from an entry on."""
-        self._journal.make()
-        self._journal.add(_entry(conversation, begin))
+        self._journal.write(_entry(conversation, begin))
 
     def _next(self) -> None:
         conversation = self.conversation

@@ -79,8 +79,7 @@ class GroupTitles:
             return 0
         titles = titles_in(await self._answer(_message(sent)), [group.key for group, _ in sent])
         self._titles |= titles
-        self._journal.make()
-        self._journal.add(TitlesEntry(titles))
+        self._journal.write(TitlesEntry(titles))
         self._status.touch()
         return len(titles)
 
