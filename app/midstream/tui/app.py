@@ -199,7 +199,7 @@ class MidstreamApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         """Hold keys until the review screen is mounted, and while the screen keeps them.
 
-        While the question before quitting is open, they are its own.
+        While the question before quitting is open, all of them go to it.
         """
         if isinstance(event, events.InputEvent):
             self._input_at = time.monotonic()
@@ -215,7 +215,7 @@ class MidstreamApp(App[None]):
         await super().on_event(event)
 
     def _answers(self, event: events.Key | events.Paste) -> bool:
-        """Whether a key or pasted text goes to a question that has to be answered first."""
+        """Give a key to a question that has to be answered first; whether there is one."""
         notices: Notices | None = getattr(self.screen, "notices", None)
         if notices is None or not notices.is_alone:
             return False

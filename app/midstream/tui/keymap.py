@@ -18,6 +18,8 @@ from textual.keys import Keys
 
 from midstream.actions import ACTIONS, BY_ID, PAGES, Place, actions_on
 
+_PLAIN: Final = ("up", "pgup")
+"""Keys that an action is left with where a preset takes its letter; they go without saying."""
 PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
     "default": {},
     "git": {
@@ -74,11 +76,11 @@ def keys_of(preset: str, own: Mapping[str, str] | None = None) -> dict[str, str]
 
 def preset_in_words(preset: str) -> str:
     """The first keys that a preset changes, in a line: ``y accept, n reject and 5 more``."""
-    own, usual = keys_of(preset), keys_of("default")
+    keys, usual = keys_of(preset), keys_of("default")
     changed = [
-        f"{first_key(own, action_id)} {BY_ID[action_id].short}"
+        f"{first_key(keys, action_id)} {BY_ID[action_id].short}"
         for action_id in PRESETS[preset]
-        if first_key(own, action_id) not in (first_key(usual, action_id), "up", "pgup")
+        if first_key(keys, action_id) not in (first_key(usual, action_id), *_PLAIN)
     ]
     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
     return ", ".join(changed[:3]) + more

@@ -118,7 +118,7 @@ class Notices:
         self,
         line: NoticeLine,
         is_running: Callable[[], bool],
-        changed: Callable[[], None] = lambda: None,
+        changed: Callable[[], None],
     ) -> None:
         self.line = line
         self._is_running = is_running
@@ -171,7 +171,8 @@ class Notices:
     ) -> None:
         """Show one sentence.
 
-        A question that has to be answered first is covered by any sentence for a while only.
+        A question that has to be answered first reappears after any sentence has covered it for a
+        while.
 
         Args:
             level: ``info`` fades, and uncovers the question it hid; ``warning`` and ``error`` stay
@@ -185,7 +186,8 @@ class Notices:
         """
         if not self.line.is_mounted or not self._is_running():
             return
-        if level != "info":
+        closes = level != "info" and self._question is not None
+        if closes:
             self._question = None
         if level != "info" or outcome:
             if text in self.said:
@@ -201,7 +203,8 @@ class Notices:
             time = COVER_S if self.asking else FACT_S
             fade = self._fade_with_key if outcome and not self.is_alone else self._fade
             self._fading = self.line.set_timer(time, fade)
-        self._changed()
+        if closes:
+            self._changed()
 
     def ask(self, text: str, *choices: Choice, alone: bool = False) -> None:
         """Show a question; the number keys choose an answer, Escape none.
@@ -209,8 +212,8 @@ class Notices:
         Args:
             text: The question.
             choices: The answers.
-            alone: Whether it has to be answered before anything else: until then, all keys are
-                its own, see ``hear``, Escape gives the first answer, and another question waits.
+            alone: Whether it has to be answered before anything else: until then, all keys go to
+                it (see ``hear``), Escape gives the first answer, and another question waits.
         """
         question = _Question(text, choices)
         if alone:
@@ -218,6 +221,7 @@ class Notices:
         else:
             self._question = question
         self._show_asked()
+        self._changed()
 
     def answer(self, number: int) -> bool:
         """Answer the open question, counted from 1; returns whether one was open."""
@@ -229,6 +233,7 @@ class Notices:
         else:
             self._question = None
         self._show_asked()
+        self._changed()
         asked.choices[number - 1][1]()
         return True
 
@@ -242,8 +247,10 @@ class Notices:
 
     def clear(self) -> None:
         """Remove the sentence and the question, unless that has to be answered first."""
-        self._question = None
+        closed, self._question = self._question is not None, None
         self._show_asked()
+        if closed:
+            self._changed()
 
     def _show_asked(self) -> None:
         """Show the open question, or nothing."""
@@ -252,7 +259,6 @@ class Notices:
         else:
             self._stop_fading()
             self.line.show("question", self._asked.text, self.choices)
-        self._changed()
 
     @property
     def _is_unread(self) -> bool:

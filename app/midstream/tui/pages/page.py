@@ -256,7 +256,7 @@ class PageScreen(EagerScreen):
                 for number in range(1, last + 1)
             ]
         else:
-            hidden = self.hidden_hints()
+            hidden, reviewing = self.hidden_hints(), self.reviewing
             for action in actions_on(self.PAGE):
                 if not action.short or action.id in hidden or not self.services.keys[action.id]:
                     continue
@@ -265,7 +265,7 @@ class PageScreen(EagerScreen):
                 if action.id in ("page.close", "page.help"):
                     continue
                 key, short = self.services.key_for(action.id), words.get(action.id, action.short)
-                hints.append(KeyHint(key, self.worded(short), action.call))
+                hints.append(KeyHint(key, in_review(short) if reviewing else short, action.call))
         close = "leave it" if self.notices.asking else words.get("page.close", "back")
         hints.append(KeyHint(self.services.key_for("page.close"), close, "close"))
         if not self.typing and not self.notices.asking:

@@ -21,6 +21,7 @@ from midstream.tui.review.steer import Steer
 from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
+from midstream.words import in_review
 
 
 class Decide(Controller):
@@ -508,7 +509,9 @@ class Decide(Controller):
 
         async def work() -> None:
             told = len(session.status.notices)
-            held = {hunk.id for hunk in session.hunks if hunk.state is HunkState.HELD}
+            held: set[int] = set()
+            if not back:  # Only the redo of a release lets go of a hunk that is held back.
+                held = {hunk.id for hunk in session.hunks if hunk.state is HunkState.HELD}
             ids = await (session.decisions.undo() if back else session.decisions.redo())
             if not ids:
                 if len(session.status.notices) == told:
@@ -536,7 +539,7 @@ class Decide(Controller):
             self._notices.say("info", STILL_OPENING)
             return
 
-        accepted = "kept" if session.only_reviews else "accepted"
+        accepted = in_review("accepted") if session.only_reviews else "accepted"
 
         async def work() -> None:
             if session.commit.texts(path) is None:

@@ -201,7 +201,7 @@ class Show(Controller):
             self._notices.say("info", f"Theme {label}, saved in {tilde(path)}.")
 
     def palette(self) -> None:
-        services = self._services
+        services, reviewing = self._services, self._reviewing
         rows: list[ListRow] = []
         for action in ACTIONS:
             doubled = action.id.endswith(".anywhere") or action.id in ("palette", "choose")
@@ -210,7 +210,7 @@ class Show(Controller):
             keys = services.all_keys_for(action.id)
             words = action.help.split(";")[0]
             also = f"{words} {action.also}"
-            shown = in_review(words) if self._reviewing else words
+            shown = in_review(words) if reviewing else words
             right = ((f"  {keys}", "muted"),)
             rows.append(ListRow(action.id, ((shown, "foreground"),), right, also=also))
         for one in SETTINGS:

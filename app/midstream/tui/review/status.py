@@ -6,7 +6,7 @@ They are read from the session again whenever something may have changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from midstream.actions import ACTIONS, BY_ID
@@ -25,7 +25,7 @@ from midstream.tui.widgets.file_bar import FileFacts
 from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.rail import MARKS, FileEntry
 from midstream.tui.widgets.status_row import StatusFacts
-from midstream.tui.widgets.welcome import Example, WelcomePart, WelcomeRow
+from midstream.tui.widgets.welcome import Example, TourWords, WelcomePart, WelcomeRow
 from midstream.words import in_review
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class Moment:
         asking: A question is open; in the composer its numbers are text.
         agent: A coding agent is at work.
         answering: The model answers a question.
-        touring: A step of the tour is shown.
-        enter: What Enter does in the tour.
+        tour: What the tour says.
     """
 
     composing: bool = False
@@ -91,8 +90,7 @@ class Moment:
     asking: bool = False
     agent: bool = False
     answering: bool = False
-    touring: bool = False
-    enter: str = ""
+    tour: TourWords = field(default_factory=TourWords)
 
 
 _WRITING: Final = {
@@ -129,9 +127,9 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
 
 
 def _wanted(moment: Moment) -> Iterator[str]:
-    if moment.touring and not moment.typed:
-        if moment.enter:
-            yield f"{'composer.send' if moment.composing else 'choose'}:{moment.enter}"
+    if moment.tour.place and not moment.typed:
+        if moment.tour.enter:
+            yield f"{'composer.send' if moment.composing else 'choose'}:{moment.tour.enter}"
         if not moment.composing:
             yield "close:leave the tour"
     if moment.composing:
@@ -412,8 +410,7 @@ class Status(Controller):
             asking=self._notices.asking,
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
-            touring=bool(self._panes.tour.words.place),
-            enter=self._panes.tour.words.enter,
+            tour=self._panes.tour.words,
         )
 
     def _reviewing(self) -> Moment:
@@ -449,8 +446,7 @@ class Status(Controller):
             failed=bool(state.failed_edits),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
-            touring=bool(self._panes.tour.words.place),
-            enter=self._panes.tour.words.enter,
+            tour=self._panes.tour.words,
         )
 
     def _show_welcome(self) -> None:

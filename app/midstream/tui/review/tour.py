@@ -150,15 +150,11 @@ class Tour(Controller):
             return False
         return not session.turns and session.external.repo is not None
 
-    @property
-    def words(self) -> TourWords:
-        """What it says now; nothing where it is neither on nor offered."""
-        session = self._state.session
-        if not self.on or session is None:
-            return self._words(self._offer) if self.offered else TourWords()
+    def _words_of(self, facts: _Facts) -> TourWords:
+        """What the step says now."""
         from midstream.demo.tour import Done
 
-        step, facts = self._step, _Facts.of(session)
+        step = self._step
         if self._is_under_way(facts):
             return self._words(step.under_way)
         if self._is_pointless(facts):
@@ -262,18 +258,22 @@ class Tour(Controller):
     def look(self) -> None:
         """Show the next step if this one is done, and the line that belongs to it."""
         session = self._state.session
-        if session is not None and self.on and self._before is not None:
-            from midstream.demo.tour import Done
+        if session is None or not self.on:
+            self._panes.tour.show(self._words(self._offer) if self.offered else TourWords())
+            return
+        from midstream.demo.tour import Done
 
+        facts = _Facts.of(session)
+        if self._before is not None:
             if self._step.done is Done.WRITTEN and not session.review.on:
                 self._wrote = None
             elif self._step.done is Done.WRITTEN and self._wrote is None:
                 self._wrote = True
                 self._work.beside(self._write, "tour")
-            if _Facts.of(session).shows(self._step.done, self._before):
+            if facts.shows(self._step.done, self._before):
                 self._go_to(self._number + 1)
                 return
-        self._panes.tour.show(self.words)
+        self._panes.tour.show(self._words_of(facts))
 
     def _go_to(self, number: int) -> None:
         from midstream.demo.tour import Done
@@ -318,9 +318,7 @@ class Tour(Controller):
             await self._navigate.open_path(PATH)
             self._sent = True
             self._steer.instruct(step.says)
-        elif (
-            step.done is Done.DECIDED and not facts.running and (self._tries or not facts.together)
-        ):
+        elif decides and not facts.running and (self._tries or not facts.together):
             self._notices.clear()
             for hunk in session.hunks.undecided():
                 await session.decisions.accept(hunk.id)

@@ -138,7 +138,7 @@ MAX_HEIGHT = 8
 HINT = "what should change?  @ names a file or a function"
 """Shown in the empty field that has the keys."""
 REDIRECT_HINT = "what should it do instead?"
-"""Shown in it while the model writes."""
+"""Shown there instead while the model writes."""
 PROMPT = 3
 """Cells before the text."""
 
