@@ -258,7 +258,7 @@ PAGE_ACTIONS: Final = (
     Action("commit.stage", "space", "stage", "stage", "Stage or unstage the accepted changes of this file", place=_CO),
     Action("commit.stage_all", "a", "stage_all", "stage all", "Stage the accepted changes of every file", place=_CO),
     Action("commit.whole", "o", "whole", "whole file", "Stage the whole file, or leave out again what was not accepted", place=_CO),
-    Action("commit.message", "i,enter,tab", "message", "message", "Return to the message, where the cursor is at first; Esc leads to the files", place=_CO),
+    Action("commit.message", "i,enter,tab", "message", "message", "Return to the message, where the page opens; Esc goes to the files", place=_CO),
     Action("commit.commit", "C", "commit", "commit", "Commit what is staged; your hooks run", place=_CO),
     Action("commit.amend", "A", "amend", "amend", "Amend the last commit instead of adding one, or go back to adding one", place=_CO),
     Action("commit.commit.anywhere", "ctrl+s", "commit_all", "commit", "Commit, also while writing the message; stages everything accepted if nothing is staged", place=_CO, typing=True),

@@ -361,10 +361,10 @@ def ending_signals() -> tuple[int, ...]:
 
 
 def end_by_signals() -> None:
-    """Have ``ending_signals`` end this program as ``sys.exit`` does, also as the first of a
-    container.
+    """Have ``ending_signals`` end this program as ``sys.exit`` does.
 
-    The kernel passes a signal to the first process of a container only if something handles it.
+    Also as the first process of a container, to which the kernel passes only signals that
+    something handles.
     """
 
     def end(number: int, _frame: object) -> None:

@@ -207,6 +207,7 @@ async def uses_left(
         ReferencesError: A search failed.
     """
     found: list[UseLeft] = []
+    absent = set() if absent is None else absent
 
     async def searched(name: str) -> list[str]:
         return [*files, *(await asyncio.to_thread(outside, name) if outside else ())]
@@ -216,12 +217,11 @@ async def uses_left(
 
     async def remains(name: str, path: str) -> bool:
         known = (name, PurePosixPath(path).suffix)
-        if absent is not None and known in absent:
+        if known in absent:
             return _occurs(root, (), name, after, path)
         if await occurs(name, after, path):
             return True
-        if absent is not None:
-            absent.add(known)
+        absent.add(known)
         return False
 
     async def look(

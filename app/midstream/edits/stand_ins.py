@@ -146,8 +146,10 @@ _names: dict[tuple[str, bool | None, bool], str] = {}
 
 
 def _named(properties: FileProperties) -> str:
+    if not properties.digest:
+        return _described(properties)
     key = (properties.digest, properties.executable, properties.link)
-    if not properties.digest or (line := _names.get(key)) is None:
+    if (line := _names.get(key)) is None:
         line = _described(properties)
         if len(_names) >= _MAX_NAMES:
             _names.clear()

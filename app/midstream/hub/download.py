@@ -150,9 +150,10 @@ def install(offer: Offer, folder: Path, target: Path) -> None:
         HubError: The folder cannot be moved.
     """
     known = {file.path for file in offer.files}
+    kept = known | {_NOTE}
     for file in [path for path in folder.rglob("*") if path.is_file()]:
         # Left by an earlier revision of the repository.
-        if file.relative_to(folder).as_posix() not in known | {_NOTE}:
+        if file.relative_to(folder).as_posix() not in kept:
             file.unlink()
     try:
         if "midstream.toml" not in known:
