@@ -175,8 +175,9 @@ def test_ctrl_c_leaves_plain_mode_during_a_hook_that_does_not_end(tmp_path: Path
 
 
 @contextlib.contextmanager
-def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
-    """A review that commits, and waits for a hook that does not end."""
+def committing(tmp_path: Path) -> Iterator[TerminalProgram]:
+    """A review that commits, and waits for a hook that does not end; nothing of it is left."""
+    begun = write_endless_hook(tmp_path)
     (write_project(tmp_path) / "things.py").write_text(CODE.replace("total", "found"))
     with program(tmp_path, "review") as running:
         running.wait_for(b"to decide", 60)
@@ -186,6 +187,8 @@ def committing(tmp_path: Path, begun: Path) -> Iterator[TerminalProgram]:
         wait_for_file(running, begun)
         assert begun.exists()
         yield running
+    assert not runs_in_a_hook(begun)
+    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
 
 
 @pytest.fixture
@@ -201,26 +204,20 @@ def hangup_is_heard() -> Iterator[None]:
 def test_a_signal_during_a_commit_stops_git_and_its_hooks(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    begun = write_endless_hook(tmp_path)
-    with committing(tmp_path, begun) as running:
+    with committing(tmp_path) as running:
         os.kill(running.pid, number)
         assert running.exit_code(60) == 128 + number
         assert running.output.rfind(b"\x1b[?1049l") > running.output.rfind(b"\x1b[?1049h")
-    assert not runs_in_a_hook(begun)
-    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
     log = ["git", "-C", str(tmp_path / "project"), "log", "--format=%s"]
     assert subprocess.check_output(log, text=True) == "First\n"
 
 
 def test_a_terminal_that_goes_away_ends_git_its_hooks_and_the_program(tmp_path: Path) -> None:
-    begun = write_endless_hook(tmp_path)
-    with committing(tmp_path, begun) as running:
+    with committing(tmp_path) as running:
         os.close(running.master)
         _, status = os.waitpid(running.pid, 0)
         running.pid, running.master = 0, os.open(os.devnull, os.O_RDONLY)
     assert os.waitstatus_to_exitcode(status) > 0
-    assert not runs_in_a_hook(begun)
-    assert not list((tmp_path / "project" / ".git").glob("*.lock"))
 
 
 @pytest.mark.parametrize("how", [(), ("--plain",)], ids=["screen", "plain"])
@@ -268,15 +265,13 @@ def test_sigterm_while_an_editor_has_the_terminal_leaves_it_as_it_was(
 
 
 def test_ctrl_q_leaves_the_screen_during_a_hook_that_does_not_end(tmp_path: Path) -> None:
-    begun = write_endless_hook(tmp_path)
-    with committing(tmp_path, begun) as running:
+    with committing(tmp_path) as running:
         running.write(b"\x11")
         running.wait_for(b"Quitting once git and its hooks are done", 60)
         running.write(b"\x11")
         assert running.exit_code(60) == 0
         assert b"\x1b[?1049l" in running.output
         assert b"stopped before it was made" in running.output
-    assert not runs_in_a_hook(begun)
 
 
 def test_ctrl_q_ends_an_agent_that_asks_floods_and_stays(tmp_path: Path) -> None:
