@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.edits.documents import SourceText, join_lines
-from midstream.edits.hunk_store import HunkStore, UndecidableError
+from midstream.edits.hunk_store import HunkCounts, HunkStore, UndecidableError
 from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.edits.proposal import FileProposal
 from midstream.edits.rows import RowKind
@@ -32,6 +32,14 @@ def example(new: Sequence[str] = ("new 1", "new 2")) -> tuple[FileProposal, Hunk
 
 def shown(proposal: FileProposal) -> list[tuple[RowKind, str, int | None]]:
     return [(row.kind, row.text, row.hunk) for row in proposal.segments[0].settled]
+
+
+def assert_found_anew(store: HunkStore) -> None:
+    """What the store knows of the hunks of its one file is what they are now."""
+    live = sorted((hunk for hunk in store if hunk.live), key=lambda hunk: hunk.order)
+    assert store.for_path("a") == live
+    assert store.waiting() == store.waiting("a") == [hunk for hunk in live if hunk.waits]
+    assert store.counts() == store.counts("a") == HunkCounts.of(store)
 
 
 def test_ids_only_grow_and_version_counts_changes() -> None:
@@ -254,12 +262,15 @@ def test_undo_is_the_inverse_of_any_steps(seed: int) -> None:
             case _:
                 store.accept(hunk.id)
         composed.append((proposal.composed(), shown(proposal)))
+        assert_found_anew(store)
     states = list(composed)
     while states:
         text, rows = states.pop()
         assert proposal.composed() == text
         assert sorted(map(str, rows)) == sorted(map(str, shown(proposal)))
         assert bool(store.undo()) == bool(states)
+        assert_found_anew(store)
     for text, _ in composed[1:]:
         assert store.redo()
+        assert_found_anew(store)
         assert proposal.composed() == text

@@ -9,7 +9,7 @@ import pytest
 
 from midstream.edits.documents import SourceText
 from midstream.edits.events import Event, HunkClosed, NewText, Prose, merge_text
-from midstream.edits.hunk_store import HunkStore
+from midstream.edits.hunk_store import HunkCounts, HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.resources import themes_dir
 from midstream.tui import garbage
@@ -180,9 +180,9 @@ async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> 
     await stage.open("pkg/things.py")
     rail = stage.rail
     files = stage.files
-    rail.show_files([FileEntry("pkg/things.py", added=1, current=True)], files)
+    rail.show_files([FileEntry("pkg/things.py", HunkCounts(added=1), current=True)], files)
     before = [rail._strip(y) for y in range(len(rail.rows))]
-    rail.show_files([FileEntry("pkg/things.py", added=2, current=True)], files)
+    rail.show_files([FileEntry("pkg/things.py", HunkCounts(added=2), current=True)], files)
     after = [rail._strip(y) for y in range(len(rail.rows))]
     assert [y for y, strip in enumerate(after) if strip is not before[y]] == [1]
     assert rail.rows[1].right[0] == (" +2", "success")

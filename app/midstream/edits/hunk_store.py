@@ -6,6 +6,7 @@ number can be relied on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -47,10 +48,111 @@ class _Decision(NamedTuple):
         return moved or self.new != hunk.new or self.displaced != hunk.displaced
 
 
-class _Record(Hunk):
-    """A hunk as its store keeps it: the writable side."""
+class HunkCounts(NamedTuple):
+    """How many hunks there are, of a file or of all files.
 
-    __slots__ = ()
+    Those whose place a later answer took count only as accepted, or as decided.
+
+    Attributes:
+        undecided: They can be decided.
+        accepted: Accepted.
+        rejected: Rejected.
+        conflicts: In conflict.
+        held: Held back by the guard.
+        decided: Accepted or rejected.
+        waiting: See ``HunkStore.waiting``.
+        live: They have a place in the file.
+        external: Those of them that another program has written.
+        added: Lines that hunks which are not rejected add.
+        deleted: Lines that they remove.
+    """
+
+    undecided: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    conflicts: int = 0
+    held: int = 0
+    decided: int = 0
+    waiting: int = 0
+    live: int = 0
+    external: int = 0
+    added: int = 0
+    deleted: int = 0
+
+    @classmethod
+    def of(cls, hunks: Iterable[Hunk]) -> HunkCounts:
+        """Count hunks."""
+        hunks = list(hunks)
+        live = [hunk for hunk in hunks if hunk.live]
+        states = Counter(hunk.state for hunk in live)
+        kept = [hunk for hunk in live if hunk.state is not HunkState.REJECTED]
+        return cls(
+            undecided=states[HunkState.SETTLED],
+            accepted=sum(hunk.state is HunkState.ACCEPTED for hunk in hunks),
+            rejected=states[HunkState.REJECTED],
+            conflicts=states[HunkState.CONFLICT],
+            held=states[HunkState.HELD],
+            decided=sum(hunk.decided for hunk in hunks),
+            waiting=sum(hunk.waits for hunk in live),
+            live=len(live),
+            external=sum(hunk.external for hunk in live),
+            added=sum(hunk.added for hunk in kept),
+            deleted=sum(hunk.deleted for hunk in kept),
+        )
+
+    @classmethod
+    def total(cls, counts: Iterable[HunkCounts]) -> HunkCounts:
+        """The sum of the counts of files."""
+        return cls(*map(sum, zip(*counts, strict=True)))
+
+
+class _FileHunks:
+    """The hunks of one file.  What follows from them is kept until one of them changes."""
+
+    __slots__ = ("_counts", "_live", "_waiting", "records")
+
+    def __init__(self) -> None:
+        self.records: list[_Record] = []
+        self.changed()
+
+    def changed(self) -> None:
+        """A hunk has changed."""
+        self._live: list[_Record] | None = None
+        self._waiting: list[_Record] | None = None
+        self._counts: HunkCounts | None = None
+
+    @property
+    def live(self) -> list[_Record]:
+        """Those that are live, by position."""
+        if self._live is None:
+            self._live = sorted((h for h in self.records if h.live), key=lambda h: h.order)
+        return self._live
+
+    @property
+    def waiting(self) -> list[_Record]:
+        """Those that wait, by position."""
+        if self._waiting is None:
+            self._waiting = [hunk for hunk in self.live if hunk.waits]
+        return self._waiting
+
+    @property
+    def counts(self) -> HunkCounts:
+        """How many there are."""
+        if self._counts is None:
+            self._counts = HunkCounts.of(self.records)
+        return self._counts
+
+
+class _Record(Hunk):
+    """A hunk as its store keeps it: the writable side.
+
+    Attributes:
+        file: The hunks of its file, which learn of every change.
+    """
+
+    __slots__ = ("file",)
+
+    file: _FileHunks
 
     @property
     def decision(self) -> _Decision:
@@ -61,48 +163,60 @@ class _Record(Hunk):
         self._postponed = None
         if self.new != decision.new:
             self._new = list(decision.new)
+        self.file.changed()
 
     def set_state(self, state: HunkState, note: str | None = None) -> None:
         self._state = state
         self._postponed = None
         if note is not None:
             self._note = note
+        self.file.changed()
 
     def set_hold(self, hold: HoldReason | None) -> None:
         self._hold = hold
+        self.file.changed()
 
     def set_anchored(self, anchored: bool) -> None:
         self._anchored = anchored
+        self.file.changed()
 
     def set_postponed(self, note: str | None) -> None:
         self._postponed = note
+        self.file.changed()
 
     def set_call(self, call: int, *, due: bool = False) -> None:
         self._call = call
         self._due = due
+        self.file.changed()
 
     def set_displaced(self, displaced: bool) -> None:
         self._displaced = displaced
+        self.file.changed()
 
     def add(self, line: str) -> None:
         self._new.append(line)
+        self.file.changed()
 
     def remove(self, line: str, stop: int) -> None:
         self._old.append(line)
         self._stop = stop
+        self.file.changed()
 
     def place(self, start: int, stop: int, base_lines: tuple[str, ...] | None = None) -> None:
         self._start = start
         self._stop = stop
         self._base_lines = None if base_lines == self.old else base_lines
+        self.file.changed()
 
     def rewrite(self, old: Iterable[str], new: Iterable[str], *, own: bool) -> None:
         self._old = list(old)
         self._new = list(new)
         self._own = own
+        self.file.changed()
 
     def set_match_level(self, level: int) -> None:
         self._match_level = level
+        self.file.changed()
 
 
 class _Step:
@@ -143,10 +257,12 @@ class HunkStore:
     def __init__(self) -> None:
         self.version = 0
         self._hunks: dict[int, _Record] = {}
-        self._by_path: dict[str, list[_Record]] = {}
+        self._files: dict[str, _FileHunks] = {}
         self._next_id = 1
-        self._waiting: tuple[int, list[Hunk]] = -1, []
+        self._waiting: tuple[int, list[_Record]] = -1, []
         """All that wait, and at which version."""
+        self._counts: tuple[int, HunkCounts] = -1, HunkCounts()
+        """How many there are, and at which version."""
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
         self._pictures: dict[str, Picture] = {}
@@ -167,7 +283,7 @@ class HunkStore:
 
     def for_path(self, path: str) -> list[Hunk]:
         """The live hunks of a file, by position."""
-        return sorted((h for h in self._by_path.get(path, ()) if h.live), key=lambda h: h.order)
+        return [*self._of(path).live]
 
     def rejected(self, path: str) -> frozenset[int]:
         """The rejected hunks of a file."""
@@ -175,8 +291,7 @@ class HunkStore:
 
     def undecided(self, path: str | None = None) -> list[Hunk]:
         """Settled hunks that wait for a decision, by file and position."""
-        paths = self._by_path if path is None else (path,)
-        return [h for p in paths for h in self.for_path(p) if h.state is HunkState.SETTLED]
+        return [hunk for hunk in self.waiting(path) if hunk.state is HunkState.SETTLED]
 
     def waiting(self, path: str | None = None) -> list[Hunk]:
         """Hunks that wait for the user, by file and position.
@@ -185,15 +300,25 @@ class HunkStore:
         back: they are on disk already, so they cannot be left out of sight.
         """
         if path is not None:
-            return [hunk for hunk in self.for_path(path) if hunk.waits]
+            return [*self._of(path).waiting]
         if self._waiting[0] != self.version:  # asked for several times with each frame
-            found = [hunk for each in self._by_path for hunk in self.for_path(each) if hunk.waits]
+            found = [hunk for file in self._files.values() for hunk in file.waiting]
             self._waiting = self.version, found
-        return list(self._waiting[1])
+        return [*self._waiting[1]]
+
+    def counts(self, path: str | None = None) -> HunkCounts:
+        """How many hunks there are, of one file or of all."""
+        if path is not None:
+            return self._of(path).counts
+        if self._counts[0] != self.version:
+            files = [file.counts for file in self._files.values()]
+            self._counts = self.version, HunkCounts.total([HunkCounts(), *files])
+        return self._counts[1]
 
     def postponed(self) -> list[Hunk]:
         """Hunks that will be rejected later, by file and position."""
-        return [h for p in self._by_path for h in self.for_path(p) if h.postponed is not None]
+        files = self._files.values()
+        return [hunk for file in files for hunk in file.live if hunk.postponed is not None]
 
     @property
     def steps(self) -> int:
@@ -332,7 +457,7 @@ class HunkStore:
 
     def of_call(self, call: int) -> list[Hunk]:
         """The live hunks of a call that is not over, by file and position."""
-        return [h for p in self._by_path for h in self.for_path(p) if h.call == call]
+        return [hunk for file in self._files.values() for hunk in file.live if hunk.call == call]
 
     def answer(self, call: int) -> None:
         """A call was answered: the agent writes what was accepted of it."""
@@ -534,6 +659,9 @@ class HunkStore:
                 step.forget_split()
         self._undo[:] = [step for step in self._undo if not step.empty]
 
+    def _of(self, path: str) -> _FileHunks:
+        return self._files.get(path) or _FileHunks()
+
     def touch(self) -> None:
         """Count a change."""
         self.version += 1
@@ -552,8 +680,10 @@ class HunkStore:
     ) -> _Record:
         hunk = _Record(self._next_id, path, start, rank, external=external)
         self._next_id += 1
+        file = hunk.file = self._files.setdefault(path, _FileHunks())
+        file.records.append(hunk)
+        file.changed()
         self._hunks[hunk.id] = hunk
-        self._by_path.setdefault(path, []).append(hunk)
         self.touch()
         return hunk
 

@@ -341,10 +341,8 @@ class PairingSession:
     @property
     def only_reviews(self) -> bool:
         """Whether all there is to decide was written by other programs, to be kept or put back."""
-        live = (hunk for hunk in self.hunks if hunk.live)
-        if (first := next(live, None)) is None:
-            return self.review.on
-        return first.external and all(hunk.external for hunk in live)
+        counts = self.hunks.counts()
+        return counts.external == counts.live if counts.live else self.review.on
 
     def flagged_on_disk(self) -> list[Hunk]:
         """Undecided changes of others in which the guard or the checks have found something.

@@ -88,12 +88,16 @@ class Moves:
 
         Where that is held back, the file under its old name is shown as well.
         """
-        found = self._all()
-        return [
-            hunk
-            for hunk in hunks
-            if (move := found.get(hunk.id)) is None or move.gone is not hunk or move.held
-        ]
+        hidden = {move.gone.id for move in self._all().values() if not move.held}
+        return [hunk for hunk in hunks if hunk.id not in hidden] if hidden else [*hunks]
+
+    def waiting_by_path(self) -> dict[str, int]:
+        """How many of the hunks that wait are shown, by file; cheap enough for every frame."""
+        counts = {path: self._hunks.counts(path).waiting for path in self._files}
+        for move in {move.gone.id: move for move in self._all().values()}.values():
+            if move.gone.waits and not move.held:
+                counts[move.gone.path] -= 1
+        return {path: count for path, count in counts.items() if count}
 
     def _all(self) -> dict[int, FileMove]:
         """The moves by both hunks."""
@@ -113,13 +117,14 @@ class Moves:
     def _find(self, gone_paths: frozenset[str]) -> list[FileMove]:
         from midstream.edits.hunks import HunkState
 
-        # A file that another program has moved is gone already, whatever the guard holds back.
-        held = [hunk for hunk in self._hunks if hunk.state is HunkState.HELD and not hunk.external]
-        whole = [
-            hunk
-            for hunk in (*self._hunks.undecided(), *held)
-            if self._files[hunk.path].vanishes and len(self._hunks.for_path(hunk.path)) == 1
+        single = [
+            hunks[0]
+            for path, file in self._files.items()
+            if file.vanishes and len(hunks := self._hunks.for_path(path)) == 1
         ]
+        # A file that another program has moved is gone already, whatever the guard holds back.
+        waits = (HunkState.SETTLED, HunkState.HELD)
+        whole = [hunk for hunk in single if hunk.state in waits and not hunk.held_on_disk]
         # What another program did is on disk already; what an answer proposes is not.
         gone = [h for h in whole if not h.new and not h.hold and self._deletes(h, gone_paths)]
         made = [h for h in whole if not h.old and h.external != (h.path in gone_paths)]

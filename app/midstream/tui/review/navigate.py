@@ -278,8 +278,7 @@ class Navigate(Controller):
         session = state.session
         if session is None:
             return
-        waiting = {hunk.path for hunk in state.undecided}
-        paths = [path for path in session.files if path in waiting]
+        paths = [*state.waiting_by_path]
         if paths == [state.path]:
             self._wrap(step)
             return
@@ -304,7 +303,7 @@ class Navigate(Controller):
         words = "No undecided hunks in this file"
         if self._state.running and self._state.written_path == self._state.path:
             words = "Nothing to decide here yet, the model is still writing"
-        if count := len(self._state.undecided):
+        if count := sum(self._state.waiting_by_path.values()):
             key, wait = (
                 self._services.key_for("hunk.next_undecided"),
                 "waits" if count == 1 else "wait",

@@ -82,6 +82,8 @@ CLOCK_S: Final = 1.0
 """Seconds between two readings while something is waited for."""
 FACTS_S: Final = 0.25
 """Seconds between two readings of the facts around the code while text streams."""
+_ARRIVALS: Final = (FileOpened, HunkSettled, ExternalHunksAdded)
+"""Events that come by the hundred when many files were written: each is one more row somewhere."""
 UNKNOWN_KEYS: Final = 2
 """Keys without a meaning after which a notice says, once, how to write to the model."""
 
@@ -146,6 +148,10 @@ class ReviewScreen(EagerScreen):
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
+        self._arrival_pace = FramePace()
+        self._arrivals: Timer | None = None
+        """Shows what others have written, once that is due."""
+        self._shown_at = 0.0
         self._ticker: Timer | None = None
         self._lexer: Timer | None = None
         self._clock: Timer | None = None
@@ -283,6 +289,9 @@ class ReviewScreen(EagerScreen):
         """Let go of the session, before another one is attached."""
         self._unsubscribe()
         self._news.clear()
+        if self._arrivals is not None:
+            self._arrivals.stop()
+            self._arrivals = None
         self._set_pace(SessionState.READY)
         self.state.reset()
         self.panes.composer.history = []
@@ -333,9 +342,25 @@ class ReviewScreen(EagerScreen):
             return
         for event in news:
             self._react(event)
+        if all(isinstance(event, _ARRIVALS) for event in news):
+            if self._arrivals is not None:
+                return
+            if (early := self._shown_at + self._arrival_pace.gap - perf_counter()) > 0:
+                self._arrivals = self.set_timer(early, self._show_news)
+                return
+        self._show_news()
+
+    def _show_news(self) -> None:
+        """Show what has changed, and note what that costs."""
+        if self._arrivals is not None:
+            self._arrivals.stop()
+            self._arrivals = None
+        began = thread_time()
         self.panes.pane.sync()
         self.refresh_facts()
         self.aim.update()
+        self._shown_at = perf_counter()
+        self._arrival_pace.took(thread_time() - began + self.paint_s)
 
     def _react(self, event: SessionEvent) -> None:
         if isinstance(event, StateChanged):

@@ -12,7 +12,6 @@ from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
 
 if TYPE_CHECKING:
-    from midstream.edits.hunks import Hunk
     from midstream.pairing.request.suggesting import Suggestion
     from midstream.pairing.session import PairingSession
     from midstream.pairing.status import Turn
@@ -91,10 +90,9 @@ class ReviewState:
         return session.turns.last.path if writing is None else writing[0]
 
     @property
-    def undecided(self) -> list[Hunk]:
-        """Hunks of all files that wait; of a file that was moved, those of its new name."""
-        session = self.session
-        return [] if session is None else session.files.moves.shown(session.hunks.waiting())
+    def waiting_by_path(self) -> dict[str, int]:
+        """How many hunks wait, by file; of a file that was moved, those of its new name."""
+        return {} if self.session is None else self.session.files.moves.waiting_by_path()
 
     @property
     def failed_edits(self) -> int:

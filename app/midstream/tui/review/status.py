@@ -274,30 +274,20 @@ class Status(Controller):
             self._panes.file.show(FileFacts())
             return
         pane, written, path = self._panes.pane, state.written_path, state.path
-        # One unsorted pass: a long answer has hundreds of hunks.  Accepted hunks that a later
-        # answer replaced still count as accepted.
-        here = [
-            hunk
-            for hunk in session.hunks
-            if hunk.path == path and (hunk.live or hunk.state is HunkState.ACCEPTED)
-        ]
-        states = [hunk.state for hunk in here]
-        elsewhere = [
-            hunk for hunk in session.hunks if hunk.waits and hunk.path != path and hunk.live
-        ]
+        here, waiting = session.hunks.counts(path), state.waiting_by_path
         self._panes.file.show(
             FileFacts(
                 path=path,
                 language=language_of(path),
                 lines=len(view.proposal.base.lines),
-                undecided=states.count(HunkState.SETTLED),
-                accepted=states.count(HunkState.ACCEPTED),
-                rejected=states.count(HunkState.REJECTED),
-                conflicts=states.count(HunkState.CONFLICT),
-                held=states.count(HunkState.HELD),
-                reviewing=bool(here) and all(hunk.external for hunk in here),
+                undecided=here.undecided,
+                accepted=here.accepted,
+                rejected=here.rejected,
+                conflicts=here.conflicts,
+                held=here.held,
+                reviewing=bool(here.live) and here.external == here.live,
                 writing_in=path if written and state.heading else written,
-                elsewhere=len(session.files.moves.shown(elsewhere)),
+                elsewhere=sum(waiting.values()) - waiting.get(path, 0),
                 following=pane.following or state.heading,
                 new_rows=pane.new_rows,
                 position=self._position(),
@@ -326,22 +316,10 @@ class Status(Controller):
         if session is None or not self._panes.rail.display:
             return
         written = state.written_path
-        counts = {path: [0, 0, 0, 0, 0] for path in session.files}
-        for hunk in session.hunks:
-            count = counts.get(hunk.path)
-            if count is None:
-                continue
-            count[4] += hunk.state is HunkState.CONFLICT
-            if not hunk.live:
-                continue
-            if hunk.state is not HunkState.REJECTED:
-                count[0] += hunk.added
-                count[1] += hunk.deleted
-            count[2] += hunk.state is HunkState.SETTLED
-            count[3] += hunk.decided
+        counts = session.hunks.counts
         entries = [
-            FileEntry(path, *count, writing=written == path, current=path == state.path)
-            for path, count in counts.items()
+            FileEntry(path, counts(path), writing=written == path, current=path == state.path)
+            for path in session.files
         ]
         repo = session.external.repo
         self._panes.rail.show_files(entries, state.files, None if repo is None else repo.marks)
@@ -351,7 +329,7 @@ class Status(Controller):
         widget = self._panes.suggestions
         small = self._panes.screen.has_class("-small")
         compact = small or state.view is not None or bool(session and session.turns)
-        busy = state.running or bool(state.undecided)
+        busy = state.running or bool(state.waiting_by_path)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
         busy = (
@@ -433,11 +411,11 @@ class Status(Controller):
             external=hunk is not None and hunk.external,
             read_only=session is not None and session.workspace.read_only,
             flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
-            undecided=len(state.undecided),
+            undecided=sum(state.waiting_by_path.values()),
             together=session is not None
             and len(here := session.hunks.undecided(state.path)) > 1
             and session.attention.any_together(here),
-            decided=session is not None and any(h.decided for h in session.hunks),
+            decided=session is not None and session.hunks.counts().decided > 0,
             undoable=session is not None and session.hunks.undoable,
             marked=pane.mark is not None,
             partly=any(part.hunk.state is HunkState.SETTLED for part in pane.marked_parts),
@@ -501,14 +479,11 @@ class Status(Controller):
         state, session = self._state, self._state.session
         if session is None:
             return
-        waiting: dict[str, int] = {}
-        for hunk in state.undecided:
-            waiting[hunk.path] = waiting.get(hunk.path, 0) + 1
         rows = tuple(
             WelcomeRow(
                 ((counted(count, "hunk"), "warning"), (f"  {path}", "foreground")), path=path
             )
-            for path, count in waiting.items()
+            for path, count in state.waiting_by_path.items()
         )
         yield WelcomePart("Waiting for a decision", rows)
         repo = session.external.repo

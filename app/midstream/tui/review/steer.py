@@ -375,7 +375,7 @@ class Steer(Controller):
             # A problem with the answer matters more than that it has ended.
             notice = self._panes.notice
             if not notice.is_shown or notice.level == "info":
-                rest = "; its hunks wait for your decision" if self._state.undecided else ""
+                rest = "; its hunks wait for your decision" if self._state.waiting_by_path else ""
                 self._notices.say("info", f"The answer had already ended{rest}.")
         else:
             self._stopped_at = now

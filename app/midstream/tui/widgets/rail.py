@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from midstream.edits.hunk_store import HunkCounts
 from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -31,14 +32,10 @@ _WIDTH: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """An open file; ``added`` and ``deleted`` count lines, the others hunks."""
+    """An open file and its hunks."""
 
     path: str
-    added: int = 0
-    deleted: int = 0
-    undecided: int = 0
-    decided: int = 0
-    conflicts: int = 0
+    hunks: HunkCounts
     writing: bool = False
     current: bool = False
 
@@ -105,6 +102,7 @@ class Rail(RowList):
         self._changed: Sequence[str] = ()
         self._unfolded: dict[str, bool] = {}
         """Folders that were folded or unfolded, by the user or to show the open file."""
+        self._open_rows: dict[FileEntry, ListRow] = {}
         self._listed: list[ListRow] = []
         self._listed_width = 0
 
@@ -132,7 +130,7 @@ class Rail(RowList):
             return
         self._opened = state
         if not same:
-            self._marks, self._listed = marks, []
+            self._marks, self._listed, self._open_rows = marks, [], {}
             self._above = frozenset(above for path in marks for above in _folders_above(path))
             new = tuple(path for path in marks if path.endswith("/"))
             inside = [path for path in files if new and path.startswith(new)]
@@ -151,11 +149,17 @@ class Rail(RowList):
     def _show_rows(self, select: str | None = None) -> None:
         width = self.size.width or _WIDTH
         if not self._listed or width != self._listed_width:
+            if width != self._listed_width:
+                self._open_rows = {}
             self._listed, self._listed_width = self._list(width), width
         rows: list[ListRow] = []
         if self._opened:
             rows.append(ListRow(None, (("OPEN", "muted!"),)))
-            rows += [self._open_row(entry, width) for entry in self._opened]
+            known = self._open_rows
+            self._open_rows = {
+                entry: known.get(entry) or self._open_row(entry, width) for entry in self._opened
+            }
+            rows += self._open_rows.values()
             rows.append(ListRow(None, ()))
         opened = {entry.path for entry in self._opened}
         changed = [path for path in self._changed if path not in opened]
@@ -212,17 +216,18 @@ class Rail(RowList):
 
     def _open_row(self, entry: FileEntry, width: int) -> ListRow:
         right: list[Piece] = [*self._mark(entry.path)]
-        if entry.added or entry.deleted:
-            right += [(f" +{entry.added}", "success"), (f" -{entry.deleted}", "error")]
+        hunks = entry.hunks
+        if hunks.added or hunks.deleted:
+            right += [(f" +{hunks.added}", "success"), (f" -{hunks.deleted}", "error")]
         if entry.writing:
             right.append((" writing", "accent"))
-        elif entry.conflicts:
-            many = "s" * (entry.conflicts != 1)
-            right.append((f"  {entry.conflicts} conflict{many}", "warning"))
-        elif entry.undecided:
-            waits = "waits" if entry.undecided == 1 else "wait"
-            right.append((f"  {entry.undecided} {waits}", "accent"))
-        elif entry.decided:
+        elif hunks.conflicts:
+            many = "s" * (hunks.conflicts != 1)
+            right.append((f"  {hunks.conflicts} conflict{many}", "warning"))
+        elif hunks.undecided:
+            waits = "waits" if hunks.undecided == 1 else "wait"
+            right.append((f"  {hunks.undecided} {waits}", "accent"))
+        elif hunks.accepted or hunks.rejected:
             right.append(("  done", "muted"))
         role = "foreground!" if entry.current else "foreground"
         room = width - sum(len(text) for text, _ in right)

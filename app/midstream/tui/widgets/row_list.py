@@ -109,7 +109,9 @@ class RowList(ScrollView, can_focus=True):
         self.cursor = min(wanted or places or [0], key=lambda index: abs(index - near))
         self._reveal()
         if len(rows) == len(before) and cursor == self.cursor:
-            self._refresh_rows([y for y, row in enumerate(rows) if row != before[y]])
+            self._refresh_rows(
+                [y for y, row in enumerate(rows) if row is not before[y] and row != before[y]]
+            )
         else:
             self.refresh(layout=self.styles.auto_dimensions and len(rows) != len(before))
 
