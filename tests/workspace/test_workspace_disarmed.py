@@ -14,12 +14,12 @@ import pytest
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import (
     GitFailedError,
+    checked_out_files,
     files_diff,
     find_repository,
     recent_subjects,
     repo_status,
     run_git,
-    stored_files,
     work_tree_changes,
 )
 from tests.helpers.pairing import make_repo
@@ -48,7 +48,7 @@ def looked_at(root: Path) -> None:
         lambda: run_git(root, LOG),
         lambda: run_git(root, ["diff", "HEAD"]),
         lambda: run_git(root, ["show", "HEAD:./a.txt"]),
-        lambda: stored_files(root, "HEAD", ["a.txt", "b.txt"], limit=1000),
+        lambda: checked_out_files(root, "HEAD", ["a.txt", "b.txt"], limit=1000),
     ):
         with contextlib.suppress(GitFailedError):  # It cannot tell without the program.
             look()

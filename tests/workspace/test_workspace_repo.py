@@ -10,9 +10,11 @@ import pytest
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import (
     RepoStatus,
+    checked_out_files,
     find_repository,
     repo_status,
     repository_trouble,
+    run_git,
 )
 from tests.helpers.repositories import git
 
@@ -237,3 +239,38 @@ def test_where_there_is_no_repository_nothing_is_said(root: Path) -> None:
     assert repository_trouble(root) == ""
     (root / ".git").mkdir()
     assert repository_trouble(root) == ""
+
+
+@pytest.mark.parametrize("below", ["", "src"])
+@pytest.mark.parametrize("tree", ["", "HEAD"])
+async def test_files_read_together_are_as_git_checks_each_out(
+    repository: Path, tree: str, below: str
+) -> None:
+    folder = repository / below
+    contents = {
+        "empty.py": b"",
+        "lines.py": b"a\nb\n",
+        "no_end.py": b"a",
+        "ident.txt": b"$Id$\n",
+        "inner/lines.txt": b"a\nb\n",
+        "liar.txt": b"end-0 missing\n\nHEAD:./liar.txt missing\n",
+        "neu \u00e9.py": b"white space\n",
+        "n\u00e9.py": b"n\n",
+    }
+    (repository / ".gitattributes").write_text("*.py eol=crlf\nsrc/*.py eol=lf\n*.txt ident\n")
+    for path, data in contents.items():
+        file = folder / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(data)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "Files")
+    alone = {
+        path: run_git(folder, ["cat-file", "--filters", f"{tree}:./{path}"]) for path in contents
+    }
+    assert alone["lines.py"] == (b"a\nb\n" if below else b"a\r\nb\r\n")
+    del alone["neu \u00e9.py"]
+    found = checked_out_files(folder, tree, [*contents, "gone.py", "inner"], limit=1 << 20)
+    assert found == alone
+    cut = checked_out_files(folder, tree, contents, limit=150)
+    assert cut
+    assert cut.items() < alone.items()

@@ -26,7 +26,7 @@ from midstream.edits.groups import arrange
 from midstream.edits.kinds import ChangedBlock, ChangedFile, HunkFacts, facts_in
 from midstream.edits.lcs import line_edits
 from midstream.pairing.contents import usual_text
-from midstream.workspace.repo import MAX_OUTPUT, run_git, stored_files
+from midstream.workspace.repo import MAX_OUTPUT, checked_out_files, run_git
 from midstream.workspace.snapshot import RevisionRange, find_range
 
 _TRIES: Final = 200
@@ -157,7 +157,8 @@ def _changed_files(repository: Path, span: RevisionRange) -> list[ChangedFile]:
     listing = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", span.old, span.new]
     paths = [path for path in os.fsdecode(run_git(repository, listing)).split("\0") if path]
     sides = [
-        stored_files(repository, tree, paths, limit=MAX_OUTPUT) for tree in (span.old, span.new)
+        checked_out_files(repository, tree, paths, limit=MAX_OUTPUT)
+        for tree in (span.old, span.new)
     ]
     files: list[ChangedFile] = []
     count = 0

@@ -30,13 +30,13 @@ from midstream.workspace.repo import (
     GitFailedError,
     RecordedFiles,
     RepositoryPlace,
+    checked_out_files,
     find_repository,
     ignored_paths,
     passed_over_files,
     recorded_files,
     run_git,
     sparse_files,
-    stored_files,
     unmerged_files,
     work_tree_changes,
 )
@@ -157,12 +157,15 @@ class Baseline:
         # Of a file in conflict the index has several versions: it counts as it is.
         self._keep(staged.unmerged & tracked)
         self.changed = tracked - staged.unmerged
+        found = self._checked_out_together("", staged.regular(self.changed))
         for rel in self.changed:
             if rel not in staged.modes:
                 self._kept[rel] = None
                 continue
             try:
-                self._kept[rel] = staged.entry(rel, self._checked_out(f":./{rel}"))
+                data = found.pop(rel, None)
+                data = self._checked_out(f":./{rel}") if data is None else data
+                self._kept[rel] = staged.entry(rel, data)
             except GitFailedError as error:
                 self._untold[rel] = f"git cannot give its old text: {error}"
 
@@ -209,13 +212,16 @@ class Baseline:
         return BaselineRecord(self.head, self._log.offset, dict(self._kept))
 
     def read_ahead(self, paths: Collection[str]) -> None:
-        """Read what files of the commit held with one process; only where no filter is on.
+        """Read what files of the commit held with one process, before they are asked for.
 
         Contents beyond ``MAX_AHEAD`` are read on demand.
         """
+        self._ahead = {}
+        if not self.head:
+            return
         with contextlib.suppress(GitFailedError):
-            files = [path for path in paths if path in self._recorded().modes]
-            self._ahead = stored_files(self._root, self.head, files, limit=MAX_AHEAD)
+            files = self._recorded().regular(path for path in paths if path not in self._kept)
+            self._ahead = self._checked_out_together(self.head, files)
 
     def read(self, rel: str) -> Entry | None:
         """The former entry of a name, ``None`` if there was none.
@@ -301,6 +307,12 @@ class Baseline:
         """A file of a commit or the index as git would check it out; raises GitFailedError."""
         return run_git(self._root, ["cat-file", "--filters", name])
 
+    def _checked_out_together(self, tree: str, files: Collection[str]) -> dict[str, bytes]:
+        """Regular files as git would check them out, as far as that can be done at once."""
+        with contextlib.suppress(GitFailedError):
+            return checked_out_files(self._root, tree, files, limit=MAX_AHEAD, place=self._place)
+        return {}
+
     def _recorded(self) -> RecordedFiles:
         """The files of the commit; raises GitFailedError."""
         if self._of_commit is None:
@@ -355,6 +367,7 @@ class Baseline:
         if moved:
             self.head = head
             self._of_commit = self._sparse = None
+            self._ahead = {}
         clean = frozenset(paths) - tracked - new
         for rel in clean:
             self._kept.pop(rel, None)

@@ -32,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import stat
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -516,14 +517,19 @@ def work_tree_changes(root: Path, place: RepositoryPlace | None = None) -> WorkT
                 head = entry.removeprefix("# branch.oid ")
             case _:
                 pass
-    above = os.path.relpath(os.path.realpath(root), os.path.realpath(place.top))
-    prefix = "" if above == "." else f"{above}/"
+    prefix = _below_top(root, place)
     return WorkTreeChanges(
         head,
         frozenset(path.removeprefix(prefix) for path in tracked),
         frozenset(path.removeprefix(prefix) for path in new),
         frozenset(path.removeprefix(prefix) for path in inner),
     )
+
+
+def _below_top(root: Path, place: RepositoryPlace) -> str:
+    """What the names of files below a folder begin with in its repository."""
+    above = os.path.relpath(os.path.realpath(root), os.path.realpath(place.top))
+    return "" if above == "." else f"{above}/"
 
 
 class RecordedFiles(NamedTuple):
@@ -546,6 +552,10 @@ class RecordedFiles(NamedTuple):
         if self.links and self.modes.get(rel) == "120000":
             return Entry(LinkTarget(data), False)
         return Entry(data, self.executable(rel) if self.trusted else None)
+
+    def regular(self, paths: Iterable[str]) -> list[str]:
+        """Those of the paths that are recorded as files, not as links or repositories."""
+        return [path for path in paths if self.modes.get(path, "").startswith("100")]
 
     def executable(self, rel: str) -> bool:
         """Whether it is recorded as a program."""
@@ -584,37 +594,48 @@ def recorded_files(root: Path, tree: str = "") -> RecordedFiles:
     )
 
 
-def stored_files(root: Path, tree: str, paths: Iterable[str], *, limit: int) -> dict[str, bytes]:
-    """What git has stored of files of a commit, before filters; one process for all of them.
+def checked_out_files(
+    root: Path,
+    tree: str,
+    paths: Iterable[str],
+    *,
+    limit: int,
+    place: RepositoryPlace | None = None,
+) -> dict[str, bytes]:
+    """Regular files as git would check them out; one process for all of them.
+
+    Git tells how long a file is before its filters and not after them, so a name that nobody can
+    know beforehand, and that git finds missing, follows each file.
 
     Args:
         root: A folder.
-        tree: The commit.
-        paths: Files below the folder; those that the commit does not have are left out, and so are
-            folders, submodules and names with line breaks.
+        tree: The commit; the index if ``""``.
+        paths: Regular files below the folder; those that are not there are left out, and so are
+            names with white space.
         limit: Bytes to read at most; files that do not fit are left out, too.
+        place: Its repository, if that was looked up already.
 
     Raises:
-        GitFailedError: Git cannot tell.
+        GitFailedError: Git cannot tell; a filter that fails is enough.
     """
-    asked = [path for path in paths if "\n" not in path]
-    lines = b"".join(os.fsencode(f"{tree}:./{path}\n") for path in asked)
-    answer = run_git(root, ["cat-file", "--batch"], stdin=lines, limit=limit)
+    place = place or find_repository(root)
+    asked = [path for path in paths if not any(space in path for space in " \t\n")]
+    if place is None or not asked:
+        return {}
+    above, end = _below_top(root, place), f"end-{secrets.token_hex(16)}"
+    names = "".join(f"{tree}:./{path} {above}{path}\n{end}\n" for path in asked)
+    command = ["cat-file", "--batch", "--filters"]
+    answer = run_git(root, command, stdin=os.fsencode(names), limit=limit)
     found: dict[str, bytes] = {}
-    at = 0
+    at, behind = 0, f"\n{end} missing\n".encode()
     for path in asked:
-        end = answer.find(b"\n", at)
-        facts = answer[at:end].rsplit(b" ", 2)
-        at = end + 1
-        if len(facts) == 3 and facts[2].isdigit():
-            size = int(facts[2])
-            if at + size >= len(answer):
-                break  # Cut off.
-            if facts[1] == b"blob":  # Folders, and submodules whose commit is here, come as well.
-                found[path] = answer[at : at + size]
-            at += size + 1
-        elif facts[-1] not in (b"missing", b"submodule"):
-            break
+        start = answer.find(b"\n", at)
+        stop = answer.find(behind, start)
+        if start < 0 or stop < 0:
+            break  # Cut off.
+        if answer[at:start].split(b" ")[1:2] == [b"blob"]:
+            found[path] = answer[start + 1 : stop]
+        at = stop + len(behind)
     return found
 
 

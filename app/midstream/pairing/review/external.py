@@ -10,7 +10,7 @@ say what is reviewed and what is not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -134,7 +134,6 @@ class ExternalReview:
             for path, commits in snapshot.submodules.items():
                 self._not_reviewed(f"submodule {shown(path)} ({commits}); review it in its folder.")
             files = baseline.changed - snapshot.submodules.keys()
-            await asyncio.to_thread(baseline.read_ahead, files)
             await self._review(sorted(files))
         finally:
             self._begun.set()
@@ -286,10 +285,12 @@ class ExternalReview:
             paths = frozenset(paths).difference(closed)
         return await self._review(sorted(paths))
 
-    async def _review(self, paths: Iterable[str]) -> int:
+    async def _review(self, paths: Collection[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
         if self._baseline is None:
             return 0
+        if len(closed := [path for path in paths if path not in self._files]) > 1:
+            await asyncio.to_thread(self._baseline.read_ahead, closed)
         added: list[Hunk] = []
         for path in paths:
             try:
