@@ -100,7 +100,6 @@ class FileProposal:
         if self.hunks.accepted_edits(self.path):
             start, stop = self._advance(self.composed(), start, stop)
         shown = self.proposed_region(start, stop) if repair_indentation else ""
-        self.clear_unfinished()
         self._superseded = []
         for hunk in self.hunks.for_path(self.path):
             if _overlaps(hunk, start, stop, tight=tight):
@@ -183,9 +182,8 @@ class FileProposal:
     def abandon(self, *, settle_tail: bool = False) -> None:
         """The stream was stopped for good: unread lines and settled hunks stay.
 
-        The line being written is dropped.  Lines whose place is undecided stay on screen, as part
-        of no hunk, until the next rewrite begins or rows are rebuilt.  Hunks that the rewrite
-        superseded but did not reach wait for a decision again.
+        The line being written is dropped, and so are lines whose place is undecided.  Hunks that
+        the rewrite superseded but did not reach wait for a decision again.
 
         Args:
             settle_tail: Make hunks of the undecided lines too, for the guard to hold back.  They
@@ -207,12 +205,6 @@ class FileProposal:
             self.hunks.reinstate(hunk)
         if back:
             segment.adopt(back)
-        self.version += 1
-
-    def clear_unfinished(self) -> None:
-        """Take the undecided lines of rewrites that ended early off the screen."""
-        for segment in self.segments:
-            segment.clear_unfinished()
         self.version += 1
 
     def withdraw(self, segment: Segment) -> bool:

@@ -160,8 +160,7 @@ class Segment:
     def abandon(self, *, settle_tail: bool = False) -> range:
         """The rewrite was cut short: unread lines stay, and so does what has settled.
 
-        The undecided end becomes PENDING rows: part of a replacement may be in it without the
-        rest, so no hunk is made of it.  The next ``rebuild`` removes these rows.
+        The undecided end is dropped: part of a replacement may be in it without the rest.
 
         Args:
             settle_tail: Make hunks of that end too, by a guess at what it replaces.
@@ -170,27 +169,17 @@ class Segment:
             The base lines which the rewrite had not reached.
         """
         self._parts.clear()
+        dropped = 0
         if settle_tail:
             self._apply(self._aligner.stop())
         else:
-            self._leave_unfinished()
+            dropped = len(self.new_lines) - self._kept
+            self._aligner.drop()
+            if (hunk := self._insertion) is not None:
+                self._take_back(hunk)
         unread = self.unread
-        self._end()
+        self._end(dropped)
         return unread
-
-    def _leave_unfinished(self) -> None:
-        """Turn the undecided end into rows without a hunk."""
-        unfinished = list(self._aligner.pending)
-        self._aligner.drop()
-        hunk = self._insertion
-        if hunk is not None:
-            unfinished = [*hunk.new, *unfinished]
-            self._take_back(hunk)
-        first = self.start + len(self.new_lines) - len(unfinished)
-        self.settled += [
-            Row(RowKind.PENDING, None, number, line)
-            for number, line in enumerate(unfinished, first)
-        ]
 
     def _take_back(self, hunk: Hunk) -> None:
         """Drop the open hunk."""
@@ -198,11 +187,6 @@ class Segment:
         self._at = hunk.start
         self._hunks.supersede(hunk)
         self.rebuild()
-
-    def clear_unfinished(self) -> None:
-        """Remove the rows that an abandoned rewrite left without a hunk."""
-        if self.finished and any(row.kind is RowKind.PENDING for row in self.settled):
-            self.rebuild()
 
     def moved(
         self,
@@ -276,9 +260,10 @@ class Segment:
         self.new_lines.append(line)
         self._apply(self._aligner.push(line))
 
-    def _end(self) -> None:
+    def _end(self, dropped: int = 0) -> None:
+        """Show the lines that were not reached; of the rewrite's last lines some were dropped."""
         self._close_hunk()
-        new = self.start + len(self.new_lines)
+        new = self.start + len(self.new_lines) - dropped
         self._context_rows(self.settled, self._at, self.stop, new)
         self._at = self.stop
         self.finished = True

@@ -63,3 +63,18 @@ async def test_what_an_edit_model_is_not_told_any_more_is_said(
     assert follow_ups(model.request) == chain
     model.end()
     await session.turns.finished()
+
+
+async def test_a_stop_takes_lines_whose_place_is_undecided_off_the_screen(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    witness = Witness(session)
+    await session.turns.instruct(Question("rewrite the first steps of run", path="a.py", cursor=0))
+    model.give("def run():\n    entirely = different(1)\n    another = thing(2)\n    thi")
+    segments = session.files["a.py"].segments
+    await witness.until(lambda: len(segments[0].new_lines) == 3)
+    await session.turns.stop()
+    rows = session.files["a.py"].segments[0].settled
+    assert [row.text for row in rows] == OLD.splitlines()
+    assert [row.new for row in rows] == list(range(len(rows)))
+    assert not session.hunks.undecided()

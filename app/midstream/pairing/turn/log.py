@@ -110,9 +110,6 @@ class TurnLog:
         answer.reply.stop(settle_tail=settle_tail)
         if answer.region is not None:
             answer.region.end(answer.reply, complete=False, settle_tail=settle_tail)
-        if status is TurnStatus.FAILED:  # after a stop they are what the user has stopped at
-            for rewrite in answer.rewrites:
-                rewrite.proposal.clear_unfinished()
         self.shown(answer)
 
     def complete(self, answer: Answer) -> None:

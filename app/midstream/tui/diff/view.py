@@ -131,8 +131,6 @@ class RowRun:
     start: int
     stop: int
     hunk: int | None
-    look: Look = Look.CONTEXT
-    """PENDING for lines that a stop left unfinished, which are never folded."""
     block: Block | None = None
     """The rows as they were laid out last."""
 
@@ -164,11 +162,10 @@ class SegmentRuns:
         self._read = len(rows)
         for index in range(runs[-1].stop if runs else 0, len(rows)):
             hunk = rows[index].hunk
-            look = Look.PENDING if rows[index].kind is RowKind.PENDING else Look.CONTEXT
-            if runs and runs[-1].hunk == hunk and runs[-1].look is look:
+            if runs and runs[-1].hunk == hunk:
                 runs[-1].stop = index + 1
             else:
-                runs.append(RowRun(index, index + 1, hunk, look))
+                runs.append(RowRun(index, index + 1, hunk))
 
     def pairs(self, run: RowRun) -> list[Pair]:
         """Deleted and added rows of a hunk side by side, as offsets into the run."""
@@ -410,7 +407,7 @@ class FileView:
                 self._add(block)
             else:
                 if known is None:
-                    known = Block(0, size, run.look, shift=shift, segment=number)
+                    known = Block(0, size, Look.CONTEXT, shift=shift, segment=number)
                     known.rows, known.offset, known.hunk = settled, run.start, hunk
                     run.block = known
                 pending.append(known)
