@@ -141,7 +141,7 @@ class ChatPrompt:
         """
         from jinja2 import TemplateError
 
-        from midstream.engine.chat_template import chat_environment
+        from midstream.engine.chat_template import chat_environment, render_limit
 
         if folder.chat_template is None:
             raise ModelFolderError(
@@ -149,7 +149,8 @@ class ChatPrompt:
                 "there is no chat_template.jinja; add the model's own template."
             )
         try:
-            self._template: Any = chat_environment().from_string(folder.chat_template)
+            with render_limit():  # What is constant in a template is worked out at once.
+                self._template: Any = chat_environment().from_string(folder.chat_template)
         except TemplateError as error:
             raise ModelFolderError(
                 f"The chat template of {folder.path} is not valid jinja2: {error}; copy "
