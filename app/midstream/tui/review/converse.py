@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from midstream.edits.lcs import line_edits
@@ -346,6 +347,8 @@ class Converse(Controller):
             panes.conversation = None
             self.lay_out()
         if not gone and panes.conversation is None:
+            # A parser of Markdown comes with it: a moment in which no key would be answered.
+            await asyncio.to_thread(import_module, "midstream.tui.conversation.pane")
             from midstream.tui.conversation.pane import ConversationPane
 
             services = self._services
