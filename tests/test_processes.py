@@ -133,7 +133,8 @@ def test_output_without_end_is_cut() -> None:
 def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: Path) -> None:
     tidied, deaf = tmp_path / "tidied", tmp_path / "deaf"
     script = (
-        f"trap 'touch {tidied}; exit 1' TERM; "
+        "(trap exit TERM; while :; do sleep 0.05; done) & child=$!; "
+        f"trap 'wait $child; touch {tidied}; exit 1' TERM; "
         f"(trap '' TERM; touch {deaf}; exec sleep 603) & while :; do sleep 0.05; done"
     )
     stop = threading.Event()

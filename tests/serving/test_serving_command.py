@@ -201,7 +201,7 @@ async def test_a_stopped_server_lets_its_answers_end(
 ) -> None:
     if first and not may_be_first():
         pytest.skip("no namespace of processes can be made here")
-    words = 120
+    words = 320  # Longer than a server without a grace would wait for its connections.
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"match": "", "text": "word " * words, "rate": 100}]))
     process = await asyncio.create_subprocess_exec(
@@ -238,3 +238,46 @@ async def test_a_stopped_server_lets_its_answers_end(
     assert "may end within 30 s" in told
     assert "Traceback" not in told
     assert await process.wait() == (0 if number == signal.SIGTERM else 130)
+
+
+PATIENT = """
+import sys
+from midstream.cli import main
+from midstream.commands import serve
+serve.GRACE_S = float(sys.argv.pop(1))
+sys.exit(main(sys.argv[1:]))
+"""
+"""The program with another time for answers to end."""
+
+
+@pytest.mark.parametrize(("grace", "signals"), [("0.2", 1), ("36000", 2)])
+async def test_an_answer_that_does_not_end_holds_no_server_up(
+    tmp_path: Path, grace: str, signals: int
+) -> None:
+    """It is cut once its time is up, or by a second signal."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": "word " * 40_000, "rate": 1}]))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PATIENT, grace, "serve", "--port", "0", "--json"),
+        *("--replay", str(script)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    url = json.loads(await process.stdout.readline())["url"].replace("ws:", "http:")
+    asked = {"input": "x", "stream": True}
+    async with (
+        httpx.AsyncClient(timeout=60) as http,
+        http.stream("POST", f"{url}/responses", json=asked) as answer,
+    ):
+        lines = answer.aiter_lines()
+        while "output_text.delta" not in await anext(lines):
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert b"may end within" in await process.stderr.readline()
+        if signals == 2:
+            process.send_signal(signal.SIGTERM)
+        with suppress(httpx.HTTPError):
+            assert "response.completed" not in "".join([line async for line in lines])
+        assert await process.wait() == 0
