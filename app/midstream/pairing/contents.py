@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from midstream.workspace.content import Entry
 
 MAX_TEXT_BYTES: Final = 1_000_000
+AT_ONCE: Final = 30_000
+"""Bytes that are decoded without a thread, within some 1 ms."""
 """A larger file that another program has changed is reviewed as a whole, bytes."""
 
 _PROGRAM: Final = "+x"
@@ -173,6 +175,8 @@ async def text_now(
     """
     if not is_whole(proposal.base):
         try:
+            if len(entry.data) <= AT_ONCE:
+                return decoded(proposal.path, entry.data)
             return await asyncio.to_thread(decoded, proposal.path, entry.data)
         except NotTextFileError:
             if not review:

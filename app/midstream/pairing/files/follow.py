@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
@@ -42,6 +42,26 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
     from midstream.workspace.staging import IndexEntry
+
+
+class UnopenedChange(NamedTuple):
+    """A file that is not open and not as it was before the review.
+
+    Attributes:
+        old: What it was.
+        entry: What it is.
+        former: The text that it had, in the form in which the change is decided.
+    """
+
+    old: Entry | None
+    entry: Entry | None
+    former: SourceText
+
+    @property
+    def large(self) -> bool:
+        """Whether it is handled one at a time: what takes long is remembered only of the last."""
+        entries = (self.old, self.entry)
+        return any(entry is not None and len(entry.data) > MAX_TEXT_BYTES for entry in entries)
 
 
 class DiskFollower:
@@ -116,14 +136,19 @@ class DiskFollower:
         elif content_part(before) != entry.digest:
             self._status.emit(FileChangedOnDisk(path))
 
-    async def review_new(self, path: str, entry: Entry | None) -> tuple[Hunk, ...]:
-        """Open a file that is not as it was before the review; ``None``: it is gone."""
-        before = self.before
-        old = entry if before is None else await asyncio.to_thread(before, path)
-        if same(old, entry):
-            return ()
-        former = await asyncio.to_thread(former_text, old, entry)
-        return await self.review(self.adopt(path, former, old), entry)
+    def change_of(self, path: str, entry: Entry | None) -> UnopenedChange | None:
+        """What was changed of a file that is not open, if anything was (blocking).
+
+        Args:
+            path: The file.
+            entry: What it is now; ``None``: it is gone.
+        """
+        old = entry if self.before is None else self.before(path)
+        return None if same(old, entry) else UnopenedChange(old, entry, former_text(old, entry))
+
+    async def review_new(self, path: str, change: UnopenedChange) -> tuple[Hunk, ...]:
+        """Open a file that is not as it was before the review."""
+        return await self.review(self.adopt(path, change.former, change.old), change.entry)
 
     def is_as_before(self, path: str, entry: Entry) -> bool:
         """Whether a file needs no review: it is as it was, or git ignores it (blocking)."""

@@ -8,11 +8,13 @@ no model and no turn.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import NO_FILE
 from midstream.edits.stand_ins import is_whole
+from midstream.errors import UserError
 from midstream.pairing.contents import NotTextFileError, decoded, encode
 from midstream.pairing.files.follow import DiskFollower
 from midstream.pairing.files.moves import Moves
@@ -23,6 +25,7 @@ from midstream.pairing.status import HunkDecided, SessionStatus
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
+    from midstream.pairing.files.follow import UnopenedChange
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
 
@@ -114,8 +117,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """Open a text file; in a review, with what was changed in it and not noticed yet."""
         entry = await asyncio.to_thread(self.workspace.look, path)
         if not await asyncio.to_thread(self.follower.is_as_before, path, entry):
-            await self.follower.review_new(path, entry)
-            return self[path]
+            change = await asyncio.to_thread(self.follower.change_of, path, entry)
+            if change is not None:
+                await self.follower.review_new(path, change)
+                return self[path]
         text = await asyncio.to_thread(decoded, path, entry.data)
         return self.follower.adopt(path, text, entry)
 
@@ -136,11 +141,28 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     # Following the disk
 
-    async def review(self, rel: str) -> tuple[Hunk, ...]:
+    def unopened_changes(self, paths: Iterable[str]) -> dict[str, UnopenedChange | None]:
+        """What was changed of files, as far as they are not open and can be read (blocking).
+
+        Large changes are left out.
+        """
+        found: dict[str, UnopenedChange | None] = {}
+        for path in paths:
+            with contextlib.suppress(UserError):
+                if path not in self:
+                    change = self.follower.change_of(path, self.workspace.current(path))
+                    if change is None or not change.large:
+                        found[path] = change
+        return found
+
+    async def review(
+        self, rel: str, looked_at: Mapping[str, UnopenedChange | None] | None = None
+    ) -> tuple[Hunk, ...]:
         """Make hunks of what another program has done to a file; they wait for decisions.
 
         Args:
             rel: The file, by its one name; it is opened if it differs from what it was.
+            looked_at: What ``unopened_changes`` found just now.
 
         Returns:
             The new hunks.
@@ -150,11 +172,15 @@ class OpenFiles(Mapping[str, "FileProposal"]):
                 nobody can tell what it held before.
         """
         async with self.lock:
-            entry = await asyncio.to_thread(self.workspace.current, rel)
-            proposal = self.get(rel)
-            if proposal is None:
-                return await self.follower.review_new(rel, entry)
-            return await self.follower.review(proposal, entry)
+            if (proposal := self.get(rel)) is not None:
+                entry = await asyncio.to_thread(self.workspace.current, rel)
+                return await self.follower.review(proposal, entry)
+            if looked_at is None or rel not in looked_at:
+                entry = await asyncio.to_thread(self.workspace.current, rel)
+                change = await asyncio.to_thread(self.follower.change_of, rel, entry)
+            else:
+                change = looked_at[rel]
+            return () if change is None else await self.follower.review_new(rel, change)
 
     async def take_as_reviewed(self, paths: Iterable[str]) -> None:
         """Follow files that are as a commit has them: nothing in them waits for a decision."""

@@ -10,7 +10,7 @@ say what is reviewed and what is not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -45,6 +45,10 @@ MAX_FILES: Final = 40
 """More files that change at once are not opened by themselves."""
 BURST_S: Final = 1.0
 """Files that change within this time after that belong to the same write."""
+LOOKED_AT: Final = 20
+"""Files that are read together before the first of them is shown."""
+PAUSE_S: Final = 0.002
+"""How long the event loop is left to keys and frames between two files."""
 MAX_AT_START: Final = 200
 """The same for files that are changed when a review begins."""
 
@@ -285,23 +289,24 @@ class ExternalReview:
             paths = frozenset(paths).difference(closed)
         return await self._review(sorted(paths))
 
-    async def _review(self, paths: Collection[str]) -> int:
+    async def _review(self, paths: Sequence[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
         if self._baseline is None:
             return 0
+        paths = [path for path in paths if self._can_be_named(path)]
         if len(closed := [path for path in paths if path not in self._files]) > 1:
             await asyncio.to_thread(self._baseline.read_ahead, closed)
         added: list[Hunk] = []
-        for path in paths:
-            try:
-                path.encode()
-            except UnicodeEncodeError:
-                self._not_reviewed(f"the name of {shown(path)} is not UTF-8.")
-                continue
-            try:
-                added += await self._files.review(path)
-            except UserError as error:
-                self._not_reviewed(str(error))
+        for start in range(0, len(paths), LOOKED_AT):
+            some = paths[start : start + LOOKED_AT]
+            changes = await asyncio.to_thread(self._files.unopened_changes, some)
+            for number, path in enumerate(some, start):
+                if number:
+                    await asyncio.sleep(PAUSE_S)
+                try:
+                    added += await self._files.review(path, changes)
+                except UserError as error:
+                    self._not_reviewed(str(error))
         if not added:
             return 0
         if self._files.workspace.read_only:
@@ -314,6 +319,15 @@ class ExternalReview:
             passing=True,
         )
         return len(added)
+
+    def _can_be_named(self, path: str) -> bool:
+        """Whether a journal can keep the name of a file; says so if not."""
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            self._not_reviewed(f"the name of {shown(path)} is not UTF-8.")
+            return False
+        return True
 
     def _not_reviewed(self, why: str) -> None:
         if why not in self._said:

@@ -24,6 +24,8 @@ class Follow(Controller):
         self._navigate = navigate
         self._opening = False
         """Whether the file to follow into is being opened."""
+        self._outside: list[str] = []
+        """Files that other programs wrote while nothing was open."""
 
     def toggle(self) -> None:
         pane, path = self._pane, self._state.written_path
@@ -81,16 +83,22 @@ class Follow(Controller):
         """Show what another program wrote, unless the user looks at something."""
         if self._state.path or self._state.running:
             return
+        self._outside.append(path)
+        if len(self._outside) == 1:
+            self._work.run(self._open_outside)
 
-        async def work() -> None:
-            if self._state.path:
-                return
-            # Who has begun a review is here to decide, unless a text was begun meanwhile.
-            decides = self._services.begins_review and not self._panes.composer.text
-            if await self._navigate.open_path(path, focus=decides):
-                self._panes.screen.call_after_refresh(self._navigate.to_first_undecided)
-
-        self._work.run(work)
+    async def _open_outside(self) -> None:
+        """Open the first file that another program wrote and that can be opened."""
+        try:
+            for path in self._outside:
+                if self._state.path:
+                    return
+                # Who has begun a review is here to decide, unless a text was begun meanwhile.
+                decides = self._services.begins_review and not self._panes.composer.text
+                if await self._navigate.open_path(path, focus=decides):
+                    self._panes.screen.call_after_refresh(self._navigate.to_first_undecided)
+        finally:
+            self._outside.clear()
 
     def hunk_settled(self) -> None:
         """While following, put the cursor on the first hunk that can be decided."""

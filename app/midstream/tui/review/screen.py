@@ -81,7 +81,7 @@ FRAME_S: Final = 1 / 60
 CLOCK_S: Final = 1.0
 """Seconds between two readings while something is waited for."""
 FACTS_S: Final = 0.25
-"""Seconds between two readings of the facts around the code while text streams."""
+"""Seconds between two readings of the facts around the code while text or hunks stream in."""
 _ARRIVALS: Final = (FileOpened, HunkSettled, ExternalHunksAdded)
 """Events that come by the hundred when many files were written: each is one more row somewhere."""
 UNKNOWN_KEYS: Final = 2
@@ -148,7 +148,6 @@ class ReviewScreen(EagerScreen):
         self._news: list[SessionEvent] = []
         self._unknown_keys = 0
         self._facts_at = 0.0
-        self._arrival_pace = FramePace()
         self._arrivals: Timer | None = None
         """Shows what others have written, once that is due."""
         self._shown_at = 0.0
@@ -345,22 +344,20 @@ class ReviewScreen(EagerScreen):
         if all(isinstance(event, _ARRIVALS) for event in news):
             if self._arrivals is not None:
                 return
-            if (early := self._shown_at + self._arrival_pace.gap - perf_counter()) > 0:
+            if (early := self._shown_at + FACTS_S - perf_counter()) > 0:
                 self._arrivals = self.set_timer(early, self._show_news)
                 return
         self._show_news()
 
     def _show_news(self) -> None:
-        """Show what has changed, and note what that costs."""
+        """Show what has changed."""
         if self._arrivals is not None:
             self._arrivals.stop()
             self._arrivals = None
-        began = thread_time()
+        self._shown_at = perf_counter()
         self.panes.pane.sync()
         self.refresh_facts()
         self.aim.update()
-        self._shown_at = perf_counter()
-        self._arrival_pace.took(thread_time() - began + self.paint_s)
 
     def _react(self, event: SessionEvent) -> None:
         if isinstance(event, StateChanged):

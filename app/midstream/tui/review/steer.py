@@ -520,11 +520,14 @@ class Steer(Controller):
             return
         review, key = session.review, self._services.key_for("review.external")
 
+        async def look() -> None:
+            count = await review.look()
+            text = f"Opened {counted(count, 'file')} that another program wrote."
+            self._notices.say("info", text)
+            self._state.refresh()
+
         async def work() -> None:
-            if review.aside:
-                count = await review.look()
-                text = f"Opened {counted(count, 'file')} that another program wrote."
-            elif review.on:
+            if review.on:
                 review.stop()
                 text = "Changes by other programs are no longer reviewed."
             else:
@@ -535,7 +538,10 @@ class Steer(Controller):
             self._notices.say("info", text)
             self._state.refresh()
 
-        self._work.run(work)
+        if review.aside:
+            self._work.beside(look, "review")  # The first files are decided meanwhile.
+        else:
+            self._work.run(work)
 
     def tell_agent(self) -> None:
         """Tell the agent what was put back, in the best way that there is."""
