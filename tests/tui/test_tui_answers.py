@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 from textual.widget import Widget
+from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownBlock
 
 from midstream.tui.conversation.answer import GrowingAnswer
@@ -22,9 +24,11 @@ LINES = [
 
 
 class Shown(App[None]):
-    def __init__(self, text: str = "") -> None:
+    CSS = "Markdown { height: auto; }"
+
+    def __init__(self, text: str = "", kind: type[Markdown] = GrowingAnswer) -> None:
         super().__init__()
-        self.answer = GrowingAnswer(text)
+        self.answer = kind(text)
 
     def compose(self) -> ComposeResult:
         yield self.answer
@@ -90,3 +94,24 @@ async def test_an_item_that_comes_makes_no_others_anew() -> None:
     items = [f"- item {number} with `code`\n" for number in range(25)]
     _, made = await in_pieces(items)
     assert made < 6 * len(items)
+
+
+async def places(kind: type[Markdown], text: str) -> list[Region]:
+    """Where everything stands that has text."""
+    app = Shown(text, kind)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        return [widget.region for widget in app.answer.query(Static)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a\n- b\n\nend",
+        "text\n\n- a\n\n- b\n\nend",
+        "1. a\n2. b\n\n   more\n3. c\n   - x\n   - y\n4. d\n\nend",
+        "- e\n  - f\n\n  more of e\n\n- g\n  ```py\n  x = 1\n  ```\n- h\n\n> quote\n\nend",
+    ],
+)
+async def test_a_list_takes_the_rows_of_its_items(text: str) -> None:
+    assert await places(GrowingAnswer, text) == await places(Markdown, text)

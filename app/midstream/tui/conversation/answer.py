@@ -11,16 +11,14 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
-from textual.containers import Horizontal, Vertical
+from textual.containers import HorizontalGroup, VerticalGroup
 from textual.widget import Widget
 from textual.widgets._markdown import (
     Markdown,
     MarkdownBlock,
     MarkdownBullet,
-    MarkdownBulletList,
     MarkdownFence,
     MarkdownListItem,
-    MarkdownOrderedList,
     MarkdownParagraph,
 )
 
@@ -34,6 +32,11 @@ class _GrowingList(MarkdownBlock):
         last_line: The line of the answer in which the last item begins.
     """
 
+    # Nothing of the styles of Textual's lists: of several bases, CSS follows the first.
+    DEFAULT_CSS = """
+    _GrowingList { margin: 0 0 1 0; }
+    _GrowingList _GrowingList { margin: 0; }
+    """
     last_line = 0
 
     def compose(self) -> ComposeResult:
@@ -75,13 +78,13 @@ class _GrowingList(MarkdownBlock):
             self.last_line = block.source_range[0] + begins
         return items
 
-    def _rows(self, items: Sequence[MarkdownListItem], first: int) -> list[Horizontal]:
+    def _rows(self, items: Sequence[MarkdownListItem], first: int) -> list[HorizontalGroup]:
         """Rows of new items, of which the first has a number."""
-        rows: list[Horizontal] = []
+        rows: list[HorizontalGroup] = []
         for item, symbol in zip(items, self._symbols(items, first), strict=True):
             bullet = MarkdownBullet()
             bullet.symbol = symbol
-            rows.append(Horizontal(bullet, Vertical(*item._blocks)))
+            rows.append(HorizontalGroup(bullet, VerticalGroup(*item._blocks)))
         return rows
 
     def _symbols(self, items: Sequence[MarkdownListItem], first: int) -> list[str]:
@@ -89,11 +92,11 @@ class _GrowingList(MarkdownBlock):
         return [item.bullet for item in items]
 
 
-class _Bullets(_GrowingList, MarkdownBulletList):
+class _Bullets(_GrowingList):
     pass
 
 
-class _Numbers(_GrowingList, MarkdownOrderedList):
+class _Numbers(_GrowingList):
     _begin = 1
     _width = 0
 
