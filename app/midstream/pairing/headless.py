@@ -231,7 +231,7 @@ class _Left(NamedTuple):
 async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job) -> _Left:
     """What the names of a change say about it, over all its files."""
     from midstream.codebase.references import MAX_LISTED, ReferencesError, listed, uses_left
-    from midstream.pairing.turn.checks import look
+    from midstream.pairing.turn.checks import look_at_each
 
     before: dict[str, Sequence[str]] = {}
     after: dict[str, Sequence[str]] = {}
@@ -249,7 +249,7 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job)
         renamed = all(use.new for use in left) and not job.everywhere
         everywhere = "--everywhere changes that as well, " if renamed else ""
         return _Left(listed(left), f"{everywhere}--unsure writes it as it is")
-    verdicts = {path: await look(path, before[path], after[path]) for path in after}
+    verdicts = await look_at_each(before, after)
     undefined = [
         f"`{finding.undefined}` ({path}, line {finding.line})"
         for path, verdict in verdicts.items()

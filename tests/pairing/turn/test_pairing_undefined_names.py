@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -117,13 +116,13 @@ async def test_an_answer_without_hunks_has_nothing_looked_at(
     await answered(session, model, BEFORE.replace("found", "kept"))
     assert await session.decisions.accept_rest("run.py") == 2
     looked: list[str] = []
-    look = checks.look
+    look_at_each = checks.look_at_each
 
-    async def counted(path: str, before: Sequence[str], after: Sequence[str]) -> checks.Verdict:
-        looked.append(path)
-        return await look(path, before, after)
+    async def counted(before: checks.Lines, after: checks.Lines) -> dict[str, checks.Verdict]:
+        looked.extend(after)
+        return await look_at_each(before, after)
 
-    monkeypatch.setattr(checks, "look", counted)
+    monkeypatch.setattr(checks, "look_at_each", counted)
     await answered(session, model, BEFORE.replace("found", "kept"))
     await answered(session, model, BEFORE.replace("found", "kept").replace("paid", "due"))
     assert await session.decisions.accept_rest("run.py") == 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream import processes
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
+PAUSE_S: Final = 0.002
+"""How long the event loop is left to keys and frames between two files."""
 _RUFF_S: Final = 10.0
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
 """Ruff's message for F821, which has the name nowhere else."""
@@ -149,54 +154,78 @@ class Verdict:
 
 async def look(path: str, before: Sequence[str], after: Sequence[str]) -> Verdict:
     """What the checks say about a new version of a file."""
-    changed = sum(a != b for a, b in zip(before, after, strict=False))
-    changed += abs(len(before) - len(after))
-    if not has_syntax(path):
-        return Verdict(changed=changed)
-    old, new = "".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after)
-    if await where_broken(path, new):
-        return Verdict(await breaks(path, old, new), changed=changed)
-    if not is_python(path):
-        return Verdict(changed=changed)
-    found = await asyncio.to_thread(_introduced, path, old, new)
-    return Verdict(introduced=found, changed=changed)
+    return (await look_at_each({path: before}, {path: after}))[path]
+
+
+async def look_at_each(before: Lines, after: Lines) -> dict[str, Verdict]:
+    """What the checks say about new versions of several files, by path."""
+    verdicts: dict[str, Verdict] = {}
+    linted: dict[str, tuple[str, str]] = {}
+    for path, lines in after.items():
+        changed = sum(a != b for a, b in zip(before[path], lines, strict=False))
+        verdict = Verdict(changed=changed + abs(len(before[path]) - len(lines)))
+        if has_syntax(path):
+            if verdicts:
+                await asyncio.sleep(PAUSE_S)
+            old, new = ("".join(f"{x}\n" for x in text) for text in (before[path], lines))
+            if await where_broken(path, new):
+                verdict = replace(verdict, broken=await breaks(path, old, new))
+            elif is_python(path):
+                linted[path] = old, new
+        verdicts[path] = verdict
+    if linted:
+        for path, found in (await asyncio.to_thread(_introduced, linted)).items():
+            verdicts[path] = replace(verdicts[path], introduced=found)
+    return verdicts
 
 
 async def look_at(before: Lines, after: Lines, misplaced: int = 0) -> Verdict:
     """What the checks say about new versions of several files, by path."""
-    verdicts = {path: await look(path, before[path], after[path]) for path in after}
-    return Verdict.together(verdicts, misplaced)
+    return Verdict.together(await look_at_each(before, after), misplaced)
 
 
-def _introduced(path: str, before: str, after: str) -> tuple[LintFinding, ...]:
-    """F and E9 findings of ruff in the text after that were not in the one before (blocking)."""
-    old = [(found.code, found.message) for found in _ruff(path, before)]
-    new: list[LintFinding] = []
-    for found in _ruff(path, after):
-        if (found.code, found.message) in old:
-            old.remove((found.code, found.message))
-        else:
-            new.append(found)
-    return tuple(new)
+def _introduced(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[LintFinding, ...]]:
+    """F and E9 findings of ruff in new versions of files that were not in the old ones (blocking).
+
+    Args:
+        texts: The old and the new version of each file.
+    """
+    named = [(Path(path).name, text) for path, both in texts.items() for text in both]
+    findings = _ruff(named)
+    introduced: dict[str, tuple[LintFinding, ...]] = {}
+    for path, before, after in zip(texts, findings[::2], findings[1::2], strict=True):
+        old = [(found.code, found.message) for found in before]
+        new: list[LintFinding] = []
+        for found in after:
+            if (found.code, found.message) in old:
+                old.remove((found.code, found.message))
+            else:
+                new.append(found)
+        introduced[path] = tuple(new)
+    return introduced
 
 
-def _ruff(path: str, text: str) -> list[LintFinding]:
+def _ruff(named: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
+    """The findings in each of some texts with the names of their files, by one process."""
     from midstream.guard.ruff import find_ruff
 
-    program = find_ruff()
-    if program is None:
-        return []
-    arguments = ["check", "--isolated", "--select", "F,E9", "--output-format", "json"]
-    try:
-        done = processes.run(
-            [program, *arguments, "--stdin-filename", Path(path).name, "-"],
-            stdin=text.encode(),
-            timeout=_RUFF_S,
-        )
-        found = cast("list[dict[str, Any]]", json.loads(done.output or b"[]"))
-    except (OSError, ValueError):
-        return []
-    return [LintFinding(f["location"]["row"], str(f["code"]), f["message"]) for f in found]
+    findings: list[list[LintFinding]] = [[] for _ in named]
+    if (program := find_ruff()) is None:
+        return findings
+    options = ["--isolated", "--no-cache", "--select", "F,E9", "--output-format", "json"]
+    with contextlib.suppress(OSError, ValueError, KeyError), TemporaryDirectory() as scratch:
+        places: dict[str, list[LintFinding]] = {}
+        for number, (name, text) in enumerate(named):
+            file = Path(os.path.realpath(scratch), str(number), name)
+            file.parent.mkdir()
+            file.write_bytes(text.encode())
+            places[str(file)] = findings[number]
+        command = [program, "check", *options, "--", *places]
+        done = processes.run(command, timeout=_RUFF_S)
+        for found in cast("list[dict[str, Any]]", json.loads(done.output or b"[]")):
+            line, code = found["location"]["row"], str(found["code"])
+            places[found["filename"]].append(LintFinding(line, code, found["message"]))
+    return findings
 
 
 async def uses_left_in(

@@ -17,7 +17,7 @@ from midstream.codebase.references import ReferencesError, listed
 from midstream.edits.external import waiting_hunks
 from midstream.edits.stand_ins import is_whole
 from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent
-from midstream.pairing.turn.checks import MAX_LINES, look, uses_left_in
+from midstream.pairing.turn.checks import MAX_LINES, PAUSE_S, Verdict, look_at_each, uses_left_in
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from midstream.pairing.files.put_backs import Writers
     from midstream.pairing.status import SessionStatus, Spawn
 
+TOGETHER: Final = 50
+"""Files that are looked at together: a process of ruff takes longer to begin than for each."""
 MAX_FILES: Final = 20
 """Limit on waiting files that are searched for uses of removed names: that reads the project."""
 
@@ -42,6 +44,8 @@ class ReviewFlags:
         self._spawn = spawn
         self._found: dict[str, dict[int, tuple[tuple[str, ...], str]]] = {}
         """By file and hunk: the new lines that were looked at, and what was found."""
+        self._elsewhere: set[str] = set()
+        """Files of which some names are still used elsewhere, as far as that was looked for."""
         self._due: set[str] = set()
         self._looking = False
 
@@ -55,7 +59,7 @@ class ReviewFlags:
         if not isinstance(event, (ExternalHunksAdded, HunkDecided)):
             return
         if isinstance(event, ExternalHunksAdded):
-            self._due |= self._found.keys()  # It may have brought what was missing elsewhere.
+            self._due |= self._elsewhere  # It may have brought what was missing there.
         elif not self._waiting(event.path) and event.path not in self._found:
             return
         self._due.add(event.path)
@@ -71,35 +75,42 @@ class ReviewFlags:
                 async with self._files.lock:
                     pass
                 paths, self._due = self._due, set()
-                for path in sorted(paths):
-                    await self._look(path, uses=len(paths) <= MAX_FILES)
+                order, uses = sorted(paths), len(paths) <= MAX_FILES
+                for start in range(0, len(order), TOGETHER):
+                    await self._look(order[start : start + TOGETHER], uses=uses)
         finally:
             self._looking = False
 
-    async def _look(self, path: str, *, uses: bool) -> None:
-        proposal = self._files.get(path)
-        waiting = self._waiting(path)
-        before = () if proposal is None else _lines(proposal, reviewed=True)
-        after = () if proposal is None else _lines(proposal, reviewed=False)
-        found: dict[int, list[str]] = {}
-        if proposal is not None and waiting and max(len(before), len(after)) <= MAX_LINES:
-            by_line = {
-                line: hunk
-                for hunk in waiting
-                for line in range(hunk.start, hunk.start + hunk.added)
-            }
-            verdict = await look(path, before, after)
-            if verdict.broken:
-                found[waiting[0].id] = [f"does not parse ({verdict.broken})"]
-            for each in verdict.undefined:
-                hunk = by_line.get(each.line - 1) or _took_away(waiting, each.undefined)
-                why = f"`{each.undefined}` (line {each.line}) is not defined"
-                found.setdefault(hunk.id, []).append(why)
+    async def _look(self, paths: Sequence[str], *, uses: bool) -> None:
+        """Look at some files together."""
+        before: dict[str, Sequence[str]] = {}
+        after: dict[str, Sequence[str]] = {}
+        waiting: dict[str, list[Hunk]] = {}
+        for path in paths:
+            proposal, hunks = self._files.get(path), self._waiting(path)
+            if proposal is not None and hunks:
+                texts = [_lines(proposal, reviewed=reviewed) for reviewed in (True, False)]
+                if max(map(len, texts)) <= MAX_LINES:
+                    (before[path], after[path]), waiting[path] = texts, hunks
+                    await asyncio.sleep(PAUSE_S)
+            if path not in waiting:
+                self._flag(path, hunks, {})
+        verdicts = await look_at_each(before, after)
+        for path, verdict in verdicts.items():
+            found = _found_in(verdict, waiting[path])
+            await asyncio.sleep(PAUSE_S)
+            self._elsewhere.discard(path)
             if uses and not verdict.broken:
-                for hunk, why in (await self._uses_left(path, before, after, waiting)).items():
+                left = await self._uses_left(path, before[path], after[path], waiting[path])
+                self._elsewhere |= {path} if left else set()
+                for hunk, why in left.items():
                     found.setdefault(hunk, []).append(why)
-            if after != _lines(proposal, reviewed=False) or waiting != self._waiting(path):
-                return  # What has changed meanwhile has its own look.
+            same = after[path] == _lines(self._files[path], reviewed=False)
+            if same and waiting[path] == self._waiting(path):  # else it has its own look
+                self._flag(path, waiting[path], found)
+
+    def _flag(self, path: str, waiting: Sequence[Hunk], found: Mapping[int, Sequence[str]]) -> None:
+        """Note what was found in the hunks of a file, and tell what is new."""
         known = self._found.pop(path, {})
         flags = {
             hunk.id: (hunk.new, "; ".join(found[hunk.id])) for hunk in waiting if hunk.id in found
@@ -129,6 +140,21 @@ class ReviewFlags:
 
     def _waiting(self, path: str) -> list[Hunk]:
         return waiting_hunks(self._files.hunks.for_path(path))
+
+
+def _found_in(verdict: Verdict, waiting: Sequence[Hunk]) -> dict[int, list[str]]:
+    """What the checks of a file say about its hunks."""
+    found: dict[int, list[str]] = {}
+    if verdict.broken:
+        found[waiting[0].id] = [f"does not parse ({verdict.broken})"]
+    by_line = {
+        line: hunk for hunk in waiting for line in range(hunk.start, hunk.start + hunk.added)
+    }
+    for each in verdict.undefined:
+        hunk = by_line.get(each.line - 1) or _took_away(waiting, each.undefined)
+        why = f"`{each.undefined}` (line {each.line}) is not defined"
+        found.setdefault(hunk.id, []).append(why)
+    return found
 
 
 def _lines(proposal: FileProposal, *, reviewed: bool) -> Sequence[str]:
