@@ -214,6 +214,52 @@ def test_a_full_disk_is_said_before_and_during(
     assert fetch(place) > 0
 
 
+SMALL_DISK = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
+"""Runs a shell's commands where a file system can be mounted."""
+FILLED = """
+mount -t tmpfs -o size=80m tmpfs "$0" || exit 77
+"$@" & get=$!
+read filled
+cat /dev/zero > "$0/filler"
+echo full
+wait $get; echo "code $?"
+rm "$0/filler"
+"$@"; echo "code $?"
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux")
+def test_a_disk_that_is_filled_by_others_during_a_download(hub: ModelHub, tmp_path: Path) -> None:
+    """A real file system: no byte can be written any more, and names still can."""
+    hub.held.add(GRAPH)
+    environ = {**os.environ, "HF_ENDPOINT": hub.url, "XDG_DATA_HOME": str(tmp_path)}
+    get = [sys.executable, "-m", "midstream", "models", "get", REPO, "--name", "tiny", "--yes"]
+    with started(
+        [*SMALL_DISK, FILLED, str(tmp_path), *get],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while not hub.waiting.wait(0.05):
+            if process.poll() is not None:
+                pytest.skip("namespaces or mounts are not allowed here")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while "full" not in process.stdout.readline():
+            pass
+        hub.held.clear()
+        hub.release.set()
+        told, said = process.communicate(timeout=100)
+    assert [line for line in told.splitlines() if line.startswith("code")] == ["code 3", "code 0"]
+    assert "is full; what was downloaded is kept" in said.replace("\n", " ")
+    assert "Traceback" not in said
+
+
 def test_a_download_can_be_stopped_and_continued(hub: ModelHub, place: Path) -> None:
     hub.held.add(GRAPH)
     environ = {**os.environ, "HF_ENDPOINT": hub.url}
