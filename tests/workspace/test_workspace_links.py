@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,19 +41,37 @@ def restore(root: Path) -> None:
     if (root / "sub").is_symlink():
         (root / "sub").unlink()
         (root / "moved").rename(root / "sub")
+    shutil.rmtree(root / "sub")
+    (root / "sub").mkdir()
     (root / "sub/f").write_bytes(b"old")
 
 
+WRITES: dict[str, Callable[[Workspace], object]] = {
+    "replace": lambda w: w.write("sub/f", b"new", expected=content_digest(b"old")),
+    "create": lambda w: w.write("sub/n", b"new", expected=None),
+    "create below": lambda w: w.write("sub/deep/er/n", b"new", expected=None),
+    "delete": lambda w: w.write_all({"sub/f": None}, {"sub/f": content_digest(b"old")}, "x"),
+    "set a mode": lambda w: w.set_executable("sub/f", True),
+    "undo": lambda w: w.undo_write(),
+}
+
+
 @linux
+@pytest.mark.parametrize("what", WRITES)
 def test_no_moment_of_a_write_follows_a_folder_out_of_the_root(
-    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     workspace = Workspace(root)
     assert workspace.log.mode.startswith("copies")
+    there = b"new" if what == "undo" else b"old"  # What the write would replace.
+    (outside / "f").write_bytes(there)
+    mode = (outside / "f").stat().st_mode
     moment, refused = 0, 0
     while True:
         reached = False
+        if what == "undo":
+            workspace.write("sub/f", b"new", expected=content_digest(b"old"))
 
         def at_step(number: int, moment: int = moment) -> None:
             nonlocal reached
@@ -61,16 +81,17 @@ def test_no_moment_of_a_write_follows_a_folder_out_of_the_root(
 
         with between_system_calls(at_step):
             try:
-                workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+                WRITES[what](workspace)
             except WorkspaceError:
                 refused += 1
-        assert (outside / "f").read_bytes() == b"old", f"moment {moment}"
+        assert (outside / "f").read_bytes() == there, f"moment {moment}"
+        assert (outside / "f").stat().st_mode == mode, f"moment {moment}"
         assert os.listdir(outside) == ["f"], f"moment {moment}"  # noqa: PTH208
         restore(root)
         if not reached:
             break
         moment += 1
-    assert moment > 30
+    assert moment > 10
     assert refused
 
 
