@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 from asyncio.subprocess import PIPE
@@ -152,6 +153,22 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
     stopper.join()
     assert tidied.exists()
     until(lambda: not set(asleep(603)))  # What is killed is gone when the system gets to it.
+
+
+HANGS = """
+import threading, time
+from midstream import processes
+work = lambda: processes.run(["sleep", "604"], timeout=600)
+threading.Thread(target=work).start()
+while not processes._blocking: time.sleep(0.01)
+processes.end_soon()
+"""
+
+
+def test_what_a_thread_that_hangs_waits_for_ends_with_the_program() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGS], check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")
+    until(lambda: not set(asleep(604)))
 
 
 async def test_output_without_end_is_cut_while_it_comes() -> None:
