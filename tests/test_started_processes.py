@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,15 +15,22 @@ import pytest
 
 from midstream import processes
 from midstream.agents.hooks import session_meta
+from tests.helpers.waiting import until
 
 APP = Path(processes.__file__).parent
-STARTERS = {
-    **dict.fromkeys(("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"), "os"),
-    **{f"exec{kind}": "os" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")},
-    **{f"spawn{kind}": "os" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")},
+OS_FUNCTIONS = {
+    *("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"),
+    *(f"exec{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    *(f"spawn{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
 }
-MODULES = {"subprocess", "multiprocessing", "pty", "popen2", "pexpect"}
-FUNCTIONS = {"create_subprocess_exec", "create_subprocess_shell", "ProcessPoolExecutor"}
+MODULES = {
+    *("subprocess", "_posixsubprocess", "multiprocessing", "pty", "pexpect", "webbrowser"),
+    *("posix", "sh", "plumbum", "invoke"),
+}
+FUNCTIONS = {
+    *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell"),
+    *("ProcessPoolExecutor", "open_process", "run_process"),
+}
 
 # Each starts programs through ``processes``; what follows is why that is enough.
 STARTS = {
@@ -43,6 +52,7 @@ STARTS = {
     "pairing/turn/checks.py": "ruff, as the guard finds it",
     "pairing/turn/writer.py": "the quick test command of the user's settings",
     "serving/embedded.py": "own module",
+    "tui/app.py": "the user's browser, found on absolute entries of PATH",
     "workspace/repo.py": "git, disarmed unless it stages or commits",
 }
 # Names with which the standard library or a package of ours would be shadowed.
@@ -60,19 +70,36 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def starts_by_itself(tree: ast.Module) -> bool:
-    for node in ast.walk(tree):
-        names: list[str] = []
+    nodes = list(ast.walk(tree))
+    imports = [node for node in nodes if isinstance(node, ast.Import)]
+    names_of_os = {
+        alias.asname or alias.name for node in imports for alias in node.names if alias.name == "os"
+    }
+    for node in nodes:
+        named: set[str] = set()
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            named = {part for alias in node.names for part in alias.name.split(".")}
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
+            # What asyncio.subprocess offers else are words for `processes.start`.
+            module = "" if node.module == "asyncio.subprocess" else node.module or ""
+            named = {*module.split("."), *(alias.name for alias in node.names)}
+            if node.module == "os" and named & {*OS_FUNCTIONS, "*"}:
+                return True
         elif isinstance(node, ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
-            if node.attr in FUNCTIONS or STARTERS.get(node.attr, "-") == owner:
+            if node.attr in FUNCTIONS or (owner in names_of_os and node.attr in OS_FUNCTIONS):
                 return True
-        if any(name.split(".")[0] in MODULES for name in names):
+        elif isinstance(node, ast.Call) and name_of(node.func) in ("import_module", "__import__"):
+            named = {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
+        if named & (MODULES | FUNCTIONS):
             return True
     return False
+
+
+def name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def starts_by_processes(tree: ast.Module) -> bool:
@@ -81,6 +108,7 @@ def starts_by_processes(tree: ast.Module) -> bool:
         "start",
         "start_python",
         "start_answering",
+        "browse",
         "collect",
         "hand_over",
         "shell_command",
@@ -108,6 +136,35 @@ def test_every_process_is_started_by_one_module() -> None:
     assert {name for name, tree in sources() if starts_by_processes(tree)} == STARTS.keys()
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import subprocess",
+        "import subprocess as sp",
+        "from subprocess import Popen",
+        "from asyncio import subprocess",
+        "import asyncio.subprocess",
+        "from asyncio.subprocess import PIPE, create_subprocess_exec",
+        "import asyncio\nasync def f(): await asyncio.create_subprocess_exec('git')",
+        "from asyncio import create_subprocess_shell",
+        "async def f(loop): await loop.subprocess_exec(Protocol, 'git')",
+        "import os\nos.system('git')",
+        "import os as o\ndef f(): o.execvp('git', [])",
+        "from os import posix_spawn",
+        "from os import *",
+        "import pty",
+        "from multiprocessing import Process",
+        "import concurrent.futures\nconcurrent.futures.ProcessPoolExecutor()",
+        "from concurrent.futures import ProcessPoolExecutor",
+        "import webbrowser",
+        "import importlib\nimportlib.import_module('subprocess')",
+        "__import__('subprocess')",
+    ],
+)
+def test_each_way_to_start_a_process_is_seen(code: str) -> None:
+    assert starts_by_itself(ast.parse(code))
+
+
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder whose files note that they were run."""
@@ -120,7 +177,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / package).mkdir()
         (folder / package / "__init__.py").write_text(mark)
         (folder / package / "__main__.py").write_text(mark)
-    for program in ("git", "rg", "ruff", "python"):
+    for program in ("git", "rg", "ruff", "python", "xdg-open", "www-browser"):
         (folder / program).write_text(f"#!/bin/sh\necho {program} >> {tmp_path}/RAN\n")
         (folder / program).chmod(0o755)
     monkeypatch.chdir(folder)
@@ -208,3 +265,20 @@ def test_programs_are_not_found_in_the_folder(
     with pytest.raises(FileNotFoundError):
         processes.program("there-is-no-such-program")
     assert processes.find_program("./git") == str(hostile / "git"), "the user has named it"
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux")
+async def test_the_browser_is_not_taken_from_the_folder(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "bin"
+    own.mkdir()
+    (own / "xdg-open").write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/shown\n')
+    (own / "xdg-open").chmod(0o755)
+    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setenv("PATH", os.pathsep.join((".", str(own))))
+    await processes.browse("http://127.0.0.1/")
+    await asyncio.to_thread(until, (tmp_path / "shown").exists)
+    assert ran(hostile) == []

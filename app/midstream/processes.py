@@ -81,8 +81,13 @@ def find_program(name: str, folder: Path | None = None) -> str | None:
     """
     if os.sep in name:
         return shutil.which(os.path.abspath(Path(folder or os.curdir, name)))  # noqa: PTH100
+    return shutil.which(name, path=_safe_path())
+
+
+def _safe_path() -> str:
+    """The ``PATH`` without the entries that are relative."""
     places = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, places)))
+    return os.pathsep.join(filter(os.path.isabs, places))
 
 
 def program(name: str, folder: Path | None = None) -> str:
@@ -466,6 +471,27 @@ async def start_python(
         OSError: It cannot be started.
     """
     return await start(*python(module, *arguments), env=python_environment(env), **options)
+
+
+async def browse(address: str) -> None:
+    """Have the user's browser show a page.
+
+    The browser is no program of the working folder either, and one for terminals gets none.
+
+    Raises:
+        OSError: Python cannot be started.
+    """
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await start_python(
+        "webbrowser",
+        address,
+        env={**os.environ, "PATH": _safe_path()},
+        stdin=nowhere,
+        stdout=nowhere,
+        stderr=nowhere,
+        start_new_session=True,
+    )
+    await process.wait()
 
 
 async def start_answering(

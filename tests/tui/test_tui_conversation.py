@@ -207,6 +207,25 @@ async def test_a_link_to_a_file_opens_it_here(project: Path, tmp_path: Path) -> 
         await stage.until(lambda: stage.screen.state.path == "pkg/bill.py", "the file")
 
 
+async def test_a_link_to_a_page_is_shown_by_the_browser(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, address = tmp_path / "browser", "https://example.org/a?b=c"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/shown\n'
+    )
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    async with on_stage(project) as stage:
+        await begin(stage, tmp_path, [said("agent_message_chunk", f"[page]({address})"), END])
+        await type_text(stage, "where?")
+        await stage.until(lambda: "page" in shown(stage), "the answer")
+        markdown = stage.screen.query_one(Markdown)
+        markdown.post_message(Markdown.LinkClicked(markdown, address))
+        await stage.until((tmp_path / "shown").exists, "the browser")
+    assert (tmp_path / "shown").read_text() == f"{address}\n"
+
+
 async def test_a_whole_file_is_shown_by_what_it_changes(project: Path, tmp_path: Path) -> None:
     rest = "\n\n".join(f"def f{n}():\n    return {n}\n" for n in range(60))
     old, new = f"{rest}\n\n{OLD}", f"{rest}\n\n{NEW}"

@@ -249,6 +249,13 @@ class MidstreamApp(App[None]):
         processes.take_terminal_back()
         self._ending = asyncio.create_task(self._end_by_signal(number))
 
+    def open_url(self, url: str, *, new_tab: bool = True) -> None:
+        """Open a page of the web in the user's browser."""
+        if self.is_web:
+            super().open_url(url, new_tab=new_tab)
+        else:
+            self.run_worker(processes.browse(url), group="browser", exit_on_error=False)
+
     async def _end_by_signal(self, number: int) -> None:
         async with self._terminal:  # A screen that ends while it is lent would be back after that.
             self.exit(return_code=128 + number)
