@@ -21,6 +21,7 @@ from midstream.pairing.request.kinds import question_of, wish_of
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from tests.helpers.hosted import Hosted
+from tests.helpers.pairing import Witness
 
 SHOP = "def total(rows):\n    return sum(rows)\n\n\ndef names(rows):\n    return list(rows)\n"
 FILES = {"shop.py": SHOP}
@@ -176,6 +177,49 @@ async def test_a_redirect_within_a_step_does_not_end_it(
     (hunk,) = session.hunks.undecided()
     await session.decisions.accept(hunk.id)
     assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go"
+
+
+async def test_a_step_that_was_stopped_is_the_next_one_again(
+    session: PairingSession, hosted: Hosted
+) -> None:
+    plan = session.chat.steps
+    plan.replace(STEPS)
+    hosted.say("shop.py\n<<<<<<< SEARCH\n")
+    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    assert plan.next == STEPS[1]
+    await session.turns.stop()
+    assert plan.states() == [StepState.OPEN, StepState.OPEN]
+    assert not session.status.notices
+    await carry_out(session, hosted, TOTAL)
+    assert plan.states() == [StepState.BEGUN, StepState.OPEN]
+
+
+async def test_a_later_step_takes_no_tick_away(session: PairingSession, hosted: Hosted) -> None:
+    plan = session.chat.steps
+    plan.replace(STEPS)
+    await carry_out(session, hosted, NAMES)
+    (hunk,) = session.hunks.undecided()
+    await session.decisions.accept(hunk.id)
+    await carry_out(session, hosted, NAMES.replace("sorted", "set").replace("list", "sorted"))
+    assert plan.states() == [StepState.DONE, StepState.BEGUN]
+    assert await session.decisions.undo()
+    assert await session.decisions.redo()
+    assert plan.states() == [StepState.DONE, StepState.BEGUN]
+
+
+async def test_a_step_that_is_sent_while_another_is_written_is_not_part_of_that(
+    session: PairingSession, hosted: Hosted
+) -> None:
+    plan = session.chat.steps
+    plan.replace(STEPS)
+    witness = Witness(session)
+    hosted.say(NAMES + "\nand")
+    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    (hunk_id,) = await witness.decidable(1)
+    await session.decisions.accept(hunk_id)
+    await session.turns.redirect(plan.next)
+    await session.turns.stop()
+    assert plan.states() == [StepState.DONE, StepState.OPEN]
 
 
 async def test_an_edited_plan_keeps_what_was_done_and_is_resumed(

@@ -112,6 +112,7 @@ class StepState(StrEnum):
     """The progress of a step; the values are those that agents use for theirs."""
 
     OPEN = "pending"
+    """Not begun, or its answer failed or was stopped before anything of it was kept."""
     BEGUN = "in_progress"
     """It is being written, or hunks of it wait for a decision."""
     DONE = "completed"
@@ -240,24 +241,28 @@ class SessionPlan:
 
     def _state(self, step: PlannedStep) -> StepState:
         turns = self._turns_of(step)
-        if not turns or turns[-1].status is TurnStatus.FAILED:
+        if not turns:
             return StepState.OPEN
         if turns[-1].status is TurnStatus.STREAMING:
             return StepState.BEGUN
         mine = {hunk_id for turn in turns for hunk_id in turn.hunks}
         # The parts of a hunk that was split have its number at the head of their rank.
-        hunks = [hunk for hunk in self._hunks if hunk.rank[0] in mine and hunk.live]
-        if any(not hunk.decided for hunk in hunks):
+        hunks = [hunk for hunk in self._hunks if hunk.rank[0] in mine]
+        if any(hunk.live and not hunk.decided for hunk in hunks):
             return StepState.BEGUN
-        accepted = any(hunk.state is HunkState.ACCEPTED for hunk in hunks)
-        return StepState.DONE if accepted else StepState.NOTHING
+        # Also where a later step has rewritten the lines since.
+        if any(hunk.state is HunkState.ACCEPTED for hunk in hunks):
+            return StepState.DONE
+        done = turns[-1].status is TurnStatus.DONE
+        return StepState.NOTHING if done else StepState.OPEN
 
     def _turns_of(self, step: PlannedStep) -> list[Turn]:
         """The turn of a step and those that go on from it, by redirects and follow-ups."""
         found: list[Turn] = []
         ids = {step.turn}
+        others = {other.turn for other in self.steps if other is not step}
         for turn in self._turns if step.turn else ():
-            if turn.id in ids or turn.redirected_from in ids:
+            if turn.id in ids or (turn.redirected_from in ids and turn.id not in others):
                 ids.add(turn.id)
                 found.append(turn)
         return found
