@@ -21,6 +21,7 @@ from midstream.code.syntax import is_python
 from midstream.guard.correction import Correction, CorrectionRequest
 from midstream.guard.findings import Finding, Level
 from midstream.pairing.journal.entries import HoldEntry, ReleaseEntry
+from midstream.pairing.slices import pause
 from midstream.pairing.status import HunkDecided
 
 if TYPE_CHECKING:
@@ -548,13 +549,14 @@ class Guard:
             let_go: Hunks that the user released in a session that is taken up.
             paths: The files to look at (default: all).
         """
-        waiting = {h.path for h in self._hunks if h.state in _WAITING and h.anchored}
-        waiting &= waiting if paths is None else paths
-        waiting -= self._off
-        if not self.on or not waiting:
+        due = sorted((files.keys() if paths is None else paths & files.keys()) - self._off)
+        due = [p for p in due if any(h.state in _WAITING for h in self._hunks.for_path(p))]
+        if not self.on or not due:
             return
         scanner = self._ready()
-        for path in sorted(waiting & files.keys()):
+        for number, path in enumerate(due):
+            if number:
+                await pause()
             found = await _findings_by_hunk(scanner, files[path])
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):

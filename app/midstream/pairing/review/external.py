@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.journal.entries import BaselineEntry
+from midstream.pairing.slices import pause
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FilesTouched,
@@ -47,8 +48,6 @@ BURST_S: Final = 1.0
 """Files that change within this time after that belong to the same write."""
 LOOKED_AT: Final = 20
 """Files that are read together before the first of them is shown."""
-PAUSE_S: Final = 0.002
-"""How long the event loop is left to keys and frames between two files."""
 MAX_AT_START: Final = 200
 """The same for files that are changed when a review begins."""
 
@@ -302,7 +301,7 @@ class ExternalReview:
             changes = await asyncio.to_thread(self._files.unopened_changes, some)
             for number, path in enumerate(some, start):
                 if number:
-                    await asyncio.sleep(PAUSE_S)
+                    await pause()
                 try:
                     added += await self._files.review(path, changes)
                 except UserError as error:

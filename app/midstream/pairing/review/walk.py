@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from midstream.codebase.kinds import find_facts
@@ -18,6 +18,7 @@ from midstream.edits.hunks import HunkState
 from midstream.edits.kinds import ChangedBlock, ChangedFile, Evidence, HunkFacts, plain_facts
 from midstream.pairing.files.attention import Reading
 from midstream.pairing.request.context import hunk_lines
+from midstream.pairing.slices import pause
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
@@ -39,7 +40,7 @@ LARGE: Final = 100
 PAUSE_S: Final = 0.2
 """Least time between two looks, while hunks keep arriving."""
 AT_ONCE: Final = 200
-"""Hunks that are arranged without a thread, within some 3 ms."""
+"""Hunks that are arranged without a thread, or counted without a pause, within some 3 ms."""
 MAX_TOLD: Final = 20
 """Most hunks of a group whose places a question includes."""
 _COMPARED: Final = (
@@ -111,7 +112,7 @@ class Walkthrough:
                 for path in paths:
                     if (file := self._changed(path)) is not None:
                         changed.append(file)
-                    await asyncio.sleep(0)
+                    await pause()
                 await self._read(changed)
         finally:
             self.busy = False
@@ -148,16 +149,21 @@ class Walkthrough:
         for path, file in fresh.items():  # not read: its hunks are shown without their kinds
             self._facts[path] = plain_facts(file)
         await self._arrange()
-        self._offer()
+        await self._offer()
 
-    def _offer(self) -> None:
+    async def _offer(self) -> None:
         """Say once that there is a walk, when it is known and many hunks wait."""
         if self._offered or self._due or len(self._hunks.waiting()) < LARGE:
             return
         self._offered = self.on = True
+        hunks, decisions = len(self.walk.evidence), 0
+        for number, more in enumerate(self._count_decisions()):
+            decisions += more
+            if number % AT_ONCE == 0:
+                await pause()
         self._status.inform(
-            f"{len(self.walk.evidence):,} hunks are {self.decisions:,} decisions: risky ones come "
-            "first, equal ones are decided at once",
+            f"{hunks:,} hunks are {decisions:,} decisions: risky ones come first, equal ones are "
+            "decided at once",
             action="walk",
         )
 
@@ -178,10 +184,16 @@ class Walkthrough:
 
         Hunks of groups that have to be decided one by one, as they are risky, count as others.
         """
-        single = sum(len(part.hunks) for part in self.walk.sections)
-        grouped = self.present(hunk_id for group in self.walk.groups for hunk_id in group.hunks)
-        single += sum(bool(self._attention.why_alone(hunk)) for hunk in grouped)
-        return single + len(self.walk.groups)
+        return sum(self._count_decisions())
+
+    def _count_decisions(self) -> Iterator[int]:
+        """Count them piece by piece: why a hunk is risky is found when it is asked for first."""
+        walk = self.walk
+        yield sum(len(part.hunks) for part in walk.sections) + len(walk.groups)
+        for group in walk.groups:
+            for hunk_id in group.hunks:
+                if (hunk := self._hunks.get(hunk_id)).live:
+                    yield bool(self._attention.why_alone(hunk))
 
     def evidence(self, hunk: Hunk) -> tuple[Evidence, ...]:
         """The kinds of a hunk, with what shows them."""

@@ -20,6 +20,7 @@ from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
+from midstream.pairing.slices import pause
 from midstream.pairing.status import (
     ExternalHunksAdded,
     FileChangedOnDisk,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
-PAUSE_S: Final = 0.002
-"""How long the event loop is left to keys and frames between two files."""
 _RUFF_S: Final = 10.0
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
 """Ruff's message for F821, which has the name nowhere else."""
@@ -166,7 +165,7 @@ async def look_at_each(before: Lines, after: Lines) -> dict[str, Verdict]:
         verdict = Verdict(changed=changed + abs(len(before[path]) - len(lines)))
         if has_syntax(path):
             if verdicts:
-                await asyncio.sleep(PAUSE_S)
+                await pause()
             old, new = ("".join(f"{x}\n" for x in text) for text in (before[path], lines))
             if await where_broken(path, new):
                 verdict = replace(verdict, broken=await breaks(path, old, new))

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from midstream.codebase.references import ReferencesError, listed
 from midstream.edits.external import waiting_hunks
 from midstream.edits.stand_ins import is_whole
+from midstream.pairing.slices import pause
 from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent
-from midstream.pairing.turn.checks import MAX_LINES, PAUSE_S, Verdict, look_at_each, uses_left_in
+from midstream.pairing.turn.checks import MAX_LINES, Verdict, look_at_each, uses_left_in
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -92,13 +93,13 @@ class ReviewFlags:
                 texts = [_lines(proposal, reviewed=reviewed) for reviewed in (True, False)]
                 if max(map(len, texts)) <= MAX_LINES:
                     (before[path], after[path]), waiting[path] = texts, hunks
-                    await asyncio.sleep(PAUSE_S)
+                    await pause()
             if path not in waiting:
                 self._flag(path, hunks, {})
         verdicts = await look_at_each(before, after)
         for path, verdict in verdicts.items():
             found = _found_in(verdict, waiting[path])
-            await asyncio.sleep(PAUSE_S)
+            await pause()
             self._elsewhere.discard(path)
             if uses and not verdict.broken:
                 left = await self._uses_left(path, before[path], after[path], waiting[path])
