@@ -500,6 +500,23 @@ async def test_a_plan_is_made_edited_and_carried_out_by_keys(root: Path) -> None
         await stage.until(lambda: stage.session.chat.plan is None, "no plan any more")
 
 
+async def test_a_step_that_fails_is_not_put_into_the_text_field(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        await stage.press("escape")
+        stage.session.chat.steps.replace(["total: skip None", "names: sort them"])
+        hosted.say("I cannot.")
+        hosted.end()
+        await stage.press("full_stop")
+        await stage.until(lambda: "returned no edit" in stage.notice, "the failure")
+        assert not stage.composer.text
+        assert stage.session.chat.steps.next == "total: skip None"
+        hosted.say(TOTAL)
+        hosted.end()
+        await stage.press("full_stop")
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+
+
 async def test_without_a_plan_its_keys_say_how_to_make_one(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:

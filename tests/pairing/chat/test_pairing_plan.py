@@ -176,7 +176,7 @@ async def test_a_redirect_within_a_step_does_not_end_it(
     assert plan.states() == [StepState.BEGUN, StepState.OPEN]
     (hunk,) = session.hunks.undecided()
     await session.decisions.accept(hunk.id)
-    assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go"
+    assert session.status.notices[-1].text == "Step 1 of the plan is done; 1 step to go."
 
 
 async def test_a_step_that_was_stopped_is_the_next_one_again(

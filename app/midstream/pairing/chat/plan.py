@@ -180,6 +180,10 @@ class SessionPlan:
     def __bool__(self) -> bool:
         return bool(self.steps)
 
+    def carried_out_by(self, turn: Turn) -> bool:
+        """Whether a turn carries out a step, or goes on from one that does."""
+        return any(turn in self._turns_of(step) for step in self.steps)
+
     def replace(self, texts: Sequence[str]) -> None:
         """Have these steps from now on; those that were there in the same words keep their turn."""
         known = {step.text: step.turn for step in self.steps}
@@ -304,7 +308,7 @@ class SessionPlan:
                 left = sum(each is StepState.OPEN for each in now)
                 rest = f"{counted(left, 'step')} to go" if left else "that was the last"
                 done = "done" if state is StepState.DONE else "left out"
-                text = f"Step {number} of the plan is {done}; {rest}"
+                text = f"Step {number} of the plan is {done}; {rest}."
                 self._status.inform(text, "plan.next" if left else "")
 
     def _note(self) -> None:

@@ -71,6 +71,10 @@ MAX_LOAD: Final = 2.0
 """Limit on the recent load; 1.0 is a flood."""
 MAX_STEPS: Final = 40
 """Steps of a plan that are shown."""
+MAX_STEPS_BELOW: Final = 4
+"""The same where the conversation stands below the code."""
+_SETTLED: Final = ("completed", "nothing")
+"""States of a step that is over, as in ``pairing.chat.plan.StepState``."""
 MAX_TITLE_LENGTH: Final = 400
 MAX_LINE: Final = MAX_PIECE * PIECE_LENGTH
 """Characters of a line that are shown."""
@@ -588,8 +592,8 @@ class ConversationPane(Widget, can_focus=True):
             return
         text = Text(no_wrap=True, overflow="ellipsis")
         steps = plan.steps
-        if self.has_class("-below"):  # there is room for one
-            steps = tuple(s for s in steps if s.status != "completed")[:1]
+        if self.has_class("-below"):  # there is room for a few: those that are still to be done
+            steps = tuple(s for s in steps if s.status not in _SETTLED)[:MAX_STEPS_BELOW]
         self._plan.display = bool(steps)
         for number, step in enumerate(steps[:MAX_STEPS]):
             mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))
