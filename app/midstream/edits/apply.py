@@ -224,7 +224,7 @@ class _Application:
             )
         if section.final_newline is not None:
             new = new.with_final_newline(section.final_newline)
-        if source is not None and elides(source.lines, new.lines):
+        if source is not None and elides(source.lines, new.lines, whole=True):
             edits = merge(source.lines, new.lines, path)
             merged = None if edits is None else source.replace(edits)
             if merged is None or (is_python(path) and _breaks(source, merged)):

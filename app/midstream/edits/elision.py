@@ -41,9 +41,22 @@ def is_elision(line: str) -> bool:
     return _ELISION.fullmatch(_NOTHING.sub("", line)) is not None
 
 
-def elides(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether new text leaves out lines of the old text, which has no such line itself."""
+def elides(old: Sequence[str], new: Sequence[str], *, whole: bool) -> bool:
+    """Whether new text leaves out lines of the old text, which has no such line itself.
+
+    Args:
+        old: The old lines.
+        new: What takes their place.
+        whole: Whether that is all of a region or file: three dots alone are then no statement.
+    """
+    if whole and len(old) > 1 and _is_dots(new):
+        return True
     return bool(old) and any(is_elision(line) and line not in old for line in new)
+
+
+def _is_dots(lines: Sequence[str]) -> bool:
+    """Whether a text is three dots and nothing else."""
+    return [line.strip() for line in lines if line.strip()] in (["..."], ["…"])
 
 
 def placeholder(old: Collection[str], new: Iterable[str]) -> str | None:
@@ -58,6 +71,8 @@ def elided(path: str) -> str:
 
 def merge(old: Sequence[str], new: Sequence[str], path: str = "") -> list[LineEdit] | None:
     """The edits that new text with elisions makes to the old one; None where a place is unclear."""
+    if _is_dots(new):
+        return None
     pieces: list[list[str]] = [[]]
     for line in new:
         if is_elision(line) and line not in old:

@@ -467,7 +467,7 @@ class LiveReply:
             return False
         old = proposal.base.lines[segment.start : segment.stop]
         new = [*segment.new_lines, *filter(None, [segment.partial])]  # Their indentation is right.
-        if not elides(old, new):
+        if not elides(old, new, whole=self._op in (FileOp.REGION, FileOp.WRITE)):
             return False
         start = segment.start
         self.writer.withdraw(proposal, segment)

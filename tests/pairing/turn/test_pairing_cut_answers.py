@@ -154,10 +154,20 @@ async def test_code_is_taken_out_of_what_models_put_around_it(
     assert (tmp_path / "shop.py").read_text() == around(NEW)
 
 
-async def test_a_model_that_leaves_code_out_is_asked_for_all_of_it(tmp_path: Path) -> None:
+LEFT_OUT = "# ... existing code ..."
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        f"```python\n{LEFT_OUT}\n        count(item)\n{LEFT_OUT}\n```\n",
+        "```python\n...\n```\n",
+    ],
+)
+async def test_a_model_that_leaves_code_out_is_asked_for_all_of_it(
+    short: str, tmp_path: Path
+) -> None:
     (tmp_path / "shop.py").write_text(OLD)
-    left_out = "# ... existing code ..."
-    short = f"```python\n{left_out}\n        count(item)\n{left_out}\n```\n"
     told: list[Asked] = []
 
     def reply(asked: Asked) -> Reply:
@@ -170,6 +180,12 @@ async def test_a_model_that_leaves_code_out_is_asked_for_all_of_it(tmp_path: Pat
         await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
     assert "leave nothing out" in told[1].body["messages"][-1]["content"]
     assert (tmp_path / "shop.py").read_text() == NEW
+
+
+async def test_three_dots_delete_nothing(tmp_path: Path) -> None:
+    with pytest.raises(EditFailedError, match="stopped early .* before any change"):
+        await edit(tmp_path, "chat", answer("chat", "..."))
+    assert (tmp_path / "shop.py").read_text() == OLD
 
 
 @pytest.mark.parametrize("form", ["search-replace", "v4a", "str-replace"])

@@ -27,6 +27,8 @@ class SentKind(StrEnum):
 
     INSTRUCTION = "instruction"
     REDIRECT = "redirect"
+    AGAIN = "second try"
+    """The model had left everything as it was."""
     CORRECTION = "correction"
     """The guard, the checks or edits that did not match made it."""
     SUGGESTION = "suggestion"

@@ -446,7 +446,9 @@ def _damage(answer: Answer) -> str:
 def _kind_of(turn: Turn) -> SentKind:
     if turn.follows in (FollowUpKind.REDIRECT, FollowUpKind.RENAME):
         return SentKind.REDIRECT
-    if turn.follows is not None and turn.follows is not FollowUpKind.UNCHANGED:
+    if turn.follows is FollowUpKind.UNCHANGED:
+        return SentKind.AGAIN
+    if turn.follows is not None:
         return SentKind.CORRECTION
     return SentKind.SUGGESTION if turn.implied else SentKind.INSTRUCTION
 
