@@ -162,6 +162,8 @@ async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Chec
     await checked.until(lambda: session.flagged_on_disk() == [first, second])
     assert session.reason(first) == "`tax` is still used in shop.py:1, shop.py:5"
     assert session.reason(second) == "`unheard` (line 8) is not defined"
+    assert second.new[session.flags.line(second) or 0] == "rate = unheard"
+    assert session.flags.line(first) is None, "the uses are elsewhere"
     assert checked.told("Flagged in bill.py")
     assert [h for h, _ in session.attention.bulk([first, second]).risky] == [first.id, second.id]
     # What completes it in another file, or a decision, takes the flag away.

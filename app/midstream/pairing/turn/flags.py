@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.codebase.references import ReferencesError, listed
 from midstream.edits.external import waiting_hunks
@@ -33,6 +33,37 @@ MAX_FILES: Final = 20
 """Limit on waiting files that are searched for uses of removed names: that reads the project."""
 
 
+class _Remark(NamedTuple):
+    """One thing that the checks say about a hunk.
+
+    Attributes:
+        why: In words.
+        line: The new line that it is about, counted from the hunk's first; ``None`` for no one.
+    """
+
+    why: str
+    line: int | None = None
+
+
+class _Flag(NamedTuple):
+    """What was found in a hunk.
+
+    Attributes:
+        new: Its new lines as they were looked at.
+        remarks: What was found in them.
+    """
+
+    new: tuple[str, ...]
+    remarks: tuple[_Remark, ...]
+
+    @property
+    def why(self) -> str:
+        return "; ".join(remark.why for remark in self.remarks)
+
+
+_NO_FLAG: Final = _Flag((), ())
+
+
 class ReviewFlags:
     """What the checks find in undecided changes of others."""
 
@@ -43,8 +74,8 @@ class ReviewFlags:
         self._status = status
         self._writers = writers
         self._spawn = spawn
-        self._found: dict[str, dict[int, tuple[tuple[str, ...], str]]] = {}
-        """By file and hunk: the new lines that were looked at, and what was found."""
+        self._found: dict[str, dict[int, _Flag]] = {}
+        """By file and hunk."""
         self._elsewhere: set[str] = set()
         """Files of which some names are still used elsewhere, as far as that was looked for."""
         self._due: set[str] = set()
@@ -52,8 +83,16 @@ class ReviewFlags:
 
     def reason(self, hunk: Hunk) -> str:
         """What was found in a hunk that waits, ``""`` if nothing was."""
-        new, why = self._found.get(hunk.path, {}).get(hunk.id, ((), ""))
-        return why if why and hunk.external and hunk.waits and hunk.new == new else ""
+        return self._of(hunk).why
+
+    def line(self, hunk: Hunk) -> int | None:
+        """The new line that the first finding in a hunk is about, counted from its first."""
+        remarks = self._of(hunk).remarks
+        return remarks[0].line if remarks else None
+
+    def _of(self, hunk: Hunk) -> _Flag:
+        flag = self._found.get(hunk.path, {}).get(hunk.id, _NO_FLAG)
+        return flag if hunk.external and hunk.waits and hunk.new == flag.new else _NO_FLAG
 
     def hear(self, event: SessionEvent) -> None:
         """Look at a file in which others have changed something, or of which some was decided."""
@@ -105,20 +144,22 @@ class ReviewFlags:
                 left = await self._uses_left(path, before[path], after[path], waiting[path])
                 self._elsewhere |= {path} if left else set()
                 for hunk, why in left.items():
-                    found.setdefault(hunk, []).append(why)
+                    found.setdefault(hunk, []).append(_Remark(why))
             same = after[path] == _lines(self._files[path], reviewed=False)
             if same and waiting[path] == self._waiting(path):  # else it has its own look
                 self._flag(path, waiting[path], found)
 
-    def _flag(self, path: str, waiting: Sequence[Hunk], found: Mapping[int, Sequence[str]]) -> None:
+    def _flag(
+        self, path: str, waiting: Sequence[Hunk], found: Mapping[int, Sequence[_Remark]]
+    ) -> None:
         """Note what was found in the hunks of a file, and tell what is new."""
         known = self._found.pop(path, {})
         flags = {
-            hunk.id: (hunk.new, "; ".join(found[hunk.id])) for hunk in waiting if hunk.id in found
+            hunk.id: _Flag(hunk.new, tuple(found[hunk.id])) for hunk in waiting if hunk.id in found
         }
         if flags:
             self._found[path] = flags
-        self._tell(path, [why for i, (_, why) in flags.items() if i not in known])
+        self._tell(path, [flag.why for i, flag in flags.items() if i not in known])
         if flags != known:
             self._status.touch()
 
@@ -143,18 +184,21 @@ class ReviewFlags:
         return waiting_hunks(self._files.hunks.for_path(path))
 
 
-def _found_in(verdict: Verdict, waiting: Sequence[Hunk]) -> dict[int, list[str]]:
+def _found_in(verdict: Verdict, waiting: Sequence[Hunk]) -> dict[int, list[_Remark]]:
     """What the checks of a file say about its hunks."""
-    found: dict[int, list[str]] = {}
+    found: dict[int, list[_Remark]] = {}
     if verdict.broken:
-        found[waiting[0].id] = [f"does not parse ({verdict.broken})"]
+        found[waiting[0].id] = [_Remark(f"does not parse ({verdict.broken})")]
     by_line = {
         line: hunk for hunk in waiting for line in range(hunk.start, hunk.start + hunk.added)
     }
     for each in verdict.undefined:
-        hunk = by_line.get(each.line - 1) or _took_away(waiting, each.undefined)
+        hunk = by_line.get(each.line - 1)
+        line = None if hunk is None else each.line - 1 - hunk.start
+        if hunk is None:
+            hunk = _took_away(waiting, each.undefined)
         why = f"`{each.undefined}` (line {each.line}) is not defined"
-        found.setdefault(hunk.id, []).append(why)
+        found.setdefault(hunk.id, []).append(_Remark(why, line))
     return found
 
 

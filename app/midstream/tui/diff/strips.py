@@ -127,7 +127,11 @@ class RowStrips:
         self.note_of: Callable[[Hunk], str] = lambda hunk: ""
         """What is to be said beside a hunk."""
         self.spot_of: Callable[[Hunk], FoundLine | None] = lambda hunk: None
-        """The line of a hunk to mark for a finding of the guard; without one, its first row."""
+        """The line of a hunk to mark for a finding of the guard."""
+        self.line_of: Callable[[Hunk], int | None] = lambda hunk: None
+        """The new line to mark for a finding of the checks; without any, the first row is."""
+        self.on_disk = True
+        """Whether what another program wrote is in the user's files; not in a range of commits."""
         self.author_of: Callable[[Hunk], str] = lambda hunk: ""
         """Who wrote a hunk that is on disk already."""
         self.move_of: Callable[[Hunk], FileMove | None] = lambda hunk: None
@@ -216,7 +220,8 @@ class RowStrips:
         """What is said beside a row of a hunk: the note, whether it is a fact, its short form."""
         held = hunk.state is HunkState.HELD
         spot = self.spot_of(hunk) if held or hunk.state is HunkState.SETTLED else None
-        if not (row.first if spot is None else row.offset == hunk.deleted + spot.line):
+        line = self.line_of(hunk) if spot is None else spot.line
+        if not (row.first if line is None else row.offset == hunk.deleted + line):
             return _NOTHING_SAID
         note, fact = self._note(hunk)
         if held and hunk.hold is not None:
@@ -242,7 +247,8 @@ class RowStrips:
         words: list[str] = []
         if hunk.external:
             author = self.author_of(hunk)
-            words.append(f"on disk, by {author}" if author else "on disk")
+            facts = ("on disk" if self.on_disk else "", f"by {author}" if author else "")
+            words += [", ".join(filter(None, facts))] if any(facts) else []
         elif hunk.call:
             words.append("not written yet")
         if (move := self.move_of(hunk)) is not None:

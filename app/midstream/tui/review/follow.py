@@ -146,6 +146,22 @@ class Follow(Controller):
         if row is not None and pane.show_hunk_at(row):
             pane.go_to(row)
 
+    def stopped(self) -> None:
+        """The followed answer was stopped: the window stays, as it shows the writing.
+
+        Where the guard has stopped it, the cursor goes to what is held back: its keys are offered
+        there.
+        """
+        session, view, pane = self._state.session, self._state.view, self._pane
+        if self.offer_hunk() or session is None or view is None or session.turns.last is None:
+            return
+        own = session.turns.last.hunks
+        for row, _, hunk in view.places():
+            if hunk.state is HunkState.HELD and hunk.id in own:
+                pane.show_hunk_at(row)
+                pane.go_to(row)
+                return
+
     def _unread_first(self) -> int | None:
         """The row of the answer's first undecided hunk, if that was hardly on screen."""
         session, view = self._state.session, self._state.view

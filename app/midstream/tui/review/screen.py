@@ -257,7 +257,9 @@ class ReviewScreen(EagerScreen):
         strips = self.panes.pane.strips
         strips.note_of = session.reason
         strips.spot_of = session.guard.spot
+        strips.line_of = session.flags.line
         strips.author_of = session.provenance.author_of
+        strips.on_disk = not session.workspace.read_only
         strips.move_of = session.files.moves.of
         composer.mentions = MentionSource(
             lambda: self.state.files,
@@ -405,7 +407,7 @@ class ReviewScreen(EagerScreen):
         if following and turn.status is TurnStatus.DONE:
             self.follow.end()
         elif following:
-            self.follow.offer_hunk()  # a user who stops is looking at the writing
+            self.follow.stopped()
         self.steer.say_failures()
         self.steer.advise()
 
