@@ -76,7 +76,7 @@ def install(agent: str) -> int:
         print("Nothing was changed.")
         return 1
     _write(path, text, new)
-    print(f"{path} has the hook now.")
+    print(f"{path} has the hook now; to remove it, delete the lines with + there.")
     if agent == "codex":
         print("Codex runs it once you have trusted it: type /hooks there.")
     if shutil.which("midstream") is None:

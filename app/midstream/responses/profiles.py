@@ -164,6 +164,6 @@ class Profile:
         if self.key_env is not None:
             raise UsageError(
                 f"{self.key_env} is not set, and {called} needs its key from there; "
-                "export it, or choose the model and type the key."
+                "export it, or choose the model on the models page and type the key there."
             )
         return None

@@ -37,8 +37,8 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
         "copy": "Y",
     },
     "vim": {
-        "page.down": "ctrl+f,pagedown",
-        "page.up": "pageup",
+        "page.down": "ctrl+f,pagedown,space",
+        "page.up": "ctrl+b,pageup,b",
         "half.down": "ctrl+d",
         "hunk.next": "J,shift+down",
     },

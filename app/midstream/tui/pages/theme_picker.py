@@ -46,7 +46,12 @@ def theme_picker(
         first: Rows above the themes.
     """
     rows = [
-        ListRow(palette.name, ((palette.label, "foreground"),), ((f"  {palette.about}", "muted"),))
+        ListRow(
+            palette.name,
+            ((palette.label, "foreground"),),
+            ((f"  {palette.about}", "muted"),),
+            also="dark" if palette.dark else "light",
+        )
         for palette in services.palettes.values()
     ]
     writer = DiffWriter(

@@ -216,7 +216,7 @@ class Navigate(Controller):
                 return
             session.walk.visit(hunk)
             pane.detach()
-            pane.show_rows(*rows)
+            pane.show_rows(*rows, high=True)
             pane.go_to(rows[0])
             if not quietly and not self.say_withheld(hunk):
                 self.say_kind(hunk)
@@ -250,7 +250,7 @@ class Navigate(Controller):
         if row is None:
             return False
         pane.detach()
-        pane.show_hunk_at(row)
+        pane.show_hunk_at(row, high=True)
         pane.go_to(row)
         if undecided and (hunk := view.hunk_at(row)) is not None:
             self.say_withheld(hunk)
@@ -331,7 +331,7 @@ class Navigate(Controller):
         ahead = [place for place in held if (place[0] - pane.cursor) * step > 0]
         first, stop, hunk = (ahead or held)[0 if step > 0 else -1]
         pane.detach()
-        pane.show_rows(first, stop)
+        pane.show_rows(first, stop, high=True)
         pane.go_to(first)
         return self.say_withheld(hunk)
 

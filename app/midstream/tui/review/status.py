@@ -44,6 +44,7 @@ class Moment:
         hunk: State of the hunk under the cursor.
         external: Another program wrote that hunk, so it is kept or put back.
         read_only: Nothing is put back or written: a range of commits is looked at.
+        answers: The model answers questions.
         flagged: There is a reason to look at it closely.
         undecided: Undecided hunks in all files.
         alike: Undecided hunks that are the same as the one under the cursor.
@@ -56,6 +57,7 @@ class Moment:
         asking: A question is open; in the composer its numbers are text.
         agent: A coding agent is at work.
         answering: The model answers a question.
+        planned: A step of the plan can be carried out.
         tour: What the tour says.
     """
 
@@ -72,6 +74,7 @@ class Moment:
     hunk: HunkState | None = None
     external: bool = False
     read_only: bool = False
+    answers: bool = False
     flagged: bool = False
     undecided: int = 0
     alike: int = 0
@@ -90,6 +93,7 @@ class Moment:
     asking: bool = False
     agent: bool = False
     answering: bool = False
+    planned: bool = False
     tour: TourWords = field(default_factory=TourWords)
 
 
@@ -119,6 +123,10 @@ def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
             if moment.choosing and action_id == "composer.recall":
                 key = f"{key}/down"
             words = words or action.short
+            if moment.read_only and action_id == "compose":  # Only questions can be sent.
+                if not moment.answers:
+                    continue
+                words = "ask"
             words = in_review(words) if moment.external else words
             chosen.append(KeyHint(key, words, action.call))
     help_id = "help.anywhere" if moment.composing else "help"
@@ -130,7 +138,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.tour.place and not moment.typed:
         if moment.tour.enter:
             yield f"{'composer.send' if moment.composing else 'choose'}:{moment.tour.enter}"
-        if not moment.composing:
+        if not (moment.composing or moment.tour.last):
             yield "close:leave the tour"
     if moment.composing:
         yield from _composing(moment)
@@ -203,6 +211,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         yield "copy"
         yield "close:unmark"
     elif not moment.running:
+        if moment.planned:
+            yield "plan.next"
         yield "compose"
     if moment.hunk is not None and not moment.marked:
         yield from (action.id for action in ACTIONS if moment.hunk in action.offered)
@@ -410,6 +420,8 @@ class Status(Controller):
             hunk=None if hunk is None else hunk.state,
             external=hunk is not None and hunk.external,
             read_only=session is not None and session.workspace.read_only,
+            planned=session is not None and bool(session.chat.steps.next),
+            answers=session is not None and not session.server.model_info.is_edit_model,
             flagged=hunk is not None and session is not None and bool(session.reason(hunk)),
             undecided=sum(state.waiting_by_path.values()),
             together=session is not None

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
+from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
 from midstream.pairing.leaving import behind
 from midstream.pairing.request.question import Question
@@ -75,6 +76,14 @@ class Steer(Controller):
     # the composer
 
     def compose(self) -> None:
+        """Go to the text field; in a range of commits, only to ask a question."""
+        session, composer = self._state.session, self._composer
+        if session is not None and session.workspace.read_only:
+            if session.server.model_info.is_edit_model:
+                self._notices.say("warning", session.workspace.refusal)
+                return
+            if not composer.text:
+                composer.put("? ")
         self._panes.focus_composer()
 
     def choose(self) -> None:
@@ -193,7 +202,7 @@ class Steer(Controller):
         session = self._state.session
         step = session.chat.steps.next if session is not None else ""
         if step:
-            self.instruct(step)
+            self.instruct(step, typed=False)
         elif session is not None and session.chat.steps:
             self._notices.say("info", "Every step of the plan has been started.")
         else:
@@ -210,8 +219,16 @@ class Steer(Controller):
             self._composer.put(f"plan:\n{session.chat.steps.text}")
             self._panes.focus_composer()
 
-    def instruct(self, text: str, selection: tuple[int, int] | None = None) -> None:
-        """Send an instruction for the lines in scope, or for ``selection``."""
+    def instruct(
+        self, text: str, selection: tuple[int, int] | None = None, *, typed: bool = True
+    ) -> None:
+        """Send an instruction for the lines in scope, or for ``selection``.
+
+        Args:
+            text: The instruction.
+            selection: Lines that it is about.
+            typed: Whether the user typed it, and gets it back if it cannot be sent.
+        """
         state, session = self._state, self._state.session
         if session is None:
             return
@@ -234,7 +251,8 @@ class Steer(Controller):
                 if self._stops != stops:
                     await turns.stop()
             except UserError as error:
-                self._composer.give_back(text)
+                if typed:
+                    self._composer.give_back(text)
                 self._explain(error, text, selection)
                 return
             finally:
@@ -393,6 +411,8 @@ class Steer(Controller):
             self._turn_failed(turn)
             return
         if turn.status is TurnStatus.STOPPED and session is not None:
+            if any(session.hunks.get(each).state is HunkState.HELD for each in turn.hunks):
+                return  # The guard has stopped it and has said so.
             waiting = len(session.hunks.undecided(turn.path))
             what = (
                 f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing was complete yet"
@@ -407,11 +427,16 @@ class Steer(Controller):
             self._notices.say("info", text, outcome=True)
 
     def _turn_failed(self, turn: Turn) -> None:
-        if not (turn.background or self._composer.text.strip()):
+        session = self._state.session
+        step = session is not None and session.chat.steps.carried_out_by(turn)
+        if not (turn.background or step or self._composer.text.strip()):
             self._composer.give_back(turn.instruction)
         if turn.again:
-            own = self._composer.text == turn.instruction
-            how = self._services.key_for("composer.send") if own else "the next instruction"
+            how = "the next instruction"
+            if step:  # It stays in the plan.
+                how = self._services.key_for("plan.next")
+            elif self._composer.text == turn.instruction:
+                how = self._services.key_for("composer.send")
             self._notices.say("error", f"{turn.error.rstrip('.')}; {how} {turn.again}.")
         elif turn.error:
             self._notices.say("error", turn.error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Final
 
@@ -164,7 +164,9 @@ class Tour(Controller):
             text = step.flagged
         elif not facts.running:
             text = step.ended or text
-        return self._words(text, "end the tour" if step.done is Done.READ else "next step")
+        if step.done is Done.READ:
+            return replace(self._words(text, "end the tour"), last=True)
+        return self._words(text, "next step")
 
     @property
     def words_of_commit(self) -> TourWords:

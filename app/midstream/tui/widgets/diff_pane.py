@@ -124,14 +124,22 @@ class PaneWindow(Staying, ScrollView):
         """Whether rows are in the window."""
         return self.top <= first and stop <= self.bottom
 
-    def show_rows(self, first: int, stop: int) -> None:
+    def show_rows(self, first: int, stop: int, *, high: bool = False) -> None:
         """Bring rows into the window: all of them, or else from its upper part on.
 
         The cursor stays, and so does the window where it has them already.
+
+        Args:
+            first: The first row.
+            stop: The row after the last.
+            high: Whether they are also to begin in the upper half.
         """
         height = self.height
         above, size = self.lines_above(first), self.lines_between(first, stop, height)
-        if size <= height - 2 * MARGIN and MARGIN <= above <= height - MARGIN - size:
+        lowest = height - MARGIN - size
+        if high:
+            lowest = min(lowest, height // 2)
+        if size <= height - 2 * MARGIN and MARGIN <= above <= lowest:
             return
         lead = max(MARGIN, min(height // 4, height - MARGIN - size))
         self.scroll_to_place(self.walk((first, 0), -lead))
@@ -379,12 +387,17 @@ class DiffPane(PaneWindow, can_focus=True):
         self.mark = None
         self.go_to(self.cursor, detach=False)
 
-    def show_hunk_at(self, row: int) -> bool:
-        """Show all of the hunk at a row, if it fits; returns whether there is one."""
+    def show_hunk_at(self, row: int, *, high: bool = False) -> bool:
+        """Show all of the hunk at a row, if it fits; returns whether there is one.
+
+        Args:
+            row: The row.
+            high: See ``show_rows``.
+        """
         hunk = None if self.view is None else self.view.hunk_at(row)
         rows = None if hunk is None or self.view is None else self.view.rows_of(hunk.id)
         if rows is not None:
-            self.show_rows(*rows)
+            self.show_rows(*rows, high=high)
         return rows is not None
 
     @property

@@ -173,11 +173,13 @@ class TourWords:
         place: Such as ``2 of 10``; ``""`` for the offer.
         pieces: The sentence in pieces, and whether each is a key.
         enter: What Enter does, for the key bar; ``""`` where the tour waits for something else.
+        last: Whether that is to leave the tour, as Esc does.
     """
 
     place: str = ""
     pieces: tuple[tuple[str, bool], ...] = ()
     enter: str = ""
+    last: bool = False
 
     @property
     def text(self) -> str:

@@ -1,0 +1,40 @@
+"""A range of commits on the screen: what can be done with it, and nothing else, is offered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from midstream.workspace.snapshot import Snapshot, find_range
+from tests.helpers.pairing import git, make_repo
+from tests.helpers.stage import on_stage
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = make_repo(tmp_path / "work", {"a.py": "one = 1\ntwo = 2\n"})
+    git(root, "checkout", "-q", "-b", "topic")
+    (root / "a.py").write_text("one = 1\ntwo = 22\n")
+    git(root, "commit", "-qam", "x")
+    git(root, "checkout", "-q", "-")
+    return root
+
+
+@pytest.mark.parametrize("prompt", ["edit-1", ""])
+async def test_a_range_offers_questions_at_most(prompt: str, root: Path) -> None:
+    with Snapshot(root, find_range(root, "main..topic")) as snapshot:
+        async with on_stage(
+            snapshot.root, snapshot=snapshot, review=True, facts={"prompt": prompt}
+        ) as stage:
+            await stage.until(lambda: stage.pane.undecided_hunk, "its hunk")
+            await stage.until(lambda: "a keep" in stage.keys, "its keys")
+            assert not [row for row in stage.rows if "on disk" in row], "main has none of it"
+            assert "i instruct" not in stage.keys
+            assert ("i ask" in stage.keys) == (not prompt)
+            await stage.press("i")
+            if prompt:
+                assert "read-only" in stage.notice
+                assert not stage.composer.has_focus_within
+            else:
+                assert stage.composer.text == "? "
