@@ -133,7 +133,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             self.set_focus(None)
         else:
             field.focus()
-        field.placeholder = f"{'/ and letters' if browsing else 'letters'} narrow down"
+        field.placeholder = f"{'press /' if browsing else 'type'} to narrow down"
         words = ("j k move", "/ narrow down") if browsing else ("up down move",)
         words = (*words, "enter take", "esc close")
         box.border_subtitle = f" {self._services.glyphs.separator} ".join(words)
