@@ -183,7 +183,7 @@ async def test_a_model_that_leaves_code_out_is_asked_for_all_of_it(
 
 
 async def test_three_dots_delete_nothing(tmp_path: Path) -> None:
-    with pytest.raises(EditFailedError, match="stopped early .* before any change"):
+    with pytest.raises(EditFailedError, match="before any change"):
         await edit(tmp_path, "chat", answer("chat", "..."))
     assert (tmp_path / "shop.py").read_text() == OLD
 
