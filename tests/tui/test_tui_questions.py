@@ -21,6 +21,7 @@ from midstream.tui.conversation.links import parser, place_of
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.sent import SentScreen
 from midstream.tui.pages.sheet import ReadingScreen
+from midstream.tui.widgets.key_bar import KeyBar
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 from tests.helpers.stage import Stage, on_stage, ready
@@ -73,6 +74,10 @@ def shown(stage: Stage) -> str:
             content = widget.content
             lines.append(content.plain if isinstance(content, Text) else str(content))
     return "\n".join(lines)
+
+
+def keys(stage: Stage) -> str:
+    return stage.screen.query_one(KeyBar).render().plain
 
 
 async def ask(stage: Stage, hosted: Hosted, said: str, answer: str) -> None:
@@ -472,7 +477,7 @@ async def test_a_plan_is_made_edited_and_carried_out_by_keys(root: Path) -> None
         hosted.say(PLAN)
         hosted.end()
         await stage.until(
-            lambda: "A plan of 2 steps; begin the first (.)" in stage.notice, "a plan"
+            lambda: "A plan of 2 steps; begin the first (press .)" in stage.notice, "a plan"
         )
         await stage.until(lambda: "· 1. total: skip None" in shown(stage), "its steps")
         assert (root / "shop.py").read_text() == SHOP
@@ -510,11 +515,48 @@ async def test_a_step_that_fails_is_not_put_into_the_text_field(root: Path) -> N
         await stage.press("full_stop")
         await stage.until(lambda: "returned no edit" in stage.notice, "the failure")
         assert not stage.composer.text
+        assert stage.pane.has_focus
+        assert ". next step" in keys(stage)
+        assert "alt+p edit plan" in keys(stage)
         assert stage.session.chat.steps.next == "total: skip None"
         hosted.say(TOTAL)
         hosted.end()
         await stage.press("full_stop")
         await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+
+
+async def test_a_plan_that_is_only_looked_at_does_not_stay_in_the_field(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted) as stage:
+        stage.session.chat.steps.replace(["total: skip None", "names: sort"])
+        await stage.press("escape", "alt+p")
+        await stage.until(lambda: "2. names: sort" in stage.composer.text, "the plan")
+        await stage.press("escape")
+        await stage.until(lambda: not stage.composer.text, "gone")
+        await stage.press("alt+p")
+        await stage.type(" them")
+        await stage.press("escape")
+        await stage.until(lambda: stage.pane.has_focus, "the code")
+        assert stage.composer.text.endswith("2. names: sort them")
+
+
+@pytest.mark.parametrize(
+    ("height", "rows"), [(24, 3), (30, 4), (50, 8)], ids=["80x24", "100x30", "tall"]
+)
+async def test_below_the_code_the_steps_around_the_current_one_are_shown(
+    root: Path, height: int, rows: int
+) -> None:
+    hosted = Hosted()
+    async with hosted_stage(root, hosted, (100, height)) as stage:
+        plan = stage.session.chat.steps
+        plan.replace([f"step {number}" for number in range(1, 10)])
+        await stage.until(lambda: "1. step 1" in shown(stage), "the plan")
+        await stage.pilot.pause()
+        view = stage.screen.panes.conversation
+        assert view is not None
+        steps = view.query_one("#plan", Static)
+        assert steps.size.height >= rows
+        assert "· 1. step 1" in str(steps.render())
 
 
 async def test_without_a_plan_its_keys_say_how_to_make_one(root: Path) -> None:

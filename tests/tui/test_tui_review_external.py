@@ -110,7 +110,7 @@ async def test_a_put_back_waits_for_the_writer_or_for_a_key(
         first, second = store.undecided()
         await stage.press("]", "r")
         await stage.until(lambda: first.postponed is not None, "a mark")
-        await stage.until(lambda: "(P)" in stage.notice, "the key that does it now")
+        await stage.until(lambda: "(press P)" in stage.notice, "the key that does it now")
         assert stage.screen.panes.pane.hunk is second, "the next one that needs a decision"
         await stage.press("K")
         await stage.until(lambda: "will be put back" in " ".join(stage.rows), "the mark")

@@ -183,6 +183,9 @@ async def test_what_was_typed_and_sent_survives_a_quit(project: Path) -> None:
         await stage.until(lambda: stage.composer.text == "half a sentence", "typed")
     async with on_stage(project, settings=Settings()) as stage:
         await stage.until(lambda: stage.composer.text == "half a sentence", "draft")
+        assert "unsent text of last time" in stage.notice
+        await stage.type("new")
+        await stage.until(lambda: stage.composer.text == "new", "in its place")
         await stage.press("up")
         assert stage.composer.text == "rename total in count"
         await stage.press("ctrl+u")

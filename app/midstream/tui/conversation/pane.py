@@ -45,7 +45,7 @@ from midstream.tui.visible import visible
 if TYPE_CHECKING:
     from textual.widgets.markdown import MarkdownStream
 
-    from midstream.agents.messages import AgentPlan
+    from midstream.agents.messages import AgentPlan, PlanStep
 
 MAX_DIFF_LINES: Final = 12
 """Lines of an edit that are shown before it is written; the whole of it is in the code after."""
@@ -69,12 +69,9 @@ FADES: Final = 0.6
 """Factor by which the recent load decays from look to look."""
 MAX_LOAD: Final = 2.0
 """Limit on the recent load; 1.0 is a flood."""
-MAX_STEPS: Final = 40
-"""Steps of a plan that are shown."""
-MAX_STEPS_BELOW: Final = 4
-"""The same where the conversation stands below the code."""
-_SETTLED: Final = ("completed", "nothing")
-"""States of a step that is over, as in ``pairing.chat.plan.StepState``."""
+PLAN_ROWS: Final = 8
+"""Steps of a plan that are shown, those around the current one; below the code, as many as have
+room."""
 MAX_TITLE_LENGTH: Final = 400
 MAX_LINE: Final = MAX_PIECE * PIECE_LENGTH
 """Characters of a line that are shown."""
@@ -209,7 +206,7 @@ class ConversationPane(Widget, can_focus=True):
     }
     ConversationPane #about { height: auto; max-height: 2; }
     ConversationPane #earlier { padding: 0 1; height: 1; color: $ms-muted; display: none; }
-    ConversationPane #plan { height: auto; max-height: 8; }
+    ConversationPane #plan { height: auto; }
     ConversationPane .user {
         height: auto; margin: 1 0 0 0; padding: 0 1; background: $ms-raised;
     }
@@ -385,6 +382,11 @@ class ConversationPane(Widget, can_focus=True):
         """Go to what the tool under the cursor is about, or unfold or fold its output."""
         if self._cursor is not None:
             self._open(self._cursor)
+
+    def on_resize(self) -> None:
+        """There is room for more steps of the plan, or for fewer."""
+        if self._shown is not None:
+            self._show_plan(self._shown)
 
     def on_focus(self) -> None:
         self.move(0)
@@ -592,10 +594,13 @@ class ConversationPane(Widget, can_focus=True):
             return
         text = Text(no_wrap=True, overflow="ellipsis")
         steps = plan.steps
-        if self.has_class("-below"):  # there is room for a few: those that are still to be done
-            steps = tuple(s for s in steps if s.status not in _SETTLED)[:MAX_STEPS_BELOW]
+        room = PLAN_ROWS
+        if self.has_class("-below"):
+            room = min(max(self.size.height // 2, 1), PLAN_ROWS)
+        # The step before the current one tells whether it has come to anything.
+        first = max(0, min(_current(steps) - 1, len(steps) - room)) if room > 1 else _current(steps)
         self._plan.display = bool(steps)
-        for number, step in enumerate(steps[:MAX_STEPS]):
+        for number, step in enumerate(steps[first : first + room]):
             mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))
             text.append("\n" if number else "")
             text.append(f"{self._mark(mark)} ", self._palette.style(role))
@@ -647,6 +652,15 @@ class ConversationPane(Widget, can_focus=True):
         if not call.diffs and call.text:
             text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
         return text
+
+
+def _current(steps: Sequence[PlanStep]) -> int:
+    """Which step of a plan is worked on or comes next; after the end, the last one."""
+    for status in ("in_progress", "pending"):
+        for number, step in enumerate(steps):
+            if step.status == status:
+                return number
+    return max(len(steps) - 1, 0)
 
 
 def _tell(line: Static, text: Text | str) -> None:

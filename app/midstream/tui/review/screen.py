@@ -275,6 +275,7 @@ class ReviewScreen(EagerScreen):
             composer.history = drafts.sent
             if drafts.draft and not composer.text.strip():
                 composer.put_draft(drafts.draft, drafts.pasted)
+                self.notices.say("info", "Your unsent text of last time: typing takes its place.")
             self._keep_draft()
             if drafts.wrap and not self.panes.pane.wrap:
                 self.panes.pane.set_wrap(True)
@@ -393,7 +394,7 @@ class ReviewScreen(EagerScreen):
         if not notice.action:
             return notice.text
         key = self._services.key_for(notice.action)
-        return f"{notice.text.rstrip('.')} ({self.panes.way_to(key)})."
+        return f"{notice.text.rstrip('.')} (press {self.panes.way_to(key)})."
 
     def _turn_finished(self, turn: Turn) -> None:
         pane = self.panes.pane

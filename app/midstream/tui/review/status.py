@@ -57,7 +57,8 @@ class Moment:
         asking: A question is open; in the composer its numbers are text.
         agent: A coding agent is at work.
         answering: The model answers a question.
-        planned: A step of the plan can be carried out.
+        plan: There is a plan.
+        planned: A step of it can be carried out.
         tour: What the tour says.
     """
 
@@ -93,6 +94,7 @@ class Moment:
     asking: bool = False
     agent: bool = False
     answering: bool = False
+    plan: bool = False
     planned: bool = False
     tour: TourWords = field(default_factory=TourWords)
 
@@ -214,6 +216,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
         if moment.planned:
             yield "plan.next"
         yield "compose"
+        if moment.plan:
+            yield "plan.edit"
     if moment.hunk is not None and not moment.marked:
         yield from (action.id for action in ACTIONS if moment.hunk in action.offered)
     if moment.cut:
@@ -436,6 +440,7 @@ class Status(Controller):
             failed=bool(state.failed_edits),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
+            plan=session is not None and bool(session.chat.steps),
             tour=self._panes.tour.words,
         )
 

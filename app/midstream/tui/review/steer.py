@@ -28,6 +28,7 @@ from midstream.tui.widgets.row_list import ListRow
 if TYPE_CHECKING:
     from textual.worker import Worker
 
+    from midstream.pairing.chat.plan import SessionPlan
     from midstream.pairing.request.mentions import NeedsConsentError
     from midstream.pairing.request.target import Candidate
     from midstream.tui.review.converse import Converse
@@ -45,6 +46,11 @@ _OWN_EFFORT: Final = {
     "xhigh": "8 candidates, the best by checks and your test command",
 }
 _HOSTED_EFFORT: Final = {"auto": "the endpoint's default"}
+
+
+def _editable(plan: SessionPlan) -> str:
+    """A plan as it is put into the composer."""
+    return f"plan:\n{plan.text}"
 
 
 class Steer(Controller):
@@ -98,9 +104,15 @@ class Steer(Controller):
             self.compose()
 
     def leave(self) -> None:
-        """Close the list of mentions, or go back to the code; the text and a question stay."""
+        """Close the list of mentions, or go back to the code; the text and a question stay.
+
+        A plan that was put there and is as it was does not: it is kept where it came from.
+        """
         if self._composer.close_list():
             return
+        session = self._state.session
+        if session is not None and self._composer.text == _editable(session.chat.steps):
+            self._composer.put("")
         if self._panes.notice.is_shown and not self._notices.asking:
             self._notices.clear()
         self._panes.focus(self._pane)
@@ -216,7 +228,7 @@ class Steer(Controller):
         elif self._composer.text.strip():
             self._notices.say("info", "Send or clear your text first.")
         else:
-            self._composer.put(f"plan:\n{session.chat.steps.text}")
+            self._composer.put(_editable(session.chat.steps))
             self._panes.focus_composer()
 
     def instruct(
@@ -281,7 +293,8 @@ class Steer(Controller):
         if isinstance(error, NeedsConsentError):
             self._ask_consent(error, text, selection)
             return
-        self._panes.focus_composer()
+        if self._composer.text.strip():  # A step of a plan is not there: its key sends it again.
+            self._panes.focus_composer()
         if isinstance(error, WrongLanguageError):
             key = self._panes.way_to(self._services.key_for("models"))
             self._notices.say("error", f"{error.problem}; {key} chooses another model.")

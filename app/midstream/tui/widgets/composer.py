@@ -416,10 +416,14 @@ class Composer(Vertical):
         return self.field.pastes.used(self.field.text)
 
     def put_draft(self, text: str, pasted: Iterable[str]) -> None:
-        """Put back what was written in an earlier session, and what was pasted into it."""
+        """Put back what was written in an earlier session, and what was pasted into it.
+
+        It is selected, so that what is typed at the start as always takes its place.
+        """
         for block in pasted:
             self.field.pastes.shorten(block)
         self.put(text)
+        self.field.select_all()
 
     def put(self, text: str) -> None:
         """Replace the text and put the cursor at its end; pasted blocks are chips again."""
