@@ -158,7 +158,7 @@ def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: 
 HANGS = """
 import threading, time
 from midstream import processes
-work = lambda: processes.run(["sleep", "604"], timeout=600)
+work = lambda: processes.run(["sh", "-c", "exec sleep 604"], timeout=600)
 threading.Thread(target=work).start()
 while not processes._blocking: time.sleep(0.01)
 processes.end_soon()
