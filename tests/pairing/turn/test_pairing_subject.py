@@ -44,6 +44,20 @@ async def test_what_was_asked_first_is_told_where_a_comment_went_over_it(
     assert commit_message(session.turns, session.hunks) == message
 
 
+@pytest.mark.parametrize(("length", "begun"), [(50, True), (72, True), (73, False)])
+async def test_an_instruction_is_a_subject_up_to_what_git_shows(
+    session: PairingSession, model: SteppedModel, length: int, begun: bool
+) -> None:
+    said = "rename total to found".ljust(length - 1, "x") + "."
+    model.give(CODE.replace("total", "found"))
+    model.end()
+    await session.turns.instruct(Question(said, path="things.py", cursor=1))
+    await session.turns.finished()
+    for hunk in session.hunks.undecided("things.py"):
+        assert await session.decisions.accept(hunk.id)
+    assert bool(commit_message(session.turns, session.hunks)) == begun
+
+
 async def test_an_instruction_that_failed_is_not_told(
     session: PairingSession, model: SteppedModel
 ) -> None:

@@ -115,8 +115,10 @@ class WalkScreen(PageScreen):
             yield ListRow(None, ((" one by one", "accent"),))
         if risky:
             yield self._row(_RISKY, "flagged, held back", [hunk.id for hunk in risky], "warning")
+        first = {hunk.id for hunk in risky}
         for section in through.walk.sections:
-            yield self._row(section.kind.name, section.kind.value, section.hunks)
+            if rest := [hunk_id for hunk_id in section.hunks if hunk_id not in first]:
+                yield self._row(section.kind.name, section.kind.value, rest)
         if unread:
             yield self._row(_UNREAD, self.worded("accepted unread"), unread, "warning", done="")
 
