@@ -46,7 +46,7 @@ async def test_an_answer_of_the_built_in_model(project: Path, tmp_path: Path, un
             assert "found += 1" in (project / "pkg" / "things.py").read_text()
             return
         await stage.until(lambda: "was not sure of this change" in stage.notice, "sentence")
-        assert stage.notice.endswith("or ask a larger model (M).")
+        assert stage.notice.endswith("or ask a larger model (press M).")
         await stage.press("escape")
         assert any("model unsure" in row for row in stage.rows)
         assert len(stage.session.hunks.undecided()) > 1

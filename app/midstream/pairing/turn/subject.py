@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SUBJECT: Final = 50
 """Characters of the first line of a message that every tool shows whole."""
-LONGEST: Final = 72
+MAX_SUBJECT: Final = 72
 """Characters of a first line that is begun at all; git's own lists cut longer ones."""
 
 
@@ -52,7 +52,7 @@ def commit_message(turns: Sequence[Turn], hunks: Iterable[Hunk]) -> str:
     The others are part of the subject where they fit, else they stand below it.
     """
     first, *others = [" ".join(words.split()) for words in asked(turns, hunks)] or [""]
-    if not first or len(first) > LONGEST:
+    if not first or len(first) > MAX_SUBJECT:
         return ""
     one = "; ".join((first, *others))
     text = one if len(one) <= SUBJECT else "\n".join((first, "", *others))

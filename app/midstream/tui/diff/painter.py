@@ -384,13 +384,18 @@ class RowPainter:
     def _beside(
         self, code: list[Segment], note: list[Segment], marks: Marks, inks: Inks
     ) -> list[Segment]:
-        """Code with a note behind it; long code gives way, up to half the room."""
+        """Code with a note behind it; at the cursor long code gives way, up to half the room."""
         if not note:
             return code
         used = sum(cell_len(text) for text, _, _ in code)
-        if marks.brief is not None and used + cell_len(note[0].text) > self.code_width:
-            sign = self.glyphs.states[HunkState.HELD]
-            note = [Segment(f"  {sign} {marks.brief}".rstrip(), note[0].style)]
+        # The longest form for which there is room; without any the mark alone covers code.
+        sign = self.glyphs.states[HunkState.HELD]
+        shorter = [] if marks.brief is None else [f"  {sign} {marks.brief}".rstrip()]
+        if marks.brief is not None and not marks.cursor:
+            shorter.append(f"  {sign}")
+        for words in shorter:
+            if used + cell_len(note[0].text) > self.code_width:
+                note = [Segment(words, note[0].style)]
         room = self.code_width - min(cell_len(note[0].text), self.code_width // 2)
         if used > room:
             code = list(self._fit(code, inks.ground, room))
