@@ -185,7 +185,7 @@ async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
             await stage.until(lambda: stage.app.screen is stage.screen, "back")
             assert "The key is in the keyring (keyrings MemoryKeyring)" in stage.notice
             assert stage.app.settings.profile.model == "small-1"
-        assert ring.kept == {("midstream", "server"): "right"}
+        assert ring.kept == {("midstream", "localhost"): "right"}
         written = (state / "config.toml").read_text()
         assert "right" not in written
         profile = load_settings().profile
@@ -196,7 +196,7 @@ async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
 async def test_without_a_keyring_it_is_said_where_the_key_is(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("SERVER_API_KEY", raising=False)
+    monkeypatch.delenv("LOCALHOST_API_KEY", raising=False)
     former = keyring.get_keyring()
     keyring.set_keyring(FailKeyring())
     try:
@@ -211,8 +211,8 @@ async def test_without_a_keyring_it_is_said_where_the_key_is(
                 await stage.press("enter")
                 await stage.until(lambda: stage.app.screen is stage.screen, "back")
                 assert "not saved and is forgotten when you quit" in stage.notice
-                assert "export SERVER_API_KEY" in stage.notice
-        assert os.environ.pop("SERVER_API_KEY") == "right"
+                assert "export LOCALHOST_API_KEY" in stage.notice
+        assert os.environ.pop("LOCALHOST_API_KEY") == "right"
         assert "right" not in (state / "config.toml").read_text()
     finally:
         keyring.set_keyring(former)

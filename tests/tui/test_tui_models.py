@@ -11,7 +11,9 @@ from midstream.pairing.models import lists
 from midstream.pairing.models.lists import ask_everybody
 from midstream.pairing.trial.kept import keep_trial, trial_key
 from midstream.resources import default_model
+from midstream.responses.profiles import Profile
 from midstream.settings import Settings, load_settings
+from midstream.tui.app import MidstreamApp
 from midstream.tui.pages import models as models_page
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.picker import PickerScreen
@@ -290,3 +292,23 @@ async def test_a_model_of_the_catalogue_is_downloaded(
             await stage.until(lambda: "installed and works" in screen.notice.text, "the model")
             assert screen.choice is not None
             assert screen.choice.name == "smollm2-135m"
+
+
+async def test_a_key_that_is_missing_is_said_with_what_gives_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEEP_KEY", raising=False)
+    profile = Profile("deep", "custom", "http://127.0.0.1:9/v1", "deep-1", "DEEP_KEY")
+    settings = Settings(endpoints=(profile,), endpoint="deep", journal=False)
+    app = MidstreamApp(project, settings)
+    async with app.run_test(size=(120, 36)) as pilot:
+        stage = Stage(app, pilot, SteppedModel())
+        await stage.until(lambda: app.session is not None, "a session")
+        await stage.until(lambda: "DEEP_KEY is not set" in stage.notice, "what is missing")
+        assert stage.notice.endswith("M).")
+        await stage.open("pkg/things.py")
+        await stage.press("i")
+        stage.composer.put("rename number in double")
+        await stage.press("enter")
+        await stage.until(lambda: stage.notice.startswith("Not sent: DEEP_KEY"), "not sent")
+        assert stage.composer.text == "rename number in double"

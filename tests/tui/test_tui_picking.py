@@ -25,6 +25,19 @@ async def test_themes_are_previewed_and_given_back(stage: Stage) -> None:
     await stage.until(lambda: stage.app.palette.name == before, "given back")
 
 
+async def test_light_themes_are_marked_and_found(stage: Stage) -> None:
+    await stage.press("escape", "T")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    rows = stage.app.screen.query_one(RowList)
+    light = {name for name, palette in stage.app.palettes.items() if not palette.dark}
+    marked = {row.value for row in rows.rows if ("  light", "muted") in row.left}
+    assert marked == light
+    await stage.press("slash")
+    await stage.type("light")
+    assert {row.value for row in rows.rows} >= light
+    await stage.press("escape")
+
+
 async def test_j_and_k_move_in_the_theme_list_and_a_slash_filters(stage: Stage) -> None:
     await stage.press("escape", "T")
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")

@@ -78,6 +78,8 @@ async def test_every_value_with_its_source(stage: Stage, project: Path) -> None:
     assert row_of(screen, "model.pace") == ["model.pace", "40", "your", "file"]
     assert row_of(screen, "journal") == ["journal", "on"]
     assert row_of(screen, "desk") == ["desk", "qwen", "custom"]
+    assert row_of(screen, "theme")[-2:] == ["theme", "automatic"]
+    assert "changed, 1 endpoint" in screen.title_row.render().plain
     await to(stage, screen, "layout")
     about = shown(screen, "about")
     assert "auto  default\n" in about

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.edits.stand_ins import is_whole
-from midstream.errors import UserError
+from midstream.errors import UsageError, UserError
 from midstream.pairing.chat.entries import unpacked
 from midstream.pairing.checks.run import ProjectCheck, proposed_bytes
 from midstream.pairing.contents import state_digest
@@ -474,7 +474,8 @@ class PairingSession:
         except UserError as error:
             if not self.turns.busy:
                 self.status.enter(SessionState.OFFLINE)
-                self.status.fail(str(error))
+                # What is missing is given on the models page; a server is started elsewhere.
+                self.status.fail(str(error), "models" if isinstance(error, UsageError) else "")
             return
         self.status.disclose(self.server.disclosure())
         waiting = self.status.state in (SessionState.STARTING, SessionState.OFFLINE)

@@ -444,9 +444,9 @@ class SessionStatus:
         """Post a notice about something that did not go as asked."""
         self._notice(Notice(NoticeLevel.WARNING, sentence, action))
 
-    def fail(self, sentence: str) -> None:
-        """Post a notice about a failure."""
-        self._notice(Notice(NoticeLevel.ERROR, sentence))
+    def fail(self, sentence: str, action: str = "") -> None:
+        """Post a notice about a failure, with the name of the screen's action that ends it."""
+        self._notice(Notice(NoticeLevel.ERROR, sentence, action))
 
     def _notice(self, notice: Notice) -> None:
         self.notices.append(notice)

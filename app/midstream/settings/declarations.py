@@ -158,8 +158,9 @@ class Settings:
     # fmt: off
     theme: str | None = setting(
         None, NAME, Section.LOOKS,
-        "Colours. Put your own themes into the folder `themes` beside the configuration file.",
-        none="midnight; ansi with 16 colours", example="paper",
+        "Colours; automatic is midnight, or ansi in a terminal of 16 colours. Put your own themes "
+        "into the folder `themes` beside the configuration file.",
+        none="automatic", example="paper",
         at_once=True, in_projects=True,
         also="dark light colour color appearance",
     )

@@ -10,7 +10,13 @@ from keyring.backends.fail import Keyring as FailKeyring
 
 from midstream.errors import UnavailableError, UsageError
 from midstream.pairing.models.choosing import keep_choice, listed_choice, with_choice
-from midstream.pairing.models.setup import keep_key, keys_found, models_at, pasted
+from midstream.pairing.models.setup import (
+    keep_key,
+    key_variable,
+    keys_found,
+    models_at,
+    pasted,
+)
 from midstream.responses.catalogue import KeyRefusedError, ListedModel, NoListError
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings, load_settings
@@ -49,14 +55,15 @@ def test_keys_in_the_environment_become_endpoints() -> None:
         ),
         ("https://openrouter.ai", "https://openrouter.ai/api/v1", "openrouter", "openrouter"),
         (" localhost:8080 ", "http://localhost:8080/v1", "localhost", "custom"),
-        ("192.168.1.5:8000/v1/", "http://192.168.1.5:8000/v1", "server", "custom"),
+        ("192.168.1.5:8000/v1/", "http://192.168.1.5:8000/v1", "192-168-1-5", "custom"),
         ("llm.example.com/team/v1", "https://llm.example.com/team/v1", "llm-example-com", "custom"),
-        ("[::1]:8000", "http://[::1]:8000/v1", "server", "custom"),
+        ("[::1]:8000", "http://[::1]:8000/v1", "localhost", "custom"),
     ],
 )
 def test_pasted_addresses(text: str, url: str, name: str, kind: str) -> None:
     profile = pasted(text, Settings())
     assert (profile.url, profile.name, profile.kind) == (url, name, kind)
+    assert key_variable(profile).isidentifier()
 
 
 @pytest.mark.parametrize(

@@ -53,14 +53,15 @@ def named(profile: Profile, settings: Settings) -> Profile:
     host = urlsplit(profile.url).hostname or ""
     name: str = profile.kind
     if profile.kind == "custom":
-        name = re.sub(r"^(api|www)\.", "", host) if re.search("[a-z]", host) else "server"
+        name = "localhost" if profile.loopback else re.sub(r"^(api|www)\.", "", host)
     taken = [one.name for one in settings.endpoints] + [one for one, _ in settings.broken_endpoints]
     return replace(profile, name=free_name(name, taken))
 
 
 def key_variable(profile: Profile) -> str:
-    """The environment variable for an endpoint's key."""
-    return profile.key_env or re.sub(r"\W", "_", profile.name).upper() + "_API_KEY"
+    """The environment variable for an endpoint's key; no variable begins with a digit."""
+    words = re.sub(r"\W", "_", profile.name).upper()
+    return profile.key_env or re.sub(r"^(?=\d)", "HOST_", words) + "_API_KEY"
 
 
 def models_at(

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual import on
 
 from midstream.actions import BY_ID, Place
+from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.resources import config_path, tilde
 from midstream.responses.dialect import DIALECTS
@@ -114,10 +115,14 @@ class SettingsScreen(PageScreen):
             return
         path = config_path()
         own = sum(one.source is not Source.DEFAULT for one in self.resolved.values())
+        changed = (
+            f"{own} changed" if own else "",
+            counted(len(self.endpoints), "endpoint") if self.endpoints else "",
+        )
         self.title_row.show(
             (tilde(path), "foreground"),
             ("" if path.exists() else "not created yet", "muted"),
-            (f"{own} changed" if own else "as shipped", "muted"),
+            (", ".join(filter(None, changed)) or "as shipped", "muted"),
         )
         groups: dict[str, list[ListRow]] = {}
         for setting in SETTINGS:

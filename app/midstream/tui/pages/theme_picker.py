@@ -48,9 +48,9 @@ def theme_picker(
     rows = [
         ListRow(
             palette.name,
-            ((palette.label, "foreground"),),
+            ((palette.label, "foreground"), ("" if palette.dark else "  light", "muted")),
             ((f"  {palette.about}", "muted"),),
-            also="dark" if palette.dark else "light",
+            also="dark" if palette.dark else "",
         )
         for palette in services.palettes.values()
     ]

@@ -281,7 +281,7 @@ class ReviewScreen(EagerScreen):
                 self.panes.pane.set_wrap(True)
         if session.status.notices:
             last = session.status.notices[-1]
-            self.notices.say(last.level.value, last.text)
+            self.notices.say(last.level.value, self._with_key(last))
         if session.files and not self.state.path:
             self._resume(session)
         self.converse.refresh()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.pairing.status import RUNNING
+from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
 
@@ -73,6 +73,11 @@ class ReviewState:
     def running(self) -> bool:
         """Whether a turn runs."""
         return self.session is not None and self.session.status.state in RUNNING
+
+    @property
+    def offline(self) -> bool:
+        """Whether there is no model to send anything to."""
+        return self.session is not None and self.session.status.state is SessionState.OFFLINE
 
     @property
     def heading(self) -> bool:

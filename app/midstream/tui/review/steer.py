@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
-from midstream.errors import UserError
+from midstream.errors import UsageError, UserError
 from midstream.pairing.leaving import behind
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
@@ -310,6 +310,9 @@ class Steer(Controller):
             # A number that is typed in the text by mistake must not take its place.
             self._composer.to_end()
             self._panes.focus(self._pane)
+        elif isinstance(error, UsageError) and self._state.offline:
+            key = self._panes.way_to(self._services.key_for("models"))
+            self._notices.say("error", f"Not sent: {str(error).rstrip('.')} (press {key}).")
         else:
             self._notices.say("error", str(error))
 
