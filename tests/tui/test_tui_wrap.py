@@ -231,7 +231,7 @@ def test_the_note_of_a_flagged_hunk_that_is_put_back_later_has_no_brief_form() -
     syntax, strips = FileSyntax(view), RowStrips()
     strips.show(view, syntax)
     palette = load_themes(themes_dir())[0]["midnight"]
-    strips.painter = RowPainter(palette, UNICODE, 54, 3, focused=True)
+    strips.painter = RowPainter(palette, UNICODE, 60, 3, focused=True)
     strips.spot_of = lambda hunk: FoundLine(found, 0)
     strips.note_of = lambda hunk: "eval runs code (S307)"
 
