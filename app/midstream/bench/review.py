@@ -105,7 +105,7 @@ def _keys(folder: Path) -> list[Figure]:
         (folder / file.path).write_text("".join(f"{line}\n" for line in lines))
     beats = folder.parent / "beats.json"
     with _review(folder, beats=beats) as program:
-        program.wait_for(f"{_BURST} files changed", 120)
+        said = program.wait_for(f"{_BURST} files changed", 120) - program.started
         program.wait_for("ready", 120)
         program.settle(1.0)
         program.write("\x1b")
@@ -122,13 +122,16 @@ def _keys(folder: Path) -> list[Figure]:
             program.write("\x15")
             program.drain(0.1)
         took = time.perf_counter() - begun
+        memory = resident_bytes(program.pid) / 1e6
         busy = [1000 * seconds for seconds in readings(program, beats)["busy_s"]]
     what = f"while {_BURST * _LINES:,} changed lines are opened and read"
     return [
         at_most(f"key to terminal, p99, {what}", percentile(times, 99), "ms", 8),
         beside(f"key to terminal, median, {what}", median(times), "ms"),
         beside(f"keys typed {what}", len(times), "keys"),
+        beside(f"start of a review, until it says that {_BURST} files are changed", said, "s"),
         beside(f"until {_BURST} files with {_BURST * _LINES:,} changed lines are open", took, "s"),
+        at_most("memory of the screen's process then", memory, "MB", 300),
         at_most(f"loop held, p99, {what}", percentile(busy, 99), "ms cpu", 8),
     ]
 
