@@ -20,6 +20,7 @@ from midstream.tui.app import MidstreamApp
 from midstream.tui.pages import models as models_page
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.picker import PickerScreen
+from tests.helpers.folders import write_folder
 from tests.helpers.key_server import KeyServer
 from tests.helpers.keyrings import MemoryKeyring
 from tests.helpers.pages import hints
@@ -278,6 +279,22 @@ async def test_a_server_without_a_list_is_asked_for_by_name(project: Path) -> No
             await stage.press("enter")
             await stage.until(lambda: stage.app.screen is stage.screen, "back")
             assert stage.app.settings.profile.model == "house-model"
+
+
+async def test_a_model_folder_is_given_by_its_path(
+    project: Path, state: Path, tmp_path: Path
+) -> None:
+    write_folder(tmp_path / "mine", prompt="chat")
+    async with first_use(project) as stage:
+        screen = await asked(stage)
+        await stage.press(way(screen, "or a folder"))
+        await typed(stage, screen, str(tmp_path))
+        assert "is not a model folder" in screen.notice.text
+        await stage.press("n", way(screen, "or a folder") if screen.notices.asking else "4")
+        await typed(stage, screen, str(tmp_path / "mine"))
+        await stage.until(lambda: stage.app.screen is stage.screen, "back")
+        assert stage.app.settings.model == tmp_path / "mine"
+    assert str(tmp_path / "mine") in (state / "config.toml").read_text()
 
 
 async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path) -> None:

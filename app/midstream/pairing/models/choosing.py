@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from midstream.errors import UnavailableError
+from midstream.errors import UnavailableError, UsageError
 from midstream.guard.secrets import looks_sensitive
 from midstream.pairing.models.lists import KeptList, Lists, configured, found_engines
 from midstream.resources import (
@@ -145,6 +145,20 @@ def _ago(seconds: float) -> str:
         if (count := int(seconds // length)) > 0:
             return f"{count} {unit}{'s' * (count != 1)} ago"
     return "just now"
+
+
+def of_folder(text: str) -> ModelChoice | None:
+    """The model of a folder that a person names by its path (blocking); ``None``: it is no path.
+
+    Raises:
+        UsageError: There is no model at that path.
+    """
+    folder = Path(text).expanduser()
+    if not text.startswith(("/", "~", ".")) and not folder.is_dir():
+        return None
+    if (choice := _of_folder(folder.absolute())) is None:
+        raise UsageError(f"{text} is not a model folder: it has no ONNX file.")
+    return choice
 
 
 def _of_folder(folder: Path) -> ModelChoice | None:

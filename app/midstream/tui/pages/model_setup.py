@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from midstream.errors import UserError
-from midstream.pairing.models.choosing import ModelChoice, listed_choice
+from midstream.pairing.models.choosing import ModelChoice, listed_choice, of_folder
 from midstream.pairing.models.disclosures import what_is_sent
 from midstream.pairing.models.setup import (
     hosted_apis,
@@ -73,7 +73,7 @@ class ModelSetup:
             ("a hosted API and its key", self._hosted),
             ("an engine on this machine", self._engines),
             ("download a model", self._download),
-            ("paste an address", self._paste),
+            ("paste an address or a folder", self._paste),
         ]
         self._page.notices.ask("Set up a larger model with:", *ways)
 
@@ -141,6 +141,9 @@ class ModelSetup:
     def _paste(self) -> None:
         def given(text: str) -> None:
             try:
+                if (folder := of_folder(text)) is not None:
+                    self._run(lambda: self._take(folder, ""))
+                    return
                 profile = pasted(text, self._page.services.settings)
             except UserError as error:
                 self._page.notices.say("warning", visible(str(error)))
@@ -150,7 +153,7 @@ class ModelSetup:
             else:
                 self._try(profile)
 
-        self._ask("Address", "https://HOST/v1, or a host", given)
+        self._ask("Address", "https://HOST/v1, a host, or the path of a model folder", given)
 
     def _ask_key(self, profile: Profile, why: str = "") -> None:
         self._ask(
