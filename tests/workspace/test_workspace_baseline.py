@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from midstream.workspace import baseline as baselines
 from midstream.workspace.baseline import Baseline
 from midstream.workspace.content import Entry
 from midstream.workspace.errors import UnknownFormerError
 from midstream.workspace.files import Workspace
-from midstream.workspace.repo import work_tree_changes
+from midstream.workspace.repo import checked_out_files, work_tree_changes
 from tests.helpers.repositories import git
 
 
@@ -59,6 +61,27 @@ def test_a_checkout_is_followed_and_a_commit_is_not(repository: Path) -> None:
     assert not baseline.follow_head({"a.py"})
     git(repository, "checkout", "-q", "HEAD^")
     assert baseline.follow_head({"a.py"}) == {"a.py"}
+
+
+def test_what_was_read_ahead_of_one_commit_does_not_stand_for_another(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HEAD is followed in one thread while another one reads."""
+    (repository / "a.py").write_text("a = 2\n")
+    git(repository, "commit", "-aqm", "two")
+    baseline = Baseline(Workspace(repository), since_commit=False)
+
+    def read_and_move(*args: Any, **options: Any) -> dict[str, bytes]:
+        files = checked_out_files(*args, **options)
+        git(repository, "checkout", "-q", "HEAD^")
+        assert baseline.follow_head({"a.py"}) == {"a.py"}
+        return files
+
+    monkeypatch.setattr(baselines, "checked_out_files", read_and_move)
+    baseline.read_ahead({"a.py"})
+    held = baseline.read("a.py")
+    assert held is not None
+    assert held.data == (repository / "a.py").read_bytes() != b"a = 2\n"
 
 
 def test_a_merge_that_stops_leaves_a_file_of_which_nobody_can_tell(repository: Path) -> None:

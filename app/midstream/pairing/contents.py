@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from midstream.workspace.content import Entry
 
 MAX_TEXT_BYTES: Final = 1_000_000
+"""A larger file that another program has changed is reviewed as a whole, bytes."""
 AT_ONCE: Final = 30_000
 """Bytes that are decoded without a thread, within some 1 ms."""
-"""A larger file that another program has changed is reviewed as a whole, bytes."""
 
 _PROGRAM: Final = "+x"
 

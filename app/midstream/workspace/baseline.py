@@ -110,8 +110,10 @@ class Baseline:
         self._kept: dict[str, Entry | None] = {}
         self._untold: dict[str, str] = {}
         """Why the earlier contents of files, or of whole folders, are unknown."""
-        self._ahead: dict[str, bytes] = {}
-        self._of_commit: RecordedFiles | None = None
+        self._ahead: tuple[str, dict[str, bytes]] = "", {}
+        """A commit, and what was read ahead of its files."""
+        self._of_commit: tuple[str, RecordedFiles] | None = None
+        """A commit and its files."""
         self._folders: frozenset[str] = frozenset()
         """The folders of the commit."""
         self._sparse: frozenset[str] | None = None
@@ -216,12 +218,13 @@ class Baseline:
 
         Contents beyond ``MAX_AHEAD`` are read on demand.
         """
-        self._ahead = {}
-        if not self.head:
+        self._ahead = "", {}
+        if not (head := self.head):
             return
         with contextlib.suppress(GitFailedError):
-            files = self._recorded().regular(path for path in paths if path not in self._kept)
-            self._ahead = self._checked_out_together(self.head, files)
+            recorded = self._recorded(head)
+            files = recorded.regular(path for path in paths if path not in self._kept)
+            self._ahead = head, self._checked_out_together(head, files)
 
     def read(self, rel: str) -> Entry | None:
         """The former entry of a name, ``None`` if there was none.
@@ -240,12 +243,12 @@ class Baseline:
         for name in (".", *_with_folders(rel)):
             if name in self._untold:
                 raise self._cannot_tell(rel, self._untold[name])
-        if not self.head:
+        if not (head := self.head):
             return None
         try:
             if rel in self._unmerged():
                 raise self._cannot_tell(rel, "a merge has left it in conflict")
-            recorded = self._recorded()
+            recorded = self._recorded(head)
         except GitFailedError as error:
             raise self._cannot_tell(rel, f"git cannot read its records: {error}") from error
         for name in _with_folders(rel):
@@ -254,9 +257,10 @@ class Baseline:
         if rel not in recorded.modes:
             return None
         try:
-            data = self._ahead.pop(rel, None)
+            commit, texts = self._ahead
+            data = texts.pop(rel, None) if commit == head else None
             if data is None:
-                data = self._checked_out(f"{self.head}:./{rel}")
+                data = self._checked_out(f"{head}:./{rel}")
             return recorded.entry(rel, data)
         except GitFailedError as error:
             raise self._cannot_tell(rel, f"git cannot give its old text: {error}") from error
@@ -271,7 +275,7 @@ class Baseline:
         modes: Mapping[str, str] = {}
         if self.head:
             with contextlib.suppress(GitFailedError):
-                modes = self._recorded().modes
+                modes = self._recorded(self.head).modes
         above = {folder for path in paths for folder in _with_folders(path)}
         found = {name for name in above.difference(paths) if name in modes or name in self._kept}
         folders = self._folders | {folder for name in self._kept for folder in folders_of(name)}
@@ -289,7 +293,7 @@ class Baseline:
         if kept is not None and kept.executable is not None:
             return kept.executable
         with contextlib.suppress(GitFailedError):
-            return bool(self.head) and self._recorded().executable(rel)
+            return bool(head := self.head) and self._recorded(head).executable(rel)
         return False
 
     def _cannot_tell(self, rel: str, why: str) -> UnknownFormerError:
@@ -313,13 +317,17 @@ class Baseline:
             return checked_out_files(self._root, tree, files, limit=MAX_AHEAD, place=self._place)
         return {}
 
-    def _recorded(self) -> RecordedFiles:
-        """The files of the commit; raises GitFailedError."""
-        if self._of_commit is None:
-            self._of_commit = recorded_files(self._root, self.head)
-            modes = self._of_commit.modes
-            self._folders = frozenset(folder for path in modes for folder in folders_of(path))
-        return self._of_commit
+    def _recorded(self, head: str) -> RecordedFiles:
+        """The files of a commit; raises GitFailedError.
+
+        Threads ask while another one follows HEAD, so what is known goes by the commit.
+        """
+        known = self._of_commit
+        if known is None or known[0] != head:
+            known = self._of_commit = head, recorded_files(self._root, head)
+            folders = frozenset(folder for path in known[1].modes for folder in folders_of(path))
+            self._folders = folders
+        return known[1]
 
     def _unmerged(self) -> frozenset[str]:
         """The files that are in conflict now; raises GitFailedError."""
@@ -366,8 +374,7 @@ class Baseline:
             return frozenset()
         if moved:
             self.head = head
-            self._of_commit = self._sparse = None
-            self._ahead = {}
+            self._sparse = None
         clean = frozenset(paths) - tracked - new
         for rel in clean:
             self._kept.pop(rel, None)

@@ -443,7 +443,7 @@ class Inspector:
                 continue
             if rel in followed:
                 look.add(rel)
-                signature = _signature(Path(path))
+                signature = signature_of(Path(path))
                 if signature and self._ledger.saved_before_reading(rel, signature[0]):
                     heard.add(rel)
                 continue
@@ -547,7 +547,7 @@ class Inspector:
             return
         if self._ignores(rel):
             return
-        signature = _signature(path)
+        signature = signature_of(path)
         if signature is None:
             for name in [name for name in self._signatures if name.startswith(f"{rel}/")]:
                 del self._signatures[name]
@@ -582,7 +582,7 @@ class Inspector:
                 path = f"{prefix}{name}"
                 own = is_git_name(name) or atomic.is_temporary(name)
                 if not (own or self._ignores(path)):
-                    self._signatures[path] = _signature(Path(self._root, path))
+                    self._signatures[path] = signature_of(Path(self._root, path))
                     yield path
 
     def _settle(self, look: set[str], sizes: dict[str, int], heard: Collection[str] = ()) -> None:
@@ -614,7 +614,7 @@ class Inspector:
     def _look(self, rel: str) -> tuple[str | None, int, bool, bool]:
         """Digest (None: no readable file), size, and whether it may be run and is being written."""
         path = f"{self._root.rstrip('/')}/{rel}"
-        self._signatures[rel] = _signature(Path(path))
+        self._signatures[rel] = signature_of(Path(path))
         try:
             data, status = atomic.read_entry(path, MAX_FILE_BYTES)
         except (OSError, atomic.NotRegularError):
@@ -625,7 +625,7 @@ class Inspector:
         return content_digest(data), len(data), atomic.may_run(status), writing
 
     def _signature_changed(self, rel: str) -> bool:
-        signature = _signature(Path(self._root, rel))
+        signature = signature_of(Path(self._root, rel))
         return rel not in self._signatures or self._signatures[rel] != signature
 
     def _repo_news(self) -> set[str]:
@@ -655,7 +655,7 @@ class Inspector:
         ref = current_ref(self._place)
         if ref is not None:
             files.append(common / ref)
-        return tuple(map(_signature, files))
+        return tuple(map(signature_of, files))
 
 
 def current_ref(place: RepositoryPlace) -> str | None:
@@ -667,7 +667,8 @@ def current_ref(place: RepositoryPlace) -> str | None:
     return head.removeprefix("ref: ").strip() if head.startswith("ref: refs/") else None
 
 
-def _signature(path: Path) -> Signature | None:
+def signature_of(path: Path) -> Signature | None:
+    """What tells that a file was written since; ``None`` if it is gone or cannot be looked at."""
     try:
         status = path.lstat()
     except (OSError, ValueError):

@@ -317,6 +317,43 @@ async def test_many_files_at_once_are_opened_when_asked(
         assert not session.review.aside
 
 
+async def test_a_file_written_after_it_was_read_ahead_is_read_again(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        (root / "other.py").write_text("x = 22\n")
+        (root / "run.py").write_text(AFTER)
+        looked_at = session.files.unopened_changes(["other.py", "run.py"])
+        (root / "other.py").write_text("x = 333\n")
+        (root / "run.py").write_text(BEFORE)
+        (hunk,) = await session.files.review("other.py", looked_at)
+        assert hunk.new == ("x = 333",)
+        assert not await session.files.review("run.py", looked_at)
+
+
+async def test_a_review_that_stops_opens_no_further_file(
+    root: Path, settings: Settings, endpoint: Endpoint
+) -> None:
+    async with await PairingSession.open(
+        root, settings=settings, endpoint=endpoint, watch=False
+    ) as session:
+        await session.review.start(since_commit=True)
+        many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
+        for name in many:
+            (root / name).write_text("x = 1\n")
+        await session.review.changed(many)
+        looking = asyncio.create_task(session.review.look())
+        await Witness(session).until(lambda: len(session.files) > 1)
+        session.review.stop()
+        opened = len(session.files)
+        await looking
+        assert len(session.files) <= opened + 1, "one may be on its way"
+        assert opened < len(many)
+
+
 async def test_what_the_guard_finds_is_held_back(watched: Reviewed, root: Path) -> None:
     (root / "other.py").write_text("x = 1\n" + SECRET)
     session = watched.session

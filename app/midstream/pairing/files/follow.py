@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
     from midstream.workspace.staging import IndexEntry
+    from midstream.workspace.watch import Signature
 
 
 class UnopenedChange(NamedTuple):
@@ -51,11 +52,13 @@ class UnopenedChange(NamedTuple):
         old: What it was.
         entry: What it is.
         former: The text that it had, in the form in which the change is decided.
+        signature: That of the file, taken before it was read.
     """
 
     old: Entry | None
     entry: Entry | None
     former: SourceText
+    signature: Signature | None = None
 
     @property
     def large(self) -> bool:

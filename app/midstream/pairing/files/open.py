@@ -21,6 +21,7 @@ from midstream.pairing.files.moves import Moves
 from midstream.pairing.journal.entries import BaseEntry
 from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import HunkDecided, SessionStatus
+from midstream.workspace.watch import signature_of
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -150,9 +151,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         for path in paths:
             with contextlib.suppress(UserError):
                 if path not in self:
+                    signature = signature_of(self.workspace.root / path)
                     change = self.follower.change_of(path, self.workspace.current(path))
-                    if change is None or not change.large:
-                        found[path] = change
+                    if change is None:
+                        found[path] = None
+                    elif not change.large:
+                        found[path] = change._replace(signature=signature)
         return found
 
     async def review(
@@ -162,7 +166,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
         Args:
             rel: The file, by its one name; it is opened if it differs from what it was.
-            looked_at: What ``unopened_changes`` found just now.
+            looked_at: What ``unopened_changes`` found; of use as long as a file is as it was then.
 
         Returns:
             The new hunks.
@@ -175,12 +179,16 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             if (proposal := self.get(rel)) is not None:
                 entry = await asyncio.to_thread(self.workspace.current, rel)
                 return await self.follower.review(proposal, entry)
-            if looked_at is None or rel not in looked_at:
+            if looked_at is not None and rel in looked_at and self._stands(rel, looked_at[rel]):
+                change = looked_at[rel]
+            else:
                 entry = await asyncio.to_thread(self.workspace.current, rel)
                 change = await asyncio.to_thread(self.follower.change_of, rel, entry)
-            else:
-                change = looked_at[rel]
             return () if change is None else await self.follower.review_new(rel, change)
+
+    def _stands(self, rel: str, change: UnopenedChange | None) -> bool:
+        """Whether a change is still what was read; a file without one is followed once it has."""
+        return change is None or change.signature == signature_of(self.workspace.root / rel)
 
     async def take_as_reviewed(self, paths: Iterable[str]) -> None:
         """Follow files that are as a commit has them: nothing in them waits for a decision."""

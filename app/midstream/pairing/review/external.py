@@ -290,22 +290,25 @@ class ExternalReview:
 
     async def _review(self, paths: Sequence[str]) -> int:
         """Make hunks of what differs from the reviewed text; how many are new."""
-        if self._baseline is None:
+        if (baseline := self._baseline) is None:
             return 0
         paths = [path for path in paths if self._can_be_named(path)]
         if len(closed := [path for path in paths if path not in self._files]) > 1:
-            await asyncio.to_thread(self._baseline.read_ahead, closed)
+            await asyncio.to_thread(baseline.read_ahead, closed)
         added: list[Hunk] = []
-        for start in range(0, len(paths), LOOKED_AT):
-            some = paths[start : start + LOOKED_AT]
-            changes = await asyncio.to_thread(self._files.unopened_changes, some)
-            for number, path in enumerate(some, start):
-                if number:
-                    await pause()
-                try:
-                    added += await self._files.review(path, changes)
-                except UserError as error:
-                    self._not_reviewed(str(error))
+        head, changes = "", None
+        for number, path in enumerate(paths):
+            if number % LOOKED_AT == 0:
+                head, some = baseline.head, paths[number : number + LOOKED_AT]
+                changes = await asyncio.to_thread(self._files.unopened_changes, some)
+            else:
+                await pause()
+            if self._baseline is not baseline:
+                break  # The review was stopped.
+            try:
+                added += await self._files.review(path, changes if baseline.head == head else None)
+            except UserError as error:
+                self._not_reviewed(str(error))
         if not added:
             return 0
         if self._files.workspace.read_only:
