@@ -96,7 +96,7 @@ def _each_on_its_line(text: str, mark: str) -> str:
         number += 1
         return "\n"
 
-    return re.sub(rf"\s+(?=(\d+){re.escape(mark)}\s)", broken, text)
+    return re.sub(rf"(?<!\s)\s+(?=(\d+){re.escape(mark)}\s)", broken, text)
 
 
 def _outside_of_code(text: str) -> Iterator[str]:

@@ -44,13 +44,12 @@ REPO_DELAY_S: Final = 0.15
 """Changes within this time cause one look at the repository."""
 MAX_FILES: Final = 40
 """More files that change at once are not opened by themselves."""
+MAX_AT_START: Final = 200
+"""The same for files that are changed when a review begins."""
 BURST_S: Final = 1.0
 """Files that change within this time after that belong to the same write."""
 LOOKED_AT: Final = 20
 """Files that are read together before the first of them is shown."""
-MAX_AT_START: Final = 200
-"""The same for files that are changed when a review begins."""
-
 
 GIT_POLL_S: Final = 0.05
 """How often to look whether git has ended, and how long after that HEAD should have moved."""
