@@ -8,6 +8,7 @@ Layout below ``state_dir``::
         checkpoints/  copies of files (only where there is no git repository)
         pending/      intent records of writes in progress
     snapshots/<hash of a range>/    the files of a range while it is reviewed; a lock file beside it
+    checks-*/                       texts while ruff reads them
 
 Create these folders with ``make_private``, since journals and copies hold code.
 """

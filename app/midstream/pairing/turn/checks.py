@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +28,7 @@ from midstream.pairing.status import (
     SessionEvent,
     TurnFinished,
 )
+from midstream.workspace.paths import make_private, state_dir
 
 if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles
@@ -189,8 +188,7 @@ def _introduced(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[LintFin
     Args:
         texts: The old and the new version of each file.
     """
-    named = [(Path(path).name, text) for path, both in texts.items() for text in both]
-    findings = _ruff(named)
+    findings = _ruff([(path, text) for path, both in texts.items() for text in both])
     introduced: dict[str, tuple[LintFinding, ...]] = {}
     for path, before, after in zip(texts, findings[::2], findings[1::2], strict=True):
         old = [(found.code, found.message) for found in before]
@@ -204,27 +202,64 @@ def _introduced(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[LintFin
     return introduced
 
 
-def _ruff(named: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
-    """The findings in each of some texts with the names of their files, by one process."""
+def _ruff(texts: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
+    """The findings in each of some texts with the paths of their files.
+
+    One process reads all of them from a folder; where that cannot be written (the disk is full),
+    each is given to a process of its own.
+    """
     from midstream.guard.ruff import find_ruff
 
-    findings: list[list[LintFinding]] = [[] for _ in named]
     if (program := find_ruff()) is None:
-        return findings
-    options = ["--isolated", "--no-cache", "--select", "F,E9", "--output-format", "json"]
-    with contextlib.suppress(OSError, ValueError, KeyError), TemporaryDirectory() as scratch:
-        places: dict[str, list[LintFinding]] = {}
-        for number, (name, text) in enumerate(named):
-            file = Path(os.path.realpath(scratch), str(number), name)
-            file.parent.mkdir()
-            file.write_bytes(text.encode())
-            places[str(file)] = findings[number]
-        command = [program, "check", *options, "--", *places]
-        done = processes.run(command, timeout=_RUFF_S)
-        for found in cast("list[dict[str, Any]]", json.loads(done.output or b"[]")):
-            line, code = found["location"]["row"], str(found["code"])
-            places[found["filename"]].append(LintFinding(line, code, found["message"]))
+        return [[] for _ in texts]
+    named = [(_name_for_ruff(path), text.encode("utf-8", "replace")) for path, text in texts]
+    try:
+        # Not the system's temporary folder, which can be the one that is open: without any other
+        # that can be written, Python takes the working folder.
+        scratch = TemporaryDirectory(
+            prefix="checks-", dir=make_private(state_dir()), ignore_cleanup_errors=True
+        )
+        with scratch as folder:
+            for number, (name, data) in enumerate(named):
+                file = Path(folder, str(number), name)
+                file.parent.mkdir()
+                file.write_bytes(data)
+            names = [f"{number}/{name}" for number, (name, _) in enumerate(named)]
+            answer = _ask_ruff(program, *names, cwd=Path(folder))
+    except OSError:
+        return [
+            [found for _, found in _ask_ruff(program, "--stdin-filename", name, "-", stdin=data)]
+            for name, data in named
+        ]
+    findings: list[list[LintFinding]] = [[] for _ in named]
+    for file, found in answer:
+        findings[int(file.parent.name)].append(found)
     return findings
+
+
+def _name_for_ruff(path: str) -> str:
+    """A plain name with which ruff judges a file as it would with its own.
+
+    Its answer cannot repeat every name.  The suffix counts, and that ``__init__`` is a package.
+    """
+    stem, _, suffix = path.rpartition("/")[2].rpartition(".")
+    return f"{stem if stem == '__init__' else 'module'}.{suffix}"
+
+
+def _ask_ruff(
+    program: str, *arguments: str, stdin: bytes = b"", cwd: Path | None = None
+) -> list[tuple[Path, LintFinding]]:
+    """What one process of ruff finds, with the files; nothing if it fails."""
+    options = ["--isolated", "--no-cache", "--select", "F,E9", "--output-format", "json"]
+    command = [program, "check", *options, *arguments]
+    try:
+        done = processes.run(command, cwd=cwd, stdin=stdin, timeout=_RUFF_S)
+        return [
+            (Path(f["filename"]), LintFinding(f["location"]["row"], str(f["code"]), f["message"]))
+            for f in cast("list[dict[str, Any]]", json.loads(done.output or b"[]"))
+        ]
+    except (OSError, ValueError, KeyError, TypeError):  # It hangs, or writes something else.
+        return []
 
 
 async def uses_left_in(

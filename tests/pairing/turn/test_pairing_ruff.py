@@ -1,0 +1,105 @@
+"""Findings of ruff in several files at once, whatever they are called and wherever they lie."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.pairing.turn.checks import Verdict, look_at_each
+
+KNOWN = ["import os", "print(os)"]
+UNKNOWN = ["print(gone)"]
+
+
+async def looked_at(*paths: str) -> dict[str, Verdict]:
+    """The verdicts on a change that leaves a name undefined in each of some files."""
+    return await look_at_each(dict.fromkeys(paths, KNOWN), dict.fromkeys(paths, UNKNOWN))
+
+
+def undefined(verdicts: dict[str, Verdict]) -> dict[str, list[str]]:
+    return {path: [each.undefined for each in v.introduced] for path, v in verdicts.items()}
+
+
+def left(state: Path) -> list[Path]:
+    """What of the texts is still in the state folder."""
+    return list(state.glob("checks-*"))
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Files can be made but not filled, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_full_disk_hides_no_finding(state: Path) -> None:
+    with no_room():
+        with pytest.raises(OSError, match="too large"):
+            (state / "x").write_text("x")
+        verdicts = await looked_at("a.py", "b.py")
+    assert undefined(verdicts) == {"a.py": ["gone"], "b.py": ["gone"]}
+    assert left(state) == []
+
+
+async def test_without_a_folder_that_can_be_written_no_other_is(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "file").touch()
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(state / "file"))
+    opened = tmp_path / "opened"
+    opened.mkdir()
+    monkeypatch.chdir(opened)
+    monkeypatch.setattr(tempfile, "tempdir", str(opened))  # Python's last resort.
+    before = opened.stat().st_mtime_ns
+    assert undefined(await looked_at("a.py", "b.py")) == {"a.py": ["gone"], "b.py": ["gone"]}
+    assert opened.stat().st_mtime_ns == before, "something was made in the folder that is open"
+
+
+async def test_nothing_is_left_in_the_state_folder(state: Path) -> None:
+    assert not (await looked_at("a.py"))["a.py"].clean
+    assert left(state) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("\udcff.py", "-x.py", "a\nb.py", "[id].py", "{a,b}.py", "@at.py", "*.py", ".py"),
+        *(f"{'n' * 252}.py", f"{'n' * 300}.py", "x.pyi", "build.pyw", "__init__.py"),
+    ],
+)
+async def test_no_name_of_a_file_hides_a_finding(odd: str) -> None:
+    paths = ["d/a.py", f"d/{odd}", "d/z.py"]
+    assert undefined(await looked_at(*paths)) == {path: ["gone"] for path in paths}
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=8, unique=True))
+async def test_each_file_has_its_own_finding(stems: list[str]) -> None:
+    before = {f"{stem}.py": ["x = 1"] for stem in stems}
+    after = {path: [f"x = gone{number}"] for number, path in enumerate(before)}
+    found = undefined(await look_at_each(before, after))
+    assert found == {path: [f"gone{number}"] for number, path in enumerate(before)}
+
+
+async def test_a_lone_surrogate_in_one_file_hides_nothing_in_another() -> None:
+    texts = {"a.py": [*UNKNOWN, "# \ud800"], "b.py": UNKNOWN}
+    found = undefined(await look_at_each(dict.fromkeys(texts, KNOWN), texts))
+    assert found["b.py"] == ["gone"]
+
+
+async def test_a_package_may_export_its_modules() -> None:
+    texts = {path: ['__all__ = ["part"]'] for path in ("p/__init__.py", "p/other.py")}
+    verdicts = await look_at_each(dict.fromkeys(texts, ()), texts)
+    assert verdicts["p/__init__.py"].clean
+    assert [each.code for each in verdicts["p/other.py"].introduced] == ["F822"]
