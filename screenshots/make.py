@@ -195,7 +195,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
     yield "telemetry"
     for key, words, moment in (
         ("H", "4 accepted, 1 rejected", "sessions"),
-        ("comma", "Colours. Put your own", "settings"),
+        ("comma", "Colours; automatic is", "settings"),
         ("M", TITLE, "models"),
     ):
         await stage.back()
