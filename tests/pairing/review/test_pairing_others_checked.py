@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,24 @@ async def test_what_the_checks_find_is_flagged_before_the_decision(checked: Chec
     await checked.until(lambda: session.flagged_on_disk() == [second])
     assert await session.decisions.reject(second.id)
     assert not session.flagged_on_disk()
+
+
+async def test_flags_of_many_files_are_told_together(checked: Checked) -> None:
+    session = checked.session
+    names = [f"new_{number:02}.py" for number in range(30)]
+    for name in names:
+        (checked.root / name).write_text("rate = unheard\n")
+    await session.review.changed(names)
+    await checked.until(lambda: len(session.flagged_on_disk()) == len(names))
+
+    def told() -> list[int]:
+        """How many files each notice is about."""
+        texts = [n.text for n in session.status.notices if n.text.startswith("Flagged in")]
+        others = [re.search(r"Flagged in (\d+) other file", text) for text in texts]
+        return [1 + int(found[1]) if found else 1 for found in others]
+
+    await checked.until(lambda: sum(told()) == len(names))
+    assert len(told()) < len(names) / 2
 
 
 @pytest.mark.parametrize("terminal", [True, False])

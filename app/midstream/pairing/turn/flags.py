@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.codebase.references import ReferencesError, listed
+from midstream.counting import counted
 from midstream.edits.external import waiting_hunks
 from midstream.edits.stand_ins import is_whole
 from midstream.pairing.slices import pause
@@ -78,6 +79,8 @@ class ReviewFlags:
         """By file and hunk."""
         self._elsewhere: set[str] = set()
         """Files of which some names are still used elsewhere, as far as that was looked for."""
+        self._untold: dict[str, str] = {}
+        """What was found by file, as far as it was not told yet."""
         self._due: set[str] = set()
         self._looking = False
 
@@ -118,6 +121,7 @@ class ReviewFlags:
                 order, uses = sorted(paths), len(paths) <= MAX_FILES
                 for start in range(0, len(order), TOGETHER):
                     await self._look(order[start : start + TOGETHER], uses=uses)
+                self._tell()
         finally:
             self._looking = False
 
@@ -152,14 +156,15 @@ class ReviewFlags:
     def _flag(
         self, path: str, waiting: Sequence[Hunk], found: Mapping[int, Sequence[_Remark]]
     ) -> None:
-        """Note what was found in the hunks of a file, and tell what is new."""
+        """Note what was found in the hunks of a file."""
         known = self._found.pop(path, {})
         flags = {
             hunk.id: _Flag(hunk.new, tuple(found[hunk.id])) for hunk in waiting if hunk.id in found
         }
         if flags:
             self._found[path] = flags
-        self._tell(path, [flag.why for i, flag in flags.items() if i not in known])
+        if why := "; ".join(flag.why for i, flag in flags.items() if i not in known):
+            self._untold[path] = why
         if flags != known:
             self._status.touch()
 
@@ -176,9 +181,14 @@ class ReviewFlags:
             for name in dict.fromkeys(use.name for use in sure)
         }
 
-    def _tell(self, path: str, reasons: Iterable[str]) -> None:
-        if why := "; ".join(reasons):
-            self._status.inform(f"Flagged in {path}: {why}.")
+    def _tell(self) -> None:
+        """Say what is new in one notice, however many files there are."""
+        untold, self._untold = self._untold, {}
+        if not untold:
+            return
+        path, why = next(iter(untold.items()))
+        others = f" Flagged in {counted(len(untold) - 1, 'other file')}." if len(untold) > 1 else ""
+        self._status.inform(f"Flagged in {path}: {why}.{others}")
 
     def _waiting(self, path: str) -> list[Hunk]:
         return waiting_hunks(self._files.hunks.for_path(path))
