@@ -42,6 +42,7 @@ STARTS = {
     "commands/doctor.py": "git, found on absolute entries of PATH",
     "commands/web.py": "own module, by a shell command",
     "agents/hooks.py": "own module, by a shell command for the agent",
+    "engine/chat_template.py": "own module",
     "editor.py": "the user's editor",
     "guard/ruff.py": "ruff, beside Python or on absolute entries of PATH, in the root folder",
     "guard/second_opinion.py": "own module",
@@ -108,6 +109,7 @@ def starts_by_processes(tree: ast.Module) -> bool:
         "start",
         "start_python",
         "start_answering",
+        "AskedProcess",
         "browse",
         "collect",
         "hand_over",
@@ -173,7 +175,13 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mark = f"open({str(tmp_path / 'RAN')!r}, 'a').write(__name__ + '\\n')\n"
     for name in SHADOWS:
         (folder / f"{name}.py").write_text(mark)
-    for package in ("midstream", "midstream/serving", "midstream/codebase", "midstream/guard"):
+    for package in (
+        "midstream",
+        "midstream/serving",
+        "midstream/codebase",
+        "midstream/engine",
+        "midstream/guard",
+    ):
         (folder / package).mkdir()
         (folder / package / "__init__.py").write_text(mark)
         (folder / package / "__main__.py").write_text(mark)
@@ -197,8 +205,13 @@ MODULES_OF_OUR_OWN = {
     "midstream.codebase.syntax_child": b'{"path": "a.py", "before": "", "after": "x = 1"}',
     "midstream.codebase.references_child": b"",
     "midstream.codebase.related_child": b"",
+    "midstream.engine.chat_template_child": b'"{{ 1 }}"\n{}\n',
     "midstream.guard.bandit_child": b'"x = 1"\n',
     "midstream.serving": b"",
+}
+ARGUMENTS = {
+    "midstream.engine.chat_template_child": ["2000000000", "5"],
+    "midstream.serving": ["--help"],
 }
 
 
@@ -214,7 +227,7 @@ def test_no_module_of_the_folder_shadows_ours(
             else:
                 set_.setenv("PYTHONPATH", path)
             environ = processes.python_environment()
-        arguments = ["--help"] if module == "midstream.serving" else []
+        arguments = ARGUMENTS.get(module, [])
         given = MODULES_OF_OUR_OWN[module]
         processes.run(
             processes.python(module, *arguments), environ=environ, stdin=given, timeout=60

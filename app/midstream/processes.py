@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -323,6 +324,88 @@ def _talk(
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
     return bytes(output), bytes(errors), False
+
+
+class AskedProcess:
+    """A module of our own that answers each line it is asked with a line (blocking).
+
+    One thread at a time may ask.  It has a session of its own, so that the terminal's keys do not
+    end it.  It ends with this object, and otherwise with its input.
+    """
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        """Start it, and wait until it says in a line that it is ready.
+
+        Args:
+            module: The module.
+            arguments: Its arguments.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        self._process = subprocess.Popen(
+            python(module, *arguments),
+            env=python_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.end: Final = weakref.finalize(self, _end_asked, self._process)
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended, by itself or by ``end``."""
+        return self._process.poll() is not None
+
+    def ask(self, question: bytes, timeout: float) -> bytes:
+        """Return the answer to a question, both without the end of the line.
+
+        Args:
+            question: The question.
+            timeout: Seconds after which the process is ended.
+
+        Raises:
+            TimeoutError: The answer took longer.
+            EOFError: It ended without an answer.
+        """
+        process, late, answer = self._process, threading.Event(), b""
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout, stop)  # A pipe of Windows cannot be waited for.
+        timer.daemon = True
+        timer.start()
+        try:
+            with contextlib.suppress(OSError):
+                process.stdin.write(question + b"\n")
+                process.stdin.flush()
+                answer = process.stdout.readline()
+        finally:
+            timer.cancel()
+            timer.join()
+            if late.is_set() or not answer.endswith(b"\n"):
+                self.end()
+        if late.is_set():
+            raise TimeoutError
+        if not answer.endswith(b"\n"):
+            raise EOFError
+        return answer[:-1]
+
+
+def _end_asked(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.wait()
 
 
 def hand_over(command: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,10 @@ def test_a_panic_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_what_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prompt = style(tmp_path, TAKES_LONG)
+    prompt: Any = style(tmp_path, TAKES_LONG)
     monkeypatch.setattr(bounded_prompt, "ENCODE_S", 0.2)
     for _ in range(2):
         with pytest.raises(ModelFolderError, match="takes longer than"):
             prompt.plan(asked("a" * 110 + "!x"))
+    # The thread that hangs keeps the prompt, and with it the process of its template.
+    prompt._style._template._process.end()

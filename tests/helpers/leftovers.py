@@ -7,6 +7,7 @@ by the reaper.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import time
@@ -44,6 +45,8 @@ class Leftovers:
         try:
             return (yield)
         finally:
+            if _children() - self._kept:
+                gc.collect()  # An object that ends its process may be held by an error's frames.
             deadline = time.monotonic() + self._grace_s
             while (left := _children() - self._kept) and time.monotonic() < deadline:
                 time.sleep(0.01)

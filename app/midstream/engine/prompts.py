@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from midstream.edits.request import RegionRequest, code_block, parse_follow_up, parse_request
 from midstream.engine.bounded_prompt import BoundedPrompt
@@ -139,9 +139,7 @@ class ChatPrompt:
         Raises:
             ModelFolderError: There is none, or it is no valid template.
         """
-        from jinja2 import TemplateError
-
-        from midstream.engine.chat_template import chat_environment, render_limit
+        from midstream.engine.chat_template import ChatTemplate, ChatTemplateError
 
         if folder.chat_template is None:
             raise ModelFolderError(
@@ -149,9 +147,8 @@ class ChatPrompt:
                 "there is no chat_template.jinja; add the model's own template."
             )
         try:
-            with render_limit():  # What is constant in a template is worked out at once.
-                self._template: Any = chat_environment().from_string(folder.chat_template)
-        except TemplateError as error:
+            self._template = ChatTemplate(folder.chat_template)
+        except ChatTemplateError as error:
             raise ModelFolderError(
                 f"The chat template of {folder.path} is not valid jinja2: {error}; copy "
                 "the model's original template again."
@@ -208,7 +205,7 @@ class ChatPrompt:
         Raises:
             PromptError: The template refuses it.
         """
-        from midstream.engine.chat_template import render_limit
+        from midstream.engine.chat_template import ChatTemplateError
 
         said = [(message.role, message.text) for message in request.messages]
         if request.instructions:
@@ -216,14 +213,10 @@ class ChatPrompt:
         apart = self._control.apart
         messages = [{"role": role, "content": apart(text, joint)} for role, text in said]
         try:
-            with render_limit():
-                return str(
-                    self._template.render(
-                        messages=messages, add_generation_prompt=True, **self._special
-                    )
-                )
-        except Exception as error:
-            # A template is foreign code; any exception in it counts as a refusal.
+            return self._template.render(
+                {**self._special, "messages": messages, "add_generation_prompt": True}
+            )
+        except ChatTemplateError as error:
             raise PromptError(
                 f"The model's chat template refuses the conversation: {error}."
             ) from error
