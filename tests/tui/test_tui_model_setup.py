@@ -288,9 +288,11 @@ async def test_a_model_folder_is_given_by_its_path(
     async with first_use(project) as stage:
         screen = await asked(stage)
         await stage.press(way(screen, "or a folder"))
-        await typed(stage, screen, str(tmp_path))
-        assert "is not a model folder" in screen.notice.text
-        await stage.press("n", way(screen, "or a folder") if screen.notices.asking else "4")
+        for wrong in (str(tmp_path), "~no-such-user/x", "/" + "x" * 300):
+            await typed(stage, screen, wrong)
+            await stage.until(lambda wrong=wrong: wrong[:20] in screen.notice.text, "no folder")
+            assert "is not a model folder" in screen.notice.text
+            await stage.press("n", way(screen, "or a folder") if screen.notices.asking else "4")
         await typed(stage, screen, str(tmp_path / "mine"))
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
         assert stage.app.settings.model == tmp_path / "mine"
@@ -302,7 +304,7 @@ async def test_what_cannot_be_reached_changes_nothing(project: Path, state: Path
         screen = await asked(stage)
         await stage.press(way(screen, "paste an address"))
         await typed(stage, screen, "two words")
-        assert "not an address" in screen.notice.text
+        await stage.until(lambda: "not an address" in screen.notice.text, "no address")
         await stage.press("n", way(screen, "paste") if screen.notices.asking else "4")
         await typed(stage, screen, "http://127.0.0.1:1/v1")
         await stage.until(lambda: "cannot be reached" in screen.notice.text, "error")

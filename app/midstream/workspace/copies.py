@@ -88,7 +88,7 @@ def make_copy(
             refuses.
         CopyStoppedError: It is unwanted.
     """
-    _remove_stale()
+    remove_stale(Path(tempfile.gettempdir()), PREFIX)
     listed, cut = list_files(root)
     if cut:
         raise CopyRefusedError(
@@ -138,10 +138,10 @@ def _refused(error: OSError) -> CopyRefusedError:
     )
 
 
-def _remove_stale() -> None:
-    """Remove what processes left that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+def remove_stale(place: Path, prefix: str) -> None:
+    """Remove folders of killed processes, whose number follows the prefix."""
+    for folder in place.glob(f"{prefix}*"):
+        pid = folder.name.removeprefix(prefix).partition("-")[0]
         with contextlib.suppress(OSError):
             ours = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
             if ours and pid.isdecimal() and not processes.runs(int(pid)):

@@ -147,7 +147,7 @@ class _Placed:
         self._last = home
         old = self._lines[home.start : home.stop]
         new = _indented(self._new[definition.start : definition.stop], _indent(old))
-        if elides(old, new):
+        if elides(old, new, whole=False):
             left_out = merge(old, new)
             if left_out is None:
                 return False

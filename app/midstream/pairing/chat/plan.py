@@ -7,7 +7,7 @@ decisions about that turn's hunks.  So nothing else is kept, and an undo opens a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,7 @@ from midstream.pairing.status import (
 if TYPE_CHECKING:
     from midstream.agents.messages import AgentPlan
     from midstream.edits.hunk_store import HunkStore
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus, Turn
 
@@ -161,6 +162,8 @@ class SessionPlan:
         self._hunks = hunks
         self._status = status
         self._journal = journal
+        self._by_number: tuple[int, dict[int, list[Hunk]]] = -1, {}
+        """The hunks by the number at the head of their rank, and at which version."""
         self._states = self.states()
         status.subscribe(self._hear)
 
@@ -249,9 +252,9 @@ class SessionPlan:
             return StepState.OPEN
         if turns[-1].status is TurnStatus.STREAMING:
             return StepState.BEGUN
-        mine = {hunk_id for turn in turns for hunk_id in turn.hunks}
-        # The parts of a hunk that was split have its number at the head of their rank.
-        hunks = [hunk for hunk in self._hunks if hunk.rank[0] in mine]
+        known = self._hunks_by_number()
+        numbers = {number for turn in turns for number in turn.hunks}
+        hunks = [hunk for number in numbers for hunk in known.get(number, ())]
         if any(hunk.live and not hunk.decided for hunk in hunks):
             return StepState.BEGUN
         # Also where a later step has rewritten the lines since.
@@ -259,6 +262,15 @@ class SessionPlan:
             return StepState.DONE
         done = turns[-1].status is TurnStatus.DONE
         return StepState.NOTHING if done else StepState.OPEN
+
+    def _hunks_by_number(self) -> Mapping[int, Sequence[Hunk]]:
+        """The hunks by their number, parts of one that was split by the number of the whole."""
+        if self._by_number[0] != self._hunks.version:
+            found: dict[int, list[Hunk]] = {}
+            for hunk in self._hunks:
+                found.setdefault(hunk.rank[0], []).append(hunk)
+            self._by_number = self._hunks.version, found
+        return self._by_number[1]
 
     def _turns_of(self, step: PlannedStep) -> list[Turn]:
         """The turn of a step and those that go on from it, by redirects and follow-ups."""

@@ -153,10 +153,13 @@ def of_folder(text: str) -> ModelChoice | None:
     Raises:
         UsageError: There is no model at that path.
     """
-    folder = Path(text).expanduser()
-    if not text.startswith(("/", "~", ".")) and not folder.is_dir():
+    if not text.startswith(("/", "~", ".")):
         return None
-    if (choice := _of_folder(folder.absolute())) is None:
+    try:
+        choice = _of_folder(Path(text).expanduser().absolute())
+    except (OSError, RuntimeError, ValueError):  # Too long, nobody's home, a zero byte.
+        choice = None
+    if choice is None:
         raise UsageError(f"{text} is not a model folder: it has no ONNX file.")
     return choice
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from midstream.pairing.status import (
     SessionEvent,
     TurnFinished,
 )
+from midstream.workspace.copies import remove_stale
 from midstream.workspace.paths import make_private, state_dir
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 MAX_LINES: Final = 5_000
 """Longer files are not checked: the end of the answer would wait for it."""
 _RUFF_S: Final = 10.0
+"""How long a process of ruff may take for one text."""
+_FURTHER_S: Final = 0.1
+"""How much longer for each further text; one of ``MAX_LINES`` takes some 0.05 s."""
+_SCRATCH: Final = "checks-"
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
 """Ruff's message for F821, which has the name nowhere else."""
 
@@ -216,10 +222,10 @@ def _ruff(texts: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
     try:
         # Not the system's temporary folder, which can be the one that is open: without any other
         # that can be written, Python takes the working folder.
-        scratch = TemporaryDirectory(
-            prefix="checks-", dir=make_private(state_dir()), ignore_cleanup_errors=True
-        )
-        with scratch as folder:
+        place = make_private(state_dir())
+        remove_stale(place, _SCRATCH)
+        prefix = f"{_SCRATCH}{os.getpid()}-"
+        with TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as folder:
             for number, (name, data) in enumerate(named):
                 file = Path(folder, str(number), name)
                 file.parent.mkdir()
@@ -253,7 +259,8 @@ def _ask_ruff(
     options = ["--isolated", "--no-cache", "--select", "F,E9", "--output-format", "json"]
     command = [program, "check", *options, *arguments]
     try:
-        done = processes.run(command, cwd=cwd, stdin=stdin, timeout=_RUFF_S)
+        most = _RUFF_S + _FURTHER_S * len(arguments)
+        done = processes.run(command, cwd=cwd, stdin=stdin, timeout=most)
         return [
             (Path(f["filename"]), LintFinding(f["location"]["row"], str(f["code"]), f["message"]))
             for f in cast("list[dict[str, Any]]", json.loads(done.output or b"[]"))

@@ -139,10 +139,10 @@ class ModelSetup:
         self._pick("Hosted APIs", rows, "", chosen)
 
     def _paste(self) -> None:
-        def given(text: str) -> None:
+        async def take(text: str) -> None:
             try:
-                if (folder := of_folder(text)) is not None:
-                    self._run(lambda: self._take(folder, ""))
+                if (folder := await asyncio.to_thread(of_folder, text)) is not None:
+                    await self._take(folder, "")
                     return
                 profile = pasted(text, self._page.services.settings)
             except UserError as error:
@@ -153,7 +153,11 @@ class ModelSetup:
             else:
                 self._try(profile)
 
-        self._ask("Address", "https://HOST/v1, a host, or the path of a model folder", given)
+        self._ask(
+            "Address",
+            "https://HOST/v1, a host, or the path of a model folder",
+            lambda text: self._run(lambda: take(text)),
+        )
 
     def _ask_key(self, profile: Profile, why: str = "") -> None:
         self._ask(
