@@ -250,8 +250,7 @@ def test_a_disk_that_is_filled_by_others_during_a_download(hub: ModelHub, tmp_pa
                 pytest.skip("namespaces or mounts are not allowed here")
         process.stdin.write("\n")
         process.stdin.flush()
-        while "full" not in process.stdout.readline():
-            pass
+        assert any("full" in line for line in iter(process.stdout.readline, ""))
         hub.held.clear()
         hub.release.set()
         told, said = process.communicate(timeout=100)

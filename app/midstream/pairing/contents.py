@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT_BYTES: Final = 1_000_000
 """A larger file that another program has changed is reviewed as a whole, bytes."""
-AT_ONCE: Final = 30_000
+MAX_INLINE_BYTES: Final = 30_000
 """Bytes that are decoded without a thread, within some 1 ms."""
 
 _PROGRAM: Final = "+x"
@@ -175,7 +175,7 @@ async def text_now(
     """
     if not is_whole(proposal.base):
         try:
-            if len(entry.data) <= AT_ONCE:
+            if len(entry.data) <= MAX_INLINE_BYTES:
                 return decoded(proposal.path, entry.data)
             return await asyncio.to_thread(decoded, proposal.path, entry.data)
         except NotTextFileError:

@@ -62,7 +62,7 @@ class UnopenedChange(NamedTuple):
 
     @property
     def large(self) -> bool:
-        """Whether it is handled one at a time: what takes long is remembered only of the last."""
+        """Whether it is too large to be read together with others."""
         entries = (self.old, self.entry)
         return any(entry is not None and len(entry.data) > MAX_TEXT_BYTES for entry in entries)
 

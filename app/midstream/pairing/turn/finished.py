@@ -34,7 +34,7 @@ MAX_ENDPOINTS: Final = 3
 _LEAVE_NOTHING_OUT: Final = (
     "Answer again with the complete edited code in one code block, and leave nothing out."
 )
-_FINAL: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
+_LAST_KINDS: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
 """Follow-ups whose unchanged answer stands: it was asked for twice, or the checks took it back."""
 MAX_MENDINGS: Final = 1
 """How often the model is asked again for edits of one instruction that did not match."""
@@ -160,7 +160,7 @@ class Reviewer:
             or turn.background
             or not self._server.model_info.takes_must_change
             or region.kept_before  # Only what follows that was asked for.
-            or any(each.kind in _FINAL for each in answer.history)
+            or any(each.kind in _LAST_KINDS for each in answer.history)
             or missing_names(turn.instruction, region.old_lines)
         ):
             return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from midstream.pairing.status import SessionStatus, Spawn
 
 TOGETHER: Final = 50
-"""Files that are looked at together: a process of ruff takes longer to begin than for each."""
+"""Files that are looked at together: to start ruff takes longer than to check a file."""
 MAX_FILES: Final = 20
 """Limit on waiting files that are searched for uses of removed names: that reads the project."""
 
@@ -39,7 +39,8 @@ class _Remark(NamedTuple):
 
     Attributes:
         why: In words.
-        line: The new line that it is about, counted from the hunk's first; ``None`` for no one.
+        line: The new line that it is about, counted from the hunk's first; ``None`` if about
+            no single line.
     """
 
     why: str

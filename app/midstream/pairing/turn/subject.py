@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SUBJECT: Final = 50
 """Characters of the first line of a message that every tool shows whole."""
 MAX_SUBJECT: Final = 72
-"""Characters of a first line that is begun at all; git's own lists cut longer ones."""
+"""Characters of the longest first line that is proposed; GitHub cuts longer ones."""
 
 
 def asked(turns: Sequence[Turn], hunks: Iterable[Hunk]) -> tuple[str, ...]:
