@@ -152,7 +152,7 @@ async def test_a_name_left_undefined_is_told_after_the_outcome_of_the_key(
     assert "found = 0" in (project / "pkg" / "things.py").read_text()
     await stage.session.files.open("pkg/things.py")
     await stage.pilot.pause(0.3)
-    assert stage.notice.endswith("Change it where it is still used (E).")
+    assert stage.notice.endswith("Change it where it is still used (press E).")
 
 
 async def test_a_closed_list_of_mentions_is_not_taken_from(stage: Stage) -> None:

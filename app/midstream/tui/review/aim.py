@@ -38,6 +38,8 @@ class Aim(Controller):
         self._aim_timer: Timer | None = None
         self._context_timer: Timer | None = None
         self._previewed: Question | None = None
+        self._elsewhere: tuple[Question, str, str] | None = None
+        """A draft that is about another file, or about none, with the place and why."""
         self._comments: dict[str, int] = {}
         """Hunks by the chips that stand for them in the composer."""
 
@@ -212,6 +214,11 @@ class Aim(Controller):
             title.show("Redirect", target, "what is complete stays", active=active)
             pane.repaint()
             return
+        if self._elsewhere is not None and self._elsewhere[0] == self._draft:
+            pane.strips.scope = None
+            title.show("Instruct", *self._elsewhere[1:], active=active)
+            pane.repaint()
+            return
         if view is None:
             how = "name a file with @" if self._finds_places else "name a function of this folder"
             title.show("Instruct", "", f"{how}, or open a file first", active=active)
@@ -331,21 +338,19 @@ class Aim(Controller):
         """Show the target if the text names one outside the open file."""
         if self._state.running or draft.selection is not None or "@" not in draft.text:
             return
-        title, finds = self._composer.title, self._finds_places
+        finds = self._finds_places
         try:
             scope = await session.turns.aim(draft)
         except UserError as error:
-            if draft == self._draft and not finds:
-                title.show("Instruct", "", str(error), active=self._panes.composing)
-            return
-        path, target = scope.proposal.path, scope.target
-        if draft != self._draft or path == draft.path:
-            return
-        self._pane.strips.scope = None
-        words = f"{target.symbol}, " if target.symbol else ""
-        lines = f"{words}lines {target.start + 1}-{target.stop}"
-        title.show("Instruct", f"{path}  {lines}", target.why, active=self._panes.composing)
-        self._pane.repaint()
+            if not finds:
+                self._elsewhere = draft, "", str(error)
+        else:
+            path, target = scope.proposal.path, scope.target
+            if path != draft.path:
+                words = f"{target.symbol}, " if target.symbol else ""
+                lines = f"{words}lines {target.start + 1}-{target.stop}"
+                self._elsewhere = draft, f"{path}  {lines}", target.why
+        self._show_scope()
 
     async def _show_context(self, session: PairingSession, draft: Question) -> None:
         context, trouble = None, ""
