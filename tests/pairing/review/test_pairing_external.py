@@ -296,62 +296,53 @@ async def test_a_commit_by_the_other_program_decides_nothing(watched: Reviewed, 
 
 
 async def test_many_files_at_once_are_opened_when_asked(
-    root: Path, settings: Settings, endpoint: Endpoint
+    session: PairingSession, root: Path
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        (root / "run.py").write_text(AFTER)
-        await session.review.changed({"run.py"})
-        many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
-        for name in many:
-            (root / name).write_text("x = 1\n")
-        await session.review.changed({*many[:-5], "run.py"})
-        await session.review.changed(many[-5:])  # The watcher may tell of one write in parts.
-        assert session.review.aside == set(many)
-        assert f"{len(many)} files" in session.status.notices[-1].text
-        assert list(session.files) == ["run.py"]
-        assert await session.review.look() == len(many)
-        assert len(session.hunks.undecided()) == 2 + len(many)
-        assert not session.review.aside
+    await session.review.start(since_commit=True)
+    (root / "run.py").write_text(AFTER)
+    await session.review.changed({"run.py"})
+    many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
+    for name in many:
+        (root / name).write_text("x = 1\n")
+    await session.review.changed({*many[:-5], "run.py"})
+    await session.review.changed(many[-5:])  # The watcher may tell of one write in parts.
+    assert session.review.aside == set(many)
+    assert f"{len(many)} files" in session.status.notices[-1].text
+    assert list(session.files) == ["run.py"]
+    assert await session.review.look() == len(many)
+    assert len(session.hunks.undecided()) == 2 + len(many)
+    assert not session.review.aside
 
 
 async def test_a_file_written_after_it_was_read_ahead_is_read_again(
-    root: Path, settings: Settings, endpoint: Endpoint
+    session: PairingSession, root: Path
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        (root / "other.py").write_text("x = 22\n")
-        (root / "run.py").write_text(AFTER)
-        looked_at = session.files.unopened_changes(["other.py", "run.py"])
-        (root / "other.py").write_text("x = 333\n")
-        (root / "run.py").write_text(BEFORE)
-        (hunk,) = await session.files.review("other.py", looked_at)
-        assert hunk.new == ("x = 333",)
-        assert not await session.files.review("run.py", looked_at)
+    await session.review.start(since_commit=True)
+    (root / "other.py").write_text("x = 22\n")
+    (root / "run.py").write_text(AFTER)
+    looked_at = session.files.unopened_changes(["other.py", "run.py"])
+    (root / "other.py").write_text("x = 333\n")
+    (root / "run.py").write_text(BEFORE)
+    (hunk,) = await session.files.review("other.py", looked_at)
+    assert hunk.new == ("x = 333",)
+    assert not await session.files.review("run.py", looked_at)
 
 
 async def test_a_review_that_stops_opens_no_further_file(
-    root: Path, settings: Settings, endpoint: Endpoint
+    session: PairingSession, root: Path
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
-        for name in many:
-            (root / name).write_text("x = 1\n")
-        await session.review.changed(many)
-        looking = asyncio.create_task(session.review.look())
-        await Witness(session).until(lambda: len(session.files) > 1)
-        session.review.stop()
-        opened = len(session.files)
-        await looking
-        assert len(session.files) <= opened + 1, "one may be on its way"
-        assert opened < len(many)
+    await session.review.start(since_commit=True)
+    many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
+    for name in many:
+        (root / name).write_text("x = 1\n")
+    await session.review.changed(many)
+    looking = asyncio.create_task(session.review.look())
+    await Witness(session).until(lambda: len(session.files) > 1)
+    session.review.stop()
+    opened = len(session.files)
+    await looking
+    assert len(session.files) <= opened + 1, "one may be on its way"
+    assert opened < len(many)
 
 
 async def test_what_the_guard_finds_is_held_back(watched: Reviewed, root: Path) -> None:
@@ -682,20 +673,17 @@ async def test_a_deleted_program_is_executable_when_it_comes_back(
 
 
 async def test_a_formatter_joins_the_hunk_that_it_changes(
-    root: Path, settings: Settings, endpoint: Endpoint
+    session: PairingSession, root: Path
 ) -> None:
-    async with await PairingSession.open(
-        root, settings=settings, endpoint=endpoint, watch=False
-    ) as session:
-        await session.review.start(since_commit=True)
-        (root / "other.py").write_text("x = 1\ny=[1,\n2]\n")
-        await session.review.changed({"other.py"})
-        (root / "other.py").write_text("x = 1\ny = [1, 2]\n")
-        await session.review.changed({"other.py"})
-        (hunk,) = session.hunks.undecided()
-        assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
-        assert await session.decisions.reject(hunk.id)
-        assert (root / "other.py").read_text() == "x = 1\n"
+    await session.review.start(since_commit=True)
+    (root / "other.py").write_text("x = 1\ny=[1,\n2]\n")
+    await session.review.changed({"other.py"})
+    (root / "other.py").write_text("x = 1\ny = [1, 2]\n")
+    await session.review.changed({"other.py"})
+    (hunk,) = session.hunks.undecided()
+    assert (hunk.old, hunk.new) == ((), ("y = [1, 2]",))
+    assert await session.decisions.reject(hunk.id)
+    assert (root / "other.py").read_text() == "x = 1\n"
 
 
 async def test_a_program_that_git_does_not_know_is_executable_when_it_comes_back(
