@@ -9,7 +9,9 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from asyncio import StreamReader
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -194,6 +196,33 @@ def first_inside(pid: int) -> int:
     return inside
 
 
+async def answering(
+    tmp_path: Path, program: Sequence[str], words: int, rate: int
+) -> tuple[Process, StreamReader, str]:
+    """A server of long answers: its process, what it says and its address."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"match": "", "text": "word " * words, "rate": rate}]))
+    process = await asyncio.create_subprocess_exec(
+        *program, "serve", "--port", "0", "--json", "--replay", str(script),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    told = json.loads(await process.stdout.readline())
+    return process, process.stderr, told["url"].replace("ws:", "http:")
+
+
+@asynccontextmanager
+async def begun(http: httpx.AsyncClient, url: str) -> AsyncGenerator[AsyncIterator[str]]:
+    """The rest of an answer whose first words have come."""
+    asked = {"input": "x", "stream": True}
+    async with http.stream("POST", f"{url}/responses", json=asked) as answer:
+        lines = answer.aiter_lines()
+        while "output_text.delta" not in await anext(lines):
+            pass
+        yield lines
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(("streamed", "first"), [(False, False), (True, False), (True, True)])
 async def test_a_stopped_server_lets_its_answers_end(
@@ -202,26 +231,12 @@ async def test_a_stopped_server_lets_its_answers_end(
     if first and not may_be_first():
         pytest.skip("no namespace of processes can be made here")
     words = 320  # Longer than a server without a grace would wait for its connections.
-    script = tmp_path / "script.json"
-    script.write_text(json.dumps([{"match": "", "text": "word " * words, "rate": 100}]))
-    process = await asyncio.create_subprocess_exec(
-        *(AS_FIRST if first else ()),
-        *(sys.executable, "-m", "midstream", "serve", "--port", "0", "--json"),
-        *("--replay", str(script)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    url = json.loads(await process.stdout.readline())["url"].replace("ws:", "http:")
+    program = [*(AS_FIRST if first else ()), sys.executable, "-m", "midstream"]
+    process, stderr, url = await answering(tmp_path, program, words, rate=100)
     pid = first_inside(process.pid) if first else process.pid
     async with httpx.AsyncClient(timeout=60) as http:
-        asked = {"input": "x", "stream": True}
         if streamed:
-            async with http.stream("POST", f"{url}/responses", json=asked) as answer:
-                lines = answer.aiter_lines()
-                while "output_text.delta" not in await anext(lines):
-                    pass
+            async with begun(http, url) as lines:
                 os.kill(pid, number)
                 rest = "\n".join([line async for line in lines])
             assert "response.completed" in rest
@@ -234,7 +249,7 @@ async def test_a_stopped_server_lets_its_answers_end(
             answer = await asking
             assert answer.status_code == 200
             assert answer.text.count("word") >= words
-    told = (await process.stderr.read()).decode()
+    told = (await stderr.read()).decode()
     assert "may end within 30 s" in told
     assert "Traceback" not in told
     assert await process.wait() == (0 if number == signal.SIGTERM else 130)
@@ -255,27 +270,11 @@ async def test_an_answer_that_does_not_end_holds_no_server_up(
     tmp_path: Path, grace: str, signals: int
 ) -> None:
     """It is cut once its time is up, or by a second signal."""
-    script = tmp_path / "script.json"
-    script.write_text(json.dumps([{"match": "", "text": "word " * 40_000, "rate": 1}]))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PATIENT, grace, "serve", "--port", "0", "--json"),
-        *("--replay", str(script)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    url = json.loads(await process.stdout.readline())["url"].replace("ws:", "http:")
-    asked = {"input": "x", "stream": True}
-    async with (
-        httpx.AsyncClient(timeout=60) as http,
-        http.stream("POST", f"{url}/responses", json=asked) as answer,
-    ):
-        lines = answer.aiter_lines()
-        while "output_text.delta" not in await anext(lines):
-            pass
+    program = [sys.executable, "-c", PATIENT, grace]
+    process, stderr, url = await answering(tmp_path, program, words=40_000, rate=1)
+    async with httpx.AsyncClient(timeout=60) as http, begun(http, url) as lines:
         process.send_signal(signal.SIGTERM)
-        assert b"may end within" in await process.stderr.readline()
+        assert b"may end within" in await stderr.readline()
         if signals == 2:
             process.send_signal(signal.SIGTERM)
         with suppress(httpx.HTTPError):
