@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from midstream.pairing.chat.plan import (
     MAX_STEP_LENGTH,
     MAX_STEPS,
+    SessionPlan,
     StepState,
     steps_of,
     written_steps,
@@ -109,14 +110,26 @@ async def session(hosted: Hosted, url: str, root: Path) -> AsyncIterator[Pairing
         yield session
 
 
+@pytest.fixture
+def plan(session: PairingSession) -> SessionPlan:
+    """The plan of the session, of which nothing was done yet."""
+    session.chat.steps.replace(STEPS)
+    return session.chat.steps
+
+
 def answer(hosted: Hosted, text: str) -> None:
     hosted.say(text)
     hosted.end()
 
 
+async def send(session: PairingSession) -> None:
+    """Send the next step of the plan."""
+    await session.turns.instruct(Question(session.chat.steps.next, path="shop.py", cursor=0))
+
+
 async def carry_out(session: PairingSession, hosted: Hosted, text: str) -> None:
     answer(hosted, text)
-    await session.turns.instruct(Question(session.chat.steps.next, path="shop.py", cursor=0))
+    await send(session)
     await session.turns.finished()
 
 
@@ -163,12 +176,10 @@ async def test_a_plan_that_comes_back_as_it_was_stays(session: PairingSession) -
 
 
 async def test_a_redirect_within_a_step_does_not_end_it(
-    session: PairingSession, hosted: Hosted
+    session: PairingSession, hosted: Hosted, plan: SessionPlan
 ) -> None:
-    plan = session.chat.steps
-    plan.replace(STEPS)
     hosted.say("shop.py\n<<<<<<< SEARCH\n")
-    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    await send(session)
     answer(hosted, NAMES)
     await session.turns.redirect("sort the names first")
     await session.turns.finished()
@@ -180,12 +191,10 @@ async def test_a_redirect_within_a_step_does_not_end_it(
 
 
 async def test_a_step_that_was_stopped_is_the_next_one_again(
-    session: PairingSession, hosted: Hosted
+    session: PairingSession, hosted: Hosted, plan: SessionPlan
 ) -> None:
-    plan = session.chat.steps
-    plan.replace(STEPS)
     hosted.say("shop.py\n<<<<<<< SEARCH\n")
-    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    await send(session)
     assert plan.next == STEPS[1]
     await session.turns.stop()
     assert plan.states() == [StepState.OPEN, StepState.OPEN]
@@ -194,9 +203,9 @@ async def test_a_step_that_was_stopped_is_the_next_one_again(
     assert plan.states() == [StepState.BEGUN, StepState.OPEN]
 
 
-async def test_a_later_step_takes_no_tick_away(session: PairingSession, hosted: Hosted) -> None:
-    plan = session.chat.steps
-    plan.replace(STEPS)
+async def test_a_later_step_takes_no_tick_away(
+    session: PairingSession, hosted: Hosted, plan: SessionPlan
+) -> None:
     await carry_out(session, hosted, NAMES)
     (hunk,) = session.hunks.undecided()
     await session.decisions.accept(hunk.id)
@@ -208,13 +217,11 @@ async def test_a_later_step_takes_no_tick_away(session: PairingSession, hosted: 
 
 
 async def test_a_step_that_is_sent_while_another_is_written_is_not_part_of_that(
-    session: PairingSession, hosted: Hosted
+    session: PairingSession, hosted: Hosted, plan: SessionPlan
 ) -> None:
-    plan = session.chat.steps
-    plan.replace(STEPS)
     witness = Witness(session)
     hosted.say(NAMES + "\nand")
-    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
+    await send(session)
     (hunk_id,) = await witness.decidable(1)
     await session.decisions.accept(hunk_id)
     await session.turns.redirect(plan.next)
@@ -254,17 +261,14 @@ async def test_an_answer_without_steps_is_no_plan(session: PairingSession, hoste
 
 
 async def test_a_step_is_settled_when_all_parts_of_its_hunk_are(
-    session: PairingSession, hosted: Hosted
+    session: PairingSession, hosted: Hosted, plan: SessionPlan
 ) -> None:
-    plan = session.chat.steps
-    plan.replace(STEPS)
-    answer(
+    await carry_out(
+        session,
         hosted,
         "shop.py\n<<<<<<< SEARCH\ndef total(rows):\n    return sum(rows)\n=======\n"
         "def total(items):\n    return sum(items)\n>>>>>>> REPLACE\n",
     )
-    await session.turns.instruct(Question(plan.next, path="shop.py", cursor=0))
-    await session.turns.finished()
     (hunk,) = session.hunks.undecided()
     first, second = await session.decisions.split(hunk.id, [(1, 1)])
     await session.decisions.accept(first)
