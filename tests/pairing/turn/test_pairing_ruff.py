@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import resource
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.pairing.turn.checks import Verdict, look_at_each
+from tests.helpers.full_disk import full_disk
 
 KNOWN = ["import os", "print(os)"]
 UNKNOWN = ["print(gone)"]
@@ -32,19 +30,8 @@ def left(state: Path) -> list[Path]:
     return list(state.glob("checks-*"))
 
 
-@contextmanager
-def no_room() -> Iterator[None]:
-    """Files can be made but not filled, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 async def test_a_full_disk_hides_no_finding(state: Path) -> None:
-    with no_room():
+    with full_disk():
         with pytest.raises(OSError, match="too large"):
             (state / "x").write_text("x")
         verdicts = await looked_at("a.py", "b.py")
