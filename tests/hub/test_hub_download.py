@@ -42,6 +42,7 @@ from tests.helpers.processes import started
 
 REPO = "people/Tiny-ONNX"
 GRAPH = "onnx/model_q4.onnx"
+GET = [sys.executable, "-m", "midstream", "models", "get", REPO, "--name", "tiny", "--yes"]
 
 
 @pytest.fixture(scope="module")
@@ -234,9 +235,8 @@ def test_a_disk_that_is_filled_by_others_during_a_download(hub: ModelHub, tmp_pa
     """A real file system: no byte can be written any more, and names still can."""
     hub.held.add(GRAPH)
     environ = {**os.environ, "HF_ENDPOINT": hub.url, "XDG_DATA_HOME": str(tmp_path)}
-    get = [sys.executable, "-m", "midstream", "models", "get", REPO, "--name", "tiny", "--yes"]
     with started(
-        [*SMALL_DISK, FILLED, str(tmp_path), *get],
+        [*SMALL_DISK, FILLED, str(tmp_path), *GET],
         env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -262,8 +262,7 @@ def test_a_disk_that_is_filled_by_others_during_a_download(hub: ModelHub, tmp_pa
 def test_a_download_can_be_stopped_and_continued(hub: ModelHub, place: Path) -> None:
     hub.held.add(GRAPH)
     environ = {**os.environ, "HF_ENDPOINT": hub.url}
-    command = [sys.executable, "-m", "midstream", "models", "get", REPO, "--name", "tiny", "--yes"]
-    with started(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
+    with started(GET, env=environ, stderr=subprocess.PIPE, text=True) as process:
         assert hub.waiting.wait(100)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=100)
