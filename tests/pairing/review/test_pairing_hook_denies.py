@@ -137,6 +137,10 @@ def answered(raw: bytes) -> dict[str, Any] | None:
     return json.loads(out.getvalue()) if out.getvalue() else None
 
 
+def answer_to(call: dict[str, Any]) -> dict[str, Any] | None:
+    return answered(json.dumps(call).encode())
+
+
 def calls_through_the_client(root: Path, count: int) -> None:
     rng = random.Random(count)
     for number in range(count):
@@ -145,7 +149,7 @@ def calls_through_the_client(root: Path, count: int) -> None:
 
 
 def test_the_client_denies_what_it_cannot_read(root: Path, listener: Listener) -> None:
-    assert says_no(answered(json.dumps(event(root, *TOOLS[0])).encode()))
+    assert says_no(answer_to(event(root, *TOOLS[0])))
     assert listener.heard, "the call itself reaches the session"
     for raw in (
         b"",
@@ -190,9 +194,9 @@ def test_a_working_folder_that_is_gone_hides_no_call(
     monkeypatch.chdir(gone)
     gone.rmdir()
     call = event(root, "Write", {"file_path": str(root / "run.py"), "content": ""})
-    assert says_no(answered(json.dumps(call).encode()))
+    assert says_no(answer_to(call))
     assert len(listener.heard) == 1
-    assert answered(json.dumps(event(gone, "Write", {"file_path": "x"})).encode()) is None
+    assert answer_to(event(gone, "Write", {"file_path": "x"})) is None
     assert answered(b"hello") is None
 
 
@@ -216,10 +220,10 @@ def test_a_patch_and_other_names_of_paths_find_the_session(
         {"edits": [{"path": str(root / "run.py")}]},
     ):
         call = event(elsewhere, "apply_patch", given)
-        assert says_no(answered(json.dumps(call).encode())), given
+        assert says_no(answer_to(call)), given
         assert says_no(answered(json.dumps(call).encode() + b"}")), "unreadable"
     call = event(elsewhere, "Write", {"file_path": "x", "content": ""})
-    assert answered(json.dumps(call).encode()) is None
+    assert answer_to(call) is None
     assert answered(b"hello") is None, "silent where no session watches"
 
 
@@ -234,7 +238,7 @@ def test_a_session_that_is_too_busy_to_accept_is_no_consent(
         busy.bind(str(address))
         busy.listen(0)
         first.connect(str(address))
-        answers = [answered(json.dumps(event(root, *TOOLS[0])).encode()) for _ in range(2)]
+        answers = [answer_to(event(root, *TOOLS[0])) for _ in range(2)]
     assert all(map(says_no, answers))
     address.unlink()
 
