@@ -79,6 +79,11 @@ class HunkCounts(NamedTuple):
     added: int = 0
     deleted: int = 0
 
+    @property
+    def only_external(self) -> bool:
+        """Whether some have a place in the file, and another program has written all of these."""
+        return 0 < self.live == self.external
+
     @classmethod
     def of(cls, hunks: Iterable[Hunk]) -> HunkCounts:
         """Count hunks."""

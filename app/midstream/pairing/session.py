@@ -342,7 +342,7 @@ class PairingSession:
     def only_reviews(self) -> bool:
         """Whether all there is to decide was written by other programs, to be kept or put back."""
         counts = self.hunks.counts()
-        return counts.external == counts.live if counts.live else self.review.on
+        return counts.only_external if counts.live else self.review.on
 
     def flagged_on_disk(self) -> list[Hunk]:
         """Undecided changes of others in which the guard or the checks have found something.

@@ -94,8 +94,8 @@ class Moves:
     def waiting_by_path(self) -> dict[str, int]:
         """How many of the hunks that wait are shown, by file; cheap enough for every frame."""
         counts = {path: self._hunks.counts(path).waiting for path in self._files}
-        for move in {move.gone.id: move for move in self._all().values()}.values():
-            if move.gone.waits and not move.held:
+        for hunk_id, move in self._all().items():
+            if hunk_id == move.gone.id and move.gone.waits and not move.held:
                 counts[move.gone.path] -= 1
         return {path: count for path, count in counts.items() if count}
 

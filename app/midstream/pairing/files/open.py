@@ -152,7 +152,7 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             with contextlib.suppress(UserError):
                 if path not in self:
                     signature = signature_of(self.workspace.root / path)
-                    change = self.follower.change_of(path, self.workspace.current(path))
+                    change = self._change(path)
                     if change is None:
                         found[path] = None
                     elif not change.large:
@@ -182,9 +182,12 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             if looked_at is not None and rel in looked_at and self._stands(rel, looked_at[rel]):
                 change = looked_at[rel]
             else:
-                entry = await asyncio.to_thread(self.workspace.current, rel)
-                change = await asyncio.to_thread(self.follower.change_of, rel, entry)
+                change = await asyncio.to_thread(self._change, rel)
             return () if change is None else await self.follower.review_new(rel, change)
+
+    def _change(self, rel: str) -> UnopenedChange | None:
+        """What was changed of a file that is not open, if anything was (blocking)."""
+        return self.follower.change_of(rel, self.workspace.current(rel))
 
     def _stands(self, rel: str, change: UnopenedChange | None) -> bool:
         """Whether a change is still what was read; a file without one is followed once it has."""

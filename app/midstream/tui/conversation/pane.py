@@ -597,8 +597,9 @@ class ConversationPane(Widget, can_focus=True):
         room = PLAN_ROWS
         if self.has_class("-below"):
             room = min(max(self.size.height // 2, 1), PLAN_ROWS)
-        # The step before the current one tells whether it has come to anything.
-        first = max(0, min(_current(steps) - 1, len(steps) - room)) if room > 1 else _current(steps)
+        first = _current(steps)
+        if room > 1:  # The step before the current one tells whether it has come to anything.
+            first = max(0, min(first - 1, len(steps) - room))
         self._plan.display = bool(steps)
         for number, step in enumerate(steps[first : first + room]):
             mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))

@@ -99,6 +99,10 @@ class ReviewPanes:
         """How a key is reached from here: while a text is written, a letter is part of it."""
         return f"Esc, then {key}" if self.composing and len(key) == 1 else key
 
+    def with_way(self, sentence: str, key: str) -> str:
+        """A sentence that ends with the way to a key."""
+        return f"{sentence.rstrip('.')} (press {self.way_to(key)})."
+
     def lay_out(self, width: int, height: int) -> None:
         """Choose the layout by size."""
         small = width < MEDIUM or height < TALL

@@ -393,8 +393,7 @@ class ReviewScreen(EagerScreen):
         """A notice's text, with the key of the action it suggests."""
         if not notice.action:
             return notice.text
-        key = self._services.key_for(notice.action)
-        return f"{notice.text.rstrip('.')} (press {self.panes.way_to(key)})."
+        return self.panes.with_way(notice.text, self._services.key_for(notice.action))
 
     def _turn_finished(self, turn: Turn) -> None:
         pane = self.panes.pane

@@ -299,7 +299,7 @@ class Status(Controller):
                 rejected=here.rejected,
                 conflicts=here.conflicts,
                 held=here.held,
-                reviewing=bool(here.live) and here.external == here.live,
+                reviewing=here.only_external,
                 writing_in=path if written and state.heading else written,
                 elsewhere=sum(waiting.values()) - waiting.get(path, 0),
                 following=pane.following or state.heading,

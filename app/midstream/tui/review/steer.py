@@ -311,8 +311,8 @@ class Steer(Controller):
             self._composer.to_end()
             self._panes.focus(self._pane)
         elif isinstance(error, UsageError) and self._state.offline:
-            key = self._panes.way_to(self._services.key_for("models"))
-            self._notices.say("error", f"Not sent: {str(error).rstrip('.')} (press {key}).")
+            key = self._services.key_for("models")
+            self._notices.say("error", self._panes.with_way(f"Not sent: {error}", key))
         else:
             self._notices.say("error", str(error))
 
