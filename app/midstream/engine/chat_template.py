@@ -1,7 +1,7 @@
 """A chat template, rendered in a process of its own: it may come from anywhere.
 
-Nothing less ends every template.  A single step of the interpreter may take hours, in which no
-other thread runs, and there is no limit of memory for a thread.
+A limit within the process is not enough: a single bytecode instruction may take hours, in which no
+other thread runs, and memory cannot be limited for a thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ChatTemplate:
         """Return what the template writes.
 
         Args:
-            values: What it is told, by name; JSON has to be able to tell it.
+            values: The variables of the template, which JSON can represent.
 
         Raises:
             ChatTemplateError: It refuses the values, or takes more than it may.

@@ -1,5 +1,4 @@
-"""The process of ``chat_template``: renders in a sandbox with the functions that transformers
-offers.
+"""The process of ``chat_template``: a sandbox with the functions that transformers offers.
 
 Templates are written for ``apply_chat_template`` of transformers, which defines a little more than
 jinja2: loop controls, a tag around what the assistant says, JSON without HTML's escapes, and two
@@ -29,7 +28,7 @@ MAX_LENGTH: Final = 10_000_000
 MAX_BITS: Final = 10_000
 """How large a number may become by a multiplication."""
 MAX_ERROR: Final = 2000
-"""How much of an error is told."""
+"""Most characters of an error message that are reported."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):

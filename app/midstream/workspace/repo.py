@@ -604,8 +604,8 @@ def checked_out_files(
 ) -> dict[str, bytes]:
     """Regular files as git would check them out; one process for all of them.
 
-    Git tells how long a file is before its filters and not after them, so a name that nobody can
-    know beforehand, and that git finds missing, follows each file.
+    Git reports the size of a file before its filters, not after them.  So each file is followed by
+    a random name, which git reports as missing: this line marks the end of the file.
 
     Args:
         root: A folder.

@@ -157,7 +157,7 @@ def of_folder(text: str) -> ModelChoice | None:
         return None
     try:
         choice = _of_folder(Path(text).expanduser().absolute())
-    except (OSError, RuntimeError, ValueError):  # Too long, nobody's home, a zero byte.
+    except (OSError, RuntimeError, ValueError):  # Too long, an unknown user, a null byte.
         choice = None
     if choice is None:
         raise UsageError(f"{text} is not a model folder: it has no ONNX file.")
