@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,13 @@ def spoken(pieces: Pieces) -> list[SpeechPiece]:
     return [piece for piece in pieces.all if isinstance(piece, SpeechPiece)]
 
 
+def follow(pieces: Pieces, entries: Sequence[Entry]) -> None:
+    """Take all that is new."""
+    assert pieces.continues(entries)
+    for _ in pieces.follow(entries):
+        pass
+
+
 def whole(pieces: Pieces) -> str:
     """The text of all pieces, without the fences that are repeated."""
     return "".join(piece.text[len(piece.fence) :] for piece in spoken(pieces))
@@ -41,7 +50,7 @@ def test_pieces_are_the_text_and_short_however_it_comes(chunks: list[list[str]])
     for chunk in chunks:
         before = [piece.text for piece in pieces.all if isinstance(piece, SpeechPiece)][:-1]
         speech.text += "\n".join(chunk)
-        assert pieces.follow(entries)
+        follow(pieces, entries)
         assert whole(pieces) == speech.text
         assert [piece.text for piece in spoken(pieces)][: len(before)] == before
     for piece in spoken(pieces):
@@ -54,7 +63,7 @@ def test_a_cut_is_made_at_a_blank_line_and_code_stays_code() -> None:
     paragraph = "word " * 100 + "\n\n"
     code = "```py\n" + "x = 1\n" * 200 + "```\n"
     pieces = Pieces()
-    assert pieces.follow([Speech("agent", paragraph * 20 + code)])
+    follow(pieces, [Speech("agent", paragraph * 20 + code)])
     first, *_, last = spoken(pieces)
     assert first.text.endswith("\n\n")
     assert last.text.startswith("```py\n")
@@ -63,9 +72,22 @@ def test_a_cut_is_made_at_a_blank_line_and_code_stays_code() -> None:
 
 def test_another_conversation_is_noticed() -> None:
     pieces = Pieces()
-    assert pieces.follow([Speech("agent", "a"), Speech("user", "b")])
-    assert not pieces.follow([Speech("agent", "a")])
-    assert not pieces.follow([Speech("agent", "a"), Speech("user", "c"), Speech("agent", "d")])
+    said: list[Entry] = [Speech("agent", "a"), Speech("user", "b")]
+    follow(pieces, said)
+    assert pieces.continues([*said, Speech("agent", "d")])
+    assert not pieces.continues(said[:1])
+    assert not pieces.continues([said[0], Speech("user", "c"), Speech("agent", "d")])
+
+
+def test_a_long_answer_is_taken_a_piece_at_a_time() -> None:
+    pieces = Pieces()
+    speech = Speech("agent", "word " * 100_000)
+    taken = pieces.follow([speech])
+    for number in range(1, 20):
+        next(taken)
+        assert len(pieces.all) == number
+    follow(pieces, [speech])  # whoever did not wait for the end begins where it was left
+    assert whole(pieces) == speech.text
 
 
 @pytest.mark.parametrize(
@@ -87,6 +109,6 @@ def test_the_end_of_a_flood() -> None:
     entries: list[Entry] = [Speech("agent", f"line {n}\n") for n in range(100)]
     entries.append(ToolUse(AgentToolCall("t", "Look")))
     pieces = Pieces()
-    assert pieces.follow(entries)
+    follow(pieces, entries)
     assert tail(pieces.all, 3, 20) == ["line 98", "line 99", "› Look"]
     assert tail(pieces.all[:1], 3, 20) == ["line 0"]

@@ -38,6 +38,7 @@ from midstream.tui.conversation.pieces import (
     tail,
     weight,
 )
+from midstream.tui.eager import let_keys_pass
 from midstream.tui.glyphs import UNICODE, Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
@@ -59,6 +60,8 @@ MAX_WEIGHT: Final = 120
 """About how many widgets the newest pieces have within Markdown."""
 WEIGHT_AT_ONCE: Final = 80
 """How many of them are made at once."""
+PIECES_A_TURN: Final = 10
+"""Pieces that are cut before a key has its turn: 1 to 2 ms of work."""
 MAX_NEW: Final = 6_000
 """New characters since the last look that count as a flood,"""
 MAX_NEW_WEIGHT: Final = 60
@@ -298,9 +301,11 @@ class ConversationPane(Widget, can_focus=True):
         if conversation is None:
             self._plan.display = False
             return False
-        if not self._pieces.follow(conversation.entries):
+        if not self._pieces.continues(conversation.entries):
             await self._forget()
-            self._pieces.follow(conversation.entries)
+        for number, _ in enumerate(self._pieces.follow(conversation.entries), 1):
+            if number % PIECES_A_TURN == 0:
+                await let_keys_pass()
         self._show_plan(conversation)
         if self._is_flooded():
             self._show_flood()

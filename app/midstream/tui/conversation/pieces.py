@@ -8,7 +8,7 @@ needs a widget for every few characters, is shown as plain text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,28 +79,32 @@ class Pieces:
         """The entry that each piece belongs to."""
         self._taken = 0
 
-    def follow(self, entries: Sequence[Entry]) -> bool:
-        """Take what is new; ``False`` if the earlier text is no longer its beginning."""
+    def continues(self, entries: Sequence[Entry]) -> bool:
+        """Whether the earlier text is still the beginning of a conversation."""
         if len(entries) < self._taken:
             return False
-        if self._taken and self.all:
-            last = entries[self._taken - 1]
-            former = self.all[-1]
-            if last is not (former.speech if isinstance(former, SpeechPiece) else former):
-                return False
-            if isinstance(former, SpeechPiece):
-                self._cut(former, self._taken - 1)
-        for number in range(self._taken, len(entries)):
-            entry = entries[number]
-            piece = SpeechPiece(entry) if isinstance(entry, Speech) else entry
-            self.all.append(piece)
-            self.owners.append(number)
-            if isinstance(piece, SpeechPiece):
-                self._cut(piece, number)
-        self._taken = len(entries)
-        return True
+        if not self.all:
+            return True
+        last = self.all[-1]
+        return entries[self._taken - 1] is (last.speech if isinstance(last, SpeechPiece) else last)
 
-    def _cut(self, piece: SpeechPiece, number: int) -> None:
+    def follow(self, entries: Sequence[Entry]) -> Iterator[None]:
+        """Take what is new; yields after each piece, as there may be thousands of them."""
+        if self.all and isinstance(former := self.all[-1], SpeechPiece):
+            yield from self._cut(former)
+        for entry in entries[self._taken :]:
+            self._taken += 1
+            piece = SpeechPiece(entry) if isinstance(entry, Speech) else entry
+            self._append(piece)
+            yield
+            if isinstance(piece, SpeechPiece):
+                yield from self._cut(piece)
+
+    def _append(self, piece: Piece) -> None:
+        self.all.append(piece)
+        self.owners.append(self._taken - 1)
+
+    def _cut(self, piece: SpeechPiece) -> Iterator[None]:
         """Cut the last piece where it has become too long, until what is left is not."""
         if piece.role != "agent":
             return
@@ -108,8 +112,8 @@ class Pieces:
             stop, fence = found
             piece.stop = stop
             piece = SpeechPiece(piece.speech, stop, None, fence)
-            self.all.append(piece)
-            self.owners.append(number)
+            self._append(piece)
+            yield
 
 
 def _end(piece: SpeechPiece) -> tuple[int, str] | None:
