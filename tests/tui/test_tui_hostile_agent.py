@@ -168,7 +168,7 @@ async def test_what_is_replaced_by_a_link_that_leads_out_is_not_followed(
         bill.unlink()
         bill.symlink_to(outside)
         await session.review.changed({"pkg/bill.py"})
-        session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
+        session.decisions.put_backs.to_postpone = lambda _: []  # type: ignore[method-assign]
         await session.decisions.reject(hunk.id)
         await session.decisions.put_backs.apply()
         assert outside.read_text() == "secret = 1\n"

@@ -93,7 +93,7 @@ class _Model:
         onnx: Any = import_module("onnx")
         self._to_array: Any = onnx.numpy_helper.to_array
         self._base = str(folder.graph.parent)
-        self._held = {item.name: item for item in graph.initializer}
+        self._tensors = {item.name: item for item in graph.initializer}
         self._nodes = {node.name: node for node in graph.node}
         self._said: dict[str, dict[str, Any]] = {
             node.name: {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
@@ -144,7 +144,7 @@ class _Model:
             for part, end, size in zip("qkv", accumulate(heads), heads, strict=True):
                 rows = _rows(end - size, end, self._width if part != "v" else None)
                 found[f"{to}.attn_{part}.weight"] = packed.taken(rows)
-                if bias in self._held:
+                if bias in self._tensors:
                     found[f"{to}.attn_{part}.bias"] = self._array(bias)[rows]
             for theirs, ours in (
                 ("attn/o_proj", "attn_output"),
@@ -157,7 +157,7 @@ class _Model:
         return found
 
     def _array(self, name: str) -> Array:
-        return self._to_array(self._held[name], self._base)
+        return self._to_array(self._tensors[name], self._base)
 
     def _blocks(self, name: str) -> _Blocks:
         node, said = self._nodes[name], self._said[name]

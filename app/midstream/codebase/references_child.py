@@ -203,8 +203,8 @@ def search(
     attribute = any(_is_attribute(leaves[s]) or _in_class(leaves[s]) for s in certain)
     open_ = {s for s in open_ if _may_be(leaves[s], attribute)}
     if not others and any(_defines(leaves[spot]) for spot in certain):
-        others_too = {_held(leaves[spot]) for spot in open_ if _is_handed_on(leaves[spot])}
-        handed_on = {spot for spot in open_ if _held(leaves[spot]) in others_too}
+        others_too = {_kept_in(leaves[spot]) for spot in open_ if _is_handed_on(leaves[spot])}
+        handed_on = {spot for spot in open_ if _kept_in(leaves[spot]) in others_too}
         certain |= open_ - handed_on
         open_ = handed_on
     defining = {spot for spot in certain if _defines(leaves[spot])}
@@ -291,10 +291,10 @@ def _is_handed_on(leaf: _Leaf) -> bool:
     In ``def close(self): self._socket.close()`` the second one is most likely another's.
     """
     method = leaf.search_ancestor("funcdef")
-    return method is not None and method.name.value == leaf.value and _held(leaf) != ""
+    return method is not None and method.name.value == leaf.value and _kept_in(leaf) != ""
 
 
-def _held(leaf: _Leaf) -> str:
+def _kept_in(leaf: _Leaf) -> str:
     """What an attribute is of, as code, if an object holds it: ``self._socket``."""
     trailer, chain = leaf.parent, leaf.parent.parent
     if trailer.type != "trailer":

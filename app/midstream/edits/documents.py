@@ -260,25 +260,25 @@ class NewlineFolder:
     'a\nb'
     """
 
-    __slots__ = ("_held",)
+    __slots__ = ("_return",)
 
     def __init__(self) -> None:
-        self._held = False
+        self._return = False
 
     def feed(self, text: str) -> str:
         r"""The folded text; a final ``"\r"`` is held back until the next character is known."""
-        if not self._held and "\r" not in text:
+        if not self._return and "\r" not in text:
             return text
-        if self._held:
+        if self._return:
             if not text:
                 return text
             text = "\r" + text
-        self._held = text.endswith("\r")
-        if self._held:
+        self._return = text.endswith("\r")
+        if self._return:
             text = text[:-1]
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def finish(self) -> str:
-        r"""``"\n"`` if a ``"\r"`` was held at the end, else ``""``."""
-        held, self._held = self._held, False
-        return "\n" if held else ""
+        r"""``"\n"`` if a ``"\r"`` waits at the end, else ``""``."""
+        returned, self._return = self._return, False
+        return "\n" if returned else ""

@@ -96,13 +96,13 @@ class LineEnds:
 
     def __init__(self) -> None:
         self._crlf: list[bool] = []
-        self._held = ""
+        self._ending = ""
 
     def feed(self, text: str) -> None:
         """Take the next part of the text."""
-        text = self._held + text
-        self._held = "\r" if text.endswith("\r") else ""
-        ends = _END.findall(text.removesuffix("\r") if self._held else text)
+        text = self._ending + text
+        self._ending = "\r" if text.endswith("\r") else ""
+        ends = _END.findall(text.removesuffix("\r") if self._ending else text)
         self._crlf += [end == "\r\n" for end in ends]
 
     def crlf(self, line: int) -> bool:
@@ -124,7 +124,7 @@ class LineParser(EventParser, ABC):
         super().__init__(first_hunk)
         self._newlines = NewlineFolder()
         self._buffer = ""
-        self._held: list[str] = []  # the rest of a line that waits for its end
+        self._unfinished: list[str] = []  # the rest of a line that waits for its end
         self._wait = Wait.MORE
         self._passing = False
         self._ends = LineEnds()
@@ -206,7 +206,7 @@ class LineParser(EventParser, ABC):
             self._passed(text, ended=False)
             return
         if self._wait is Wait.LINE:
-            self._held.append(text)
+            self._unfinished.append(text)
             return
         self._buffer += text
         ready = self._start(self._buffer)
@@ -219,9 +219,9 @@ class LineParser(EventParser, ABC):
 
     def _whole(self, end: str) -> str:
         """The complete line whose last piece is ``end``."""
-        line = "".join((self._buffer, *self._held, end))
+        line = "".join((self._buffer, *self._unfinished, end))
         self._buffer = ""
-        self._held.clear()
+        self._unfinished.clear()
         self._wait = Wait.MORE
         return line
 

@@ -77,12 +77,12 @@ class Rebase:
                 length = len(edit.lines)
                 growth += length - (hunk.stop - hunk.start)
                 passed += 1
-            held = self._composed[start : start + length]
+            lines = self._composed[start : start + length]
             place = self._place(start, start + length)
             if place is None:
                 moves.append(self._changed(hunk, start, start + length, hunk is streaming))
             else:
-                moves.append(Move(hunk, *place, None if hunk is streaming else held))
+                moves.append(Move(hunk, *place, None if hunk is streaming else lines))
         return moves
 
     def start_of(self, line: int, own: Collection[int] | None = None) -> int:

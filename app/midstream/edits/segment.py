@@ -324,8 +324,8 @@ class Segment:
             self._hunks.settle(hunk)
             return
         self._disturbed = False
-        held = self._base.lines[hunk.start : hunk.stop]
-        self._hunks.place(hunk, hunk.start, hunk.stop, held)
+        lines = self._base.lines[hunk.start : hunk.stop]
+        self._hunks.place(hunk, hunk.start, hunk.stop, lines)
         self._hunks.settle(hunk, conflict=_MOVED)
         self.rebuild()
 

@@ -162,13 +162,13 @@ class PreferringParser(_DecidingParser):
         makes.
         """
         super().__init__()
-        self._held: list[str] = []
+        self._pending: list[str] = []
         self._preferred = preferred
         self._make = make
 
     def _sniff(self, text: str) -> list[Event]:
-        self._held.append(self._newlines.feed(text))
-        if "\n" not in self._held[-1]:
+        self._pending.append(self._newlines.feed(text))
+        if "\n" not in self._pending[-1]:
             return []
         return self._decide(last=False)
 
@@ -176,13 +176,13 @@ class PreferringParser(_DecidingParser):
         """The reply has ended."""
         events: list[Event] = []
         if self._parser is None:
-            self._held.append(self._newlines.finish())
+            self._pending.append(self._newlines.finish())
             events = self._decide(last=True)
         return [*events, *(self._parser.finish() if self._parser is not None else ())]
 
     def _decide(self, *, last: bool) -> list[Event]:
-        held = "".join(self._held)
-        lines = held.split("\n")
+        pending = "".join(self._pending)
+        lines = pending.split("\n")
         found: str | None = None
         for line in lines if last else lines[:-1]:
             found = self._clues.look(line)
@@ -193,7 +193,7 @@ class PreferringParser(_DecidingParser):
         if found is None and last:
             found = self._preferred
         if found is None:
-            self._held = [held]
+            self._pending = [pending]
             self._clues = _Clues()
             return []
         parser = self._make() if found == self._preferred else format_spec(found).parser()

@@ -105,27 +105,27 @@ class StopStrings:
         self._decoder = decoder
         self._stops = tuple(stops)
         self._longest = max(map(len, stops), default=0)
-        self._held: str = ""
+        self._pending: str = ""
 
     def feed(self, token_id: int) -> str:
         return self._take(self._decoder.feed(token_id))
 
     def finish(self) -> str:
         text = self._take(self._decoder.finish())
-        held, self._held = self._held, ""
-        return text + held
+        pending, self._pending = self._pending, ""
+        return text + pending
 
     def _take(self, text: str) -> str:
         if self.hit or not self._stops:
             return "" if self.hit else text
-        text = self._held + text
+        text = self._pending + text
         # Of several stop strings the one that is complete first counts, the longer one of two.
         found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:
-            self.hit, self._held = True, ""
+            self.hit, self._pending = True, ""
             return text[: min(found)[1]]
         cut = len(text) - self._unsure(text)
-        self._held = text[cut:]
+        self._pending = text[cut:]
         return text[:cut]
 
     def _unsure(self, text: str) -> int:

@@ -81,7 +81,7 @@ def partials(place: Path) -> list[Partial]:
 
 def present(offer: Offer, folder: Path) -> int:
     """The bytes of an offer that are already in a folder."""
-    return sum(min(_held(file, folder), file.size) for file in offer.files)
+    return sum(min(_bytes_there(file, folder), file.size) for file in offer.files)
 
 
 @contextlib.contextmanager
@@ -188,7 +188,7 @@ def _require_room(offer: Offer, folder: Path) -> None:
         )
 
 
-def _held(file: HubFile, folder: Path) -> int:
+def _bytes_there(file: HubFile, folder: Path) -> int:
     if not file.verified:
         return 0
     for path in (folder / file.path, _part(file, folder)):

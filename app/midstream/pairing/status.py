@@ -278,7 +278,7 @@ class FilesTouched:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentHeld:
+class AgentWaits:
     """An agent waits for the decision about an edit, or no longer waits."""
 
 
@@ -352,7 +352,7 @@ SessionEvent = (
     | FileChangedOnDisk
     | ExternalHunksAdded
     | FilesTouched
-    | AgentHeld
+    | AgentWaits
     | ReviewSwitched
     | TurnFinished
     | NoticePosted

@@ -183,8 +183,8 @@ class EventComposer:
 
     def _settle(self) -> list[ServerEvent]:
         """The text of the last message that was held back; the next one begins anew."""
-        held, self._pieces = self._pieces.end(), TextPieces()
-        return self._message_text(held)
+        pending, self._pieces = self._pieces.end(), TextPieces()
+        return self._message_text(pending)
 
     def _message_text(self, text: str) -> list[ServerEvent]:
         kind = "response.output_text.delta"

@@ -299,14 +299,14 @@ class Lane:
 
     def _settle(self, turn: PendingResponse) -> None:
         """Tell what was held back of the text so far."""
-        self._take_held(turn)
+        self._take_pending(turn)
         if turn.thoughts is not None:
             self._tell(turn, turn.thoughts.end())
             turn.thoughts = None
 
-    def _take_held(self, turn: PendingResponse) -> None:
-        held, turn.pieces = turn.pieces.end(), TextPieces()
-        self._take(turn, held)
+    def _take_pending(self, turn: PendingResponse) -> None:
+        pending, turn.pieces = turn.pieces.end(), TextPieces()
+        self._take(turn, pending)
 
     def _created(self, response: WireResponse) -> None:
         turn = self._successor_of(response.previous_response_id)
@@ -348,7 +348,7 @@ class Lane:
             fallback = "The model server failed without saying why."
             self.end(turn, failure(error, ErrorCode.SERVER_ERROR, fallback), response)
             return
-        self._take_held(turn)
+        self._take_pending(turn)
         reason = self._reason(turn, kind, response)
         whole = response.told(turn.stream.delivers)
         if turn.stop is None and not self._complete(turn, whole):

@@ -26,7 +26,7 @@ class TextPieces:
     def __init__(self) -> None:
         self.contradict = False
         self._said = ""
-        self._held = ""
+        self._pending = ""
         self._count = self._longest = 0
         self._whole = False
 
@@ -34,14 +34,14 @@ class TextPieces:
         """What is new in a piece."""
         if not piece:
             return ""
-        held, self._held = self._held, ""
-        if held:
+        pending, self._pending = self._pending, ""
+        if pending:
             # The second piece began as the first, which can be chance; a third that begins as the
             # second cannot.
-            self._whole = len(piece) > len(held) and piece.startswith(held)
-            piece = piece if self._whole else held + piece
+            self._whole = len(piece) > len(pending) and piece.startswith(pending)
+            piece = piece if self._whole else pending + piece
         elif self._may_be_whole(piece):
-            self._held = piece
+            self._pending = piece
             return ""
         if self._whole:
             if not piece.startswith(self._said):
@@ -57,11 +57,11 @@ class TextPieces:
 
     def end(self) -> str:
         """End the text; returns the new part of a piece that was held back."""
-        held, self._held = self._held, ""
-        if held and len(self._said) >= _MIN_REPEATED:
-            held = held[len(self._said) :]
-        self._said += held
-        return held
+        pending, self._pending = self._pending, ""
+        if pending and len(self._said) >= _MIN_REPEATED:
+            pending = pending[len(self._said) :]
+        self._said += pending
+        return pending
 
     def _may_be_whole(self, piece: str) -> bool:
         """Whether the second piece holds the first."""

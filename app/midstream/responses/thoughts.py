@@ -124,7 +124,7 @@ class ThoughtSplitter:
     def __init__(self, is_text: Callable[[str], bool] = lambda tag: False) -> None:
         self._is_text = is_text
         self._state = _ReaderState.START
-        self._held: str = ""
+        self._pending: str = ""
         self._close = _BARE_CLOSING
         self._weak = False
         self._preceded = False
@@ -138,30 +138,30 @@ class ThoughtSplitter:
 
     def feed(self, text: str) -> Told:
         """Take the next piece of text."""
-        self._held += text
+        self._pending += text
         while self._step():
             pass
         return self._told()
 
     def end(self) -> Told:
         """There is no more text; what was held back."""
-        held, self._held = self._held, ""
+        pending, self._pending = self._pending, ""
         match self._state:
             case _ReaderState.TAGGED if not self._weak:
-                self._characters += len(held)
+                self._characters += len(pending)
             case _ReaderState.CHANNEL if not self._final:
-                self._characters += len(held)
+                self._characters += len(pending)
             case _ReaderState.BETWEEN:
                 pass
             case _:
-                self._held = held
+                self._pending = pending
                 if (tag := self._closing(ended=True)) is not None:
                     self._take_back(tag)
-                ends = _ENDS.search(self._held)
+                ends = _ENDS.search(self._pending)
                 if ends is not None and not self._is_text(ends.group().strip()):
-                    self._held = self._held[: ends.start()]
-                self._out += self._held
-                self._held = ""
+                    self._pending = self._pending[: ends.start()]
+                self._out += self._pending
+                self._pending = ""
         return self._told()
 
     def _told(self) -> Told:
@@ -185,7 +185,7 @@ class ThoughtSplitter:
                 return self._answer()
 
     def _start(self) -> bool:
-        start = self._held.lstrip()
+        start = self._pending.lstrip()
         if not start:
             return False
         low = start.lower()
@@ -197,7 +197,7 @@ class ThoughtSplitter:
             return self._open(start, "", _BARE_CLOSING, weak=True)
         wrapping = next((m for m in _WRAPPINGS if low.startswith(m)), "")
         if wrapping and not self._is_text(wrapping):
-            self._held, self._preceded = start[len(wrapping) :], True
+            self._pending, self._preceded = start[len(wrapping) :], True
             return True
         if _may_be(low, (*_TAGS, *_WRAPPINGS, *_HARMONY)) or (
             low.startswith(_HARMONY[:2]) and len(start) < _MAX_HEADER
@@ -206,35 +206,35 @@ class ThoughtSplitter:
         self._state = _ReaderState.ANSWER
         if self._preceded:
             # The blank lines after what came before it are no part of the answer either.
-            self._held = self._held.lstrip("\n")
+            self._pending = self._pending.lstrip("\n")
         return True
 
     def _open(self, start: str, tag: str, close: re.Pattern[str], *, weak: bool = False) -> bool:
-        self._state, self._held = _ReaderState.TAGGED, start[len(tag) :]
+        self._state, self._pending = _ReaderState.TAGGED, start[len(tag) :]
         self._close, self._weak, self._back = close, weak, _ReaderState.START
         return True
 
     def _tagged(self) -> bool:
-        if (closed := self._close.search(self._held)) is not None:
+        if (closed := self._close.search(self._pending)) is not None:
             self._characters += closed.start()
-            self._held = self._held[closed.end() :]
+            self._pending = self._pending[closed.end() :]
             self._state, self._preceded = self._back, True
             return True
         if not self._weak:  # Else it may be the answer after all.
-            taken = max(0, len(self._held) - _MAX_MARK)
+            taken = max(0, len(self._pending) - _MAX_MARK)
             self._characters += taken
-            self._held = self._held[taken:]
+            self._pending = self._pending[taken:]
         return False
 
     def _open_channel(self, start: str, header: re.Match[str]) -> bool:
-        self._held = start[header.end() :]
+        self._pending = start[header.end() :]
         self._state, self._final = _ReaderState.CHANNEL, header["name"].lower() == "final"
         return True
 
     def _channel(self) -> bool:
-        end = _MESSAGE_END.search(self._held)
+        end = _MESSAGE_END.search(self._pending)
         at = end.start() if end is not None else self._safe()
-        text, self._held = self._held[:at], self._held[at:]
+        text, self._pending = self._pending[:at], self._pending[at:]
         if self._final:
             self._out += text
         else:
@@ -246,14 +246,14 @@ class ThoughtSplitter:
 
     def _between(self) -> bool:
         """Look for the next message of the harmony format."""
-        if header := _HEADER.search(self._held):
-            return self._open_channel(self._held, header)
-        self._held = self._held[-_MAX_HEADER:]
+        if header := _HEADER.search(self._pending):
+            return self._open_channel(self._pending, header)
+        self._pending = self._pending[-_MAX_HEADER:]
         return False
 
     def _kept(self) -> int:
-        """Where a mark may begin at the end of what is held, or its end."""
-        low = self._held.lower()
+        """Where a mark may begin at the end of what is pending, or its end."""
+        low = self._pending.lower()
         for at in range(max(0, len(low) - _MAX_MARK), len(low)):
             if low[at] in _STARTS and _may_be(low[at:], _MARKS):
                 return at
@@ -263,7 +263,7 @@ class ThoughtSplitter:
         closed, opened = self._closing(ended=False), self._opening()
         if opened is not None and (closed is None or opened.start() < closed.start()):
             self._say(opened.start())
-            self._open(self._held, opened.group(), _CLOSINGS[_bare(opened.group())])
+            self._open(self._pending, opened.group(), _CLOSINGS[_bare(opened.group())])
             self._back = _ReaderState.ANSWER
             return True
         if closed is not None:
@@ -273,40 +273,40 @@ class ThoughtSplitter:
         return False
 
     def _say(self, count: int) -> None:
-        text, self._held = self._held[:count], self._held[count:]
+        text, self._pending = self._pending[:count], self._pending[count:]
         if text:
             self._out += text
             self._last = text[-1]
 
     def _safe(self) -> int:
-        """How much of what is held cannot be part of a mark."""
-        held = self._held
+        """How much of what is pending cannot be part of a mark."""
+        pending = self._pending
         kept = self._kept()
-        if (ends := _ENDS.search(held[:kept])) is not None:
+        if (ends := _ENDS.search(pending[:kept])) is not None:
             return ends.start()
-        low = held.lower()
+        low = pending.lower()
         at = max(low.rfind("<|start|>"), low.rfind("<|channel|>"))
-        if at >= 0 and len(held) - at < _MAX_HEADER:
+        if at >= 0 and len(pending) - at < _MAX_HEADER:
             return min(at, kept)
         return kept
 
     def _opening(self) -> re.Match[str] | None:
         """A thought that begins on a line of its own, after text of the answer."""
-        for tag in _OPENING.finditer(self._held):
-            before = self._held[tag.start() - 1] if tag.start() else self._last
-            after = self._held[tag.end() : tag.end() + 1]
+        for tag in _OPENING.finditer(self._pending):
+            before = self._pending[tag.start() - 1] if tag.start() else self._last
+            after = self._pending[tag.end() : tag.end() + 1]
             if before == "\n" and after == "\n" and not self._names_text(tag):
                 return tag
         return None
 
     def _closing(self, *, ended: bool) -> re.Match[str] | None:
         """The end of a thought that was never opened."""
-        for header in _HEADER.finditer(self._held):
+        for header in _HEADER.finditer(self._pending):
             if header["name"].lower() == "final" and not self._is_text("<|channel|>"):
                 return header
-        for tag in _CLOSING.finditer(self._held):
-            before = self._held[tag.start() - 1] if tag.start() else self._last
-            after = self._held[tag.end() : tag.end() + 1]
+        for tag in _CLOSING.finditer(self._pending):
+            before = self._pending[tag.start() - 1] if tag.start() else self._last
+            after = self._pending[tag.end() : tag.end() + 1]
             if not after and not ended:
                 continue
             quoted = before in _QUOTES or (before != "\n" and after and after in "\"'`\\),;|")
@@ -321,7 +321,7 @@ class ThoughtSplitter:
         self._characters += self._answered + len(self._out) + tag.start()
         self._answered = 0
         self._out, self._retracts, self._preceded = "", True, True
-        self._held = self._held[tag.end() :]
+        self._pending = self._pending[tag.end() :]
         self._last = "\n"
         if tag.re is _HEADER:
             self._state, self._final = _ReaderState.CHANNEL, True

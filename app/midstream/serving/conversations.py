@@ -69,28 +69,28 @@ class ResponseCache(Generic[KeptT]):
         self._entries = entries
         self._limit = characters
         self._characters = 0
-        self._held: OrderedDict[str, KeptT] = OrderedDict()
+        self._kept: OrderedDict[str, KeptT] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._kept)
 
     def add(self, kept: KeptT) -> None:
         """Hold one more, evicting the least recently used ones if there are too many."""
         self.drop(kept.response_id)
-        self._held[kept.response_id] = kept
+        self._kept[kept.response_id] = kept
         self._characters += kept.characters
-        while len(self._held) > 1 and (
-            len(self._held) > self._entries or self._characters > self._limit
+        while len(self._kept) > 1 and (
+            len(self._kept) > self._entries or self._characters > self._limit
         ):
-            self.drop(next(iter(self._held)))
+            self.drop(next(iter(self._kept)))
 
     def get(self, response_id: str) -> KeptT | None:
-        found = self._held.get(response_id)
+        found = self._kept.get(response_id)
         if found is not None:
-            self._held.move_to_end(response_id)
+            self._kept.move_to_end(response_id)
         return found
 
     def drop(self, response_id: str) -> None:
-        found = self._held.pop(response_id, None)
+        found = self._kept.pop(response_id, None)
         if found is not None:
             self._characters -= found.characters

@@ -94,23 +94,23 @@ class ResponseShelf:
     """A ``Shelf`` in this process."""
 
     def __init__(self, limits: Limits) -> None:
-        self._held = ResponseCache[StoredResponse](
+        self._kept = ResponseCache[StoredResponse](
             limits.stored_responses, limits.stored_characters
         )
         self._runs: dict[str, _RunningResponse] = {}
 
     async def put(self, stored: StoredResponse) -> None:
-        self._held.add(stored)
+        self._kept.add(stored)
         if stored.running:
             self._runs[stored.response_id] = _RunningResponse()
         else:
             self._end(stored.response_id)
 
     async def get(self, response_id: str) -> StoredResponse | None:
-        return self._held.get(response_id)
+        return self._kept.get(response_id)
 
     async def drop(self, response_id: str) -> None:
-        self._held.drop(response_id)
+        self._kept.drop(response_id)
         self._end(response_id)
 
     async def stop(self, response_id: str) -> bool:

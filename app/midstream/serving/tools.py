@@ -202,7 +202,7 @@ class CallSplitter:
         """The line that ends the call which is being written, "" outside of calls."""
         self._passing = False
         self._function: list[str] | None = None
-        self._held = 0
+        self._characters = 0
 
     def feed(self, text: str) -> list[Step]:
         steps: list[Step] = []
@@ -234,7 +234,7 @@ class CallSplitter:
 
     def _may_mark(self, line: str) -> bool:
         if self._function is not None:
-            return self._held + len(line) <= _MAX_ARGUMENTS
+            return self._characters + len(line) <= _MAX_ARGUMENTS
         if self._inside:
             return self._inside.startswith(line.rstrip()) or line.rstrip() == self._inside
         for begin in self._begins:
@@ -265,7 +265,7 @@ class CallSplitter:
             self._inside = _PATCH_END
             steps += [CallStart(APPLY_PATCH, True), CallInput(line)]
         elif _FUNCTION.match(bare):
-            self._inside, self._function, self._held = _TAG_END, [], 0
+            self._inside, self._function, self._characters = _TAG_END, [], 0
             self._take(line, steps)
         elif opening is not None and self._tools.get(opening["name"]) == "custom":
             self._inside = _TAG_END
@@ -276,8 +276,8 @@ class CallSplitter:
     def _pass(self, text: str, steps: list[Step]) -> None:
         if self._function is not None:
             self._function.append(text)
-            self._held += len(text)
-            if self._held > _MAX_ARGUMENTS:
+            self._characters += len(text)
+            if self._characters > _MAX_ARGUMENTS:
                 steps.append(TextStep("".join(self._function)))
                 self._function, self._inside = None, ""
         else:

@@ -270,20 +270,20 @@ class ServedResponse:
 
     async def _stream(self) -> None:
         loop = asyncio.get_running_loop()
-        job, held = self._job, 0
+        job, unsent = self._job, 0
         self._reading_due = loop.time() + _READING_SECONDS
         while not self._interrupt:
             finished = job.finished
             text, tokens = job.take()
             # Tokens that made no text certain count with the next that does.
-            held += tokens
+            unsent += tokens
             if reading := self._reading(loop.time()):
                 response = self.wire()
                 response["metadata"] |= reading
                 await self.emit({"type": "response.in_progress", "response": response})
             if text:
-                await self._write(text, held)
-                held = 0
+                await self._write(text, unsent)
+                unsent = 0
                 self._next_event = loop.time() + self._limits.event_seconds
             if finished and not self._interrupt:
                 self._ending = True

@@ -447,8 +447,8 @@ class Workspace:
         try:
             with FolderHandles(self._root) as handles:
                 path = self._real(rel)
-                held = path if rel == "." else handles.path(path)
-                return atomic.read_entry(held, MAX_FILE_BYTES)
+                there = path if rel == "." else handles.path(path)
+                return atomic.read_entry(there, MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise MissingFileError(f"There is no file {shown(rel)}", "check the name") from error
         except atomic.NotRegularError as error:

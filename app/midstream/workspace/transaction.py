@@ -509,8 +509,8 @@ def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _WriteState:
         if now == plan.before:
             return _WriteState.OLD
         if now == plan.after:
-            held = atomic.digest_of(placed.swap)
-            caught = held not in (None, plan.before, plan.after)
+            digest = atomic.digest_of(placed.swap)
+            caught = digest not in (None, plan.before, plan.after)
             return _WriteState.CAUGHT if caught else _WriteState.NEW
     return _WriteState.OTHER
 

@@ -342,7 +342,7 @@ async def test_put_backs_are_told_at_the_next_opportunity(gated: Gated, root: Pa
     feedback = gated.session.feedback
     gated.write(FIRST_ONLY)
     (hunk,) = await gated.waiting(1)
-    gated.session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
+    gated.session.decisions.put_backs.to_postpone = lambda _: []  # type: ignore[method-assign]
     await gated.session.decisions.reject(hunk.id, "3 is enough")
     assert feedback.waiting == 1
     stop = {"hook_event_name": "Stop", "cwd": str(root), "stop_hook_active": False}

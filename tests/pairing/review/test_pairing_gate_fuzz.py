@@ -157,7 +157,7 @@ async def test_only_the_agent_writes_and_only_what_was_accepted(
     make_repo(root, {name: join_lines(code(rng, 12)) for name in FILES})
     session = await PairingSession.open(root, settings=Settings(), endpoint=endpoint, watch=False)
     async with session:
-        session.decisions.put_backs.held = lambda _: []  # type: ignore[method-assign]
+        session.decisions.put_backs.to_postpone = lambda _: []  # type: ignore[method-assign]
         await session.review.start(since_commit=True)
         agent = Agent(session, root, rng)
         steps = [agent.call, agent.decide, agent.decide, agent.decide, agent.decide]

@@ -79,7 +79,7 @@ async def main():
         print("held", flush=True)
         await asyncio.Event().wait()
     hunks = session.hunks.undecided()
-    session.decisions.put_backs.held = lambda ids: [h for h in hunks if h.id in ids]
+    session.decisions.put_backs.to_postpone = lambda ids: [h for h in hunks if h.id in ids]
     for hunk in hunks:
         assert await session.decisions.reject(hunk.id, "not so")
     session.journal.flush()

@@ -291,13 +291,13 @@ class RegionParser(LineParser):
             self._maybe_closing.append(line + end)
             if fence is None:
                 return
-            held = self._maybe_closing.copy()
+            lines = self._maybe_closing.copy()
             self._maybe_closing.clear()
             if fence[2].strip():  # Another block: this one had ended.
                 self._close()
-                self._prose("".join(held[1:]))
+                self._prose("".join(lines[1:]))
             else:  # Both fences are in the text.
-                self._content("".join(held))
+                self._content("".join(lines))
             return
         if fence and not self._fence.passes(fence) and self._fence.closed_by(fence):
             if self._nests:
@@ -357,9 +357,9 @@ class RegionParser(LineParser):
         elif ended:
             self._content(text + "\n")
         else:
-            held = _overlap(text, self._closing)
-            self._tail = text[len(text) - held :]
-            self._content(text[: len(text) - held])
+            length = _overlap(text, self._closing)
+            self._tail = text[len(text) - length :]
+            self._content(text[: len(text) - length])
 
     def _open(self) -> None:
         if not self._opened:

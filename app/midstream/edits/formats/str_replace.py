@@ -69,7 +69,7 @@ class JsonEditParser(EventParser):
         self._folder = NewlineFolder()
         self._ends = LineEnds()  # of the new text of the file
         self._patch: V4AParser | None = None
-        self._held: list[_Object] = []  # edits whose file is not named yet
+        self._pending: list[_Object] = []  # edits whose file is not named yet
         self._path: str | None = None
         self._edits = 0
         self._fresh = True  # only spaces so far in a line outside JSON
@@ -95,9 +95,9 @@ class JsonEditParser(EventParser):
             self._cut("the JSON ends before it is complete", fatal=True)
         elif not self._edits:
             self._problem("the reply has no edit in its JSON", fatal=True)
-        elif self._held:
-            for held in self._held:
-                self._whole_edit(held, "")
+        elif self._pending:
+            for edit in self._pending:
+                self._whole_edit(edit, "")
         self._open_file(None)
         return self._taken()
 
@@ -286,10 +286,10 @@ class JsonEditParser(EventParser):
             self._leave()
             # The file may be named after the edits of a list.
             path = _first(closed.strings, _PATH)
-            for held in self._held if path is not None else ():
-                self._whole_edit(held, path or "")
+            for edit in self._pending if path is not None else ():
+                self._whole_edit(edit, path or "")
             if path is not None:
-                self._held.clear()
+                self._pending.clear()
 
     def _close_object(self, edit: _Object) -> None:
         if edit.hunk is not None:
@@ -315,7 +315,7 @@ class JsonEditParser(EventParser):
         path = self._file_of()
         self._stack.pop()
         if path is None:
-            self._held.append(edit)
+            self._pending.append(edit)
         else:
             self._whole_edit(edit, path)
 

@@ -147,13 +147,13 @@ class V4AParser(LineParser):
             if not stripped:
                 self._maybe_end.append(line)
                 return
-            held = self._maybe_end
+            lines = self._maybe_end
             self._maybe_end = []
             if stripped == "EOF" or stripped.startswith("```"):
                 self._end_patch()
                 self._prose_line(line + "\n")
                 return
-            for earlier in held:
+            for earlier in lines:
                 self._update_line(earlier)
         if line[:1] == " " and line.strip() == _END:
             self._maybe_end.append(line)

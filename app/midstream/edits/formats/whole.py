@@ -41,7 +41,9 @@ class WholeFileParser(LineParser):
         super().__init__()
         self._bare = bare
         self._recent: list[str] = []
-        self._held: list[str] = []  # everything, while no fence was seen and the reply may be bare
+        self._pending: list[
+            str
+        ] = []  # everything, while no fence was seen and the reply may be bare
         self._fence: OpenFence | None = None
         self._tag = ""  # the line that ends a file given between tags
         self._first = False  # the next line is the first one in a fence
@@ -81,13 +83,13 @@ class WholeFileParser(LineParser):
             self._open_tag(tag[1], unescape(tag[2]))
         elif fence:
             self._open(fence)
-        elif (operation := file_operation(line)) and not "".join(self._held).strip():
-            self._held.clear()
+        elif (operation := file_operation(line)) and not "".join(self._pending).strip():
+            self._pending.clear()
             self._events += (*map(Prose, self._recent), *operation)
             self._recent.clear()
             self._mentioned, self._operated = None, True
         elif self._bare and not self.next_hunk and not self._operated:
-            self._held.append(line + "\n")
+            self._pending.append(line + "\n")
         else:
             self._mentioned = mentioned_file(line) or self._mentioned
             self._recent.append(line + "\n")
@@ -97,9 +99,9 @@ class WholeFileParser(LineParser):
     def _end(self) -> None:
         if (self._fence or self._tag) and not self._commands:
             self._cut("the reply ends inside the fence of a file")
-        elif self._bare and not self.next_hunk and self._held:
+        elif self._bare and not self.next_hunk and self._pending:
             self._begin("", mentioned=False)
-            self._new("".join(self._held))
+            self._new("".join(self._pending))
             self._close()
         elif not self.next_hunk and not self._operated:
             self._events += map(Prose, self._recent)
@@ -144,12 +146,12 @@ class WholeFileParser(LineParser):
 
     def _named(self) -> list[str]:
         """The lines before a file, which may name it."""
-        return [text.rstrip("\n") for text in self._held[-3:] or self._recent]
+        return [text.rstrip("\n") for text in self._pending[-3:] or self._recent]
 
     def _lead_in(self) -> None:
         """The held-back lines were not a bare file."""
-        self._events += map(Prose, self._held)
-        self._held.clear()
+        self._events += map(Prose, self._pending)
+        self._pending.clear()
         self._recent.clear()
 
     def _begin(self, path: str, *, mentioned: bool) -> None:

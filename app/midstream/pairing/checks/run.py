@@ -365,14 +365,14 @@ class ProjectCheck:
 
     async def _follow(self, process: Process) -> CheckState:
         """Read the output to its end; returns how it ended."""
-        held = True
+        pipe_open = True
         try:
-            held = await self._read_all(process)
+            pipe_open = await self._read_all(process)
         finally:
             # What it has left running belongs to it.
-            if held:
+            if pipe_open:
                 processes.signal_group(process.pid, processes.SIGKILL)
-            await processes.end(process, kill=held)
+            await processes.end(process, kill=pipe_open)
         self.exit_code = process.returncode
         if self._stopped:
             return CheckState.STOPPED
@@ -382,14 +382,14 @@ class ProjectCheck:
         """Take the output; returns whether something holds it open beyond the command's end."""
         assert process.stdout is not None
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        rest, data, held = "", b" ", False
+        rest, data, pipe_open = "", b" ", False
         while data:
             try:
                 async with asyncio.timeout(processes.HELD_S):
                     data = await process.stdout.read(65_536)
             except TimeoutError:
-                held = process.returncode is not None
-                if held:
+                pipe_open = process.returncode is not None
+                if pipe_open:
                     break
                 continue
             *lines, rest = (rest + decode(data)).split("\n")
@@ -402,7 +402,7 @@ class ProjectCheck:
         if rest:
             self._take(rest)
         self._reader.finish()
-        return held
+        return pipe_open
 
     def _take(self, line: str) -> None:
         if len(self.output) == MAX_LINES:

@@ -252,8 +252,8 @@ class Decisions:
         from midstream.edits.hunks import HunkState, cuts_around, part_behind
 
         await self._guard.caught_up()
-        if not accept and (held := self.put_backs.held([hunk_id])):
-            cuts, first = cuts_around(held[0], start, stop, accept=False)
+        if not accept and (later := self.put_backs.to_postpone([hunk_id])):
+            cuts, first = cuts_around(later[0], start, stop, accept=False)
             parts = [self.hunks.get(part) for part in await self.split(hunk_id, cuts)]
             return bool(parts and self.put_backs.add([part_behind(first, parts).id], note))
         if accept and not self._not_held([hunk_id]):

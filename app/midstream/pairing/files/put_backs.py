@@ -161,15 +161,15 @@ class PutBackQueue:
         if self._batches:
             self._wait()
 
-    def held(self, hunk_ids: Iterable[int]) -> list[Hunk]:
+    def to_postpone(self, hunk_ids: Iterable[int]) -> list[Hunk]:
         """Those of the hunks that cannot be put back now."""
         meant = frozenset(hunk_ids)
         busy = self._writers.busy()
         return waiting_hunks(h for h in self._hunks if h.id in meant and h.live) if busy else []
 
     def add(self, hunk_ids: Iterable[int], note: str) -> tuple[int, ...]:
-        """Mark the hunks that are held; returns which."""
-        hunks = self.held(hunk_ids)
+        """Postpone those of the hunks that cannot be put back now; returns which."""
+        hunks = self.to_postpone(hunk_ids)
         if not hunks:
             return ()
         ids = tuple(hunk.id for hunk in hunks)

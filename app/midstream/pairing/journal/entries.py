@@ -300,8 +300,8 @@ class BaselineEntry(SessionEntry):
         for path, packed in data["kept"].items():
             kept[path] = None
             if packed is not None:
-                held = _unpacked(packed)
-                kept[path] = Entry(LinkTarget(held) if path in links else held, may_run.get(path))
+                found = _unpacked(packed)
+                kept[path] = Entry(LinkTarget(found) if path in links else found, may_run.get(path))
         return cls(data["head"], data["log"], kept)
 
     def replay(self, state: Replayed) -> None:

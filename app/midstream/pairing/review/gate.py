@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.counting import counted
 from midstream.errors import UserError
-from midstream.pairing.status import AgentHeld, ReviewSwitched, SessionEvent
+from midstream.pairing.status import AgentWaits, ReviewSwitched, SessionEvent
 from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ _UNKNOWN = (
 )
 
 
-class _Held(NamedTuple):
-    """One file of a call that is held."""
+class _ProposedFile(NamedTuple):
+    """One file of a call that waits for decisions."""
 
     file: PlannedFile
     shown: bool
@@ -73,7 +73,7 @@ class EditGate:
         status: Told of trouble.
         writes: Told that an agent is about to write.
         spawn: Runs things in the background.
-        on: Whether agents are held at all.
+        on: Whether agents wait for decisions before they write.
         wait_s: After this many seconds a call is answered "still open".
 
     Attributes:
@@ -170,7 +170,7 @@ class EditGate:
             return deny(f"Refused by Midstream: the edit cannot be carried out ({error}).")
         finally:
             self._agents.pop(call, None)
-            self._status.emit(AgentHeld())
+            self._status.emit(AgentWaits())
             if not any(hunk.due for hunk in self._files.hunks.of_call(call)):
                 self._decisions.drop_call(call)
 
@@ -200,15 +200,15 @@ class EditGate:
 
     async def _decided(self, call: int, event: HookEvent) -> HookAnswer | None:
         """Have a call decided."""
-        held = await self._hold(call, event)
-        while held is None:
+        proposed = await self._propose(call, event)
+        while proposed is None:
             # What waits in the same lines comes first; then the call is looked at again.
             await self._news()
-            held = await self._hold(call, event)
-        if not any(one.shown for one in held):
+            proposed = await self._propose(call, event)
+        if not any(one.shown for one in proposed):
             return None
         self._agents[call] = event.agent
-        self._status.emit(AgentHeld())
+        self._status.emit(AgentWaits())
         hunks = self._files.hunks.of_call(call)
         places = list(dict.fromkeys(hunk.path for hunk in hunks))
         where = places[0] if len(places) == 1 else counted(len(places), "file")
@@ -218,9 +218,9 @@ class EditGate:
         )
         while self._undecided(call):
             await self._news()
-        return await self._settle(call, event, held)
+        return await self._settle(call, event, proposed)
 
-    async def _hold(self, call: int, event: HookEvent) -> list[_Held] | None:
+    async def _propose(self, call: int, event: HookEvent) -> list[_ProposedFile] | None:
         """Make hunks of a call; ``None`` if it meets some that wait for a decision."""
         from midstream.edits.agent_input import UnplacedError
 
@@ -237,14 +237,14 @@ class EditGate:
                 return None
             if any(proposal.base.lines != (file.before or ()) for file, proposal in opened):
                 raise UnplacedError("A file of this edit changes at this moment; read it again.")
-            held: list[_Held] = []
+            proposed: list[_ProposedFile] = []
             for file, proposal in opened:
                 if file.after is None:
                     self._files.disk.may_vanish(proposal)
                 added = self._decisions.propose(proposal, file.after or (), call)
                 self._provenances.proposed(added, event.agent, event.tool)
-                held.append(_Held(file, bool(added)))
-            return held
+                proposed.append(_ProposedFile(file, bool(added)))
+            return proposed
 
     def _plan(self, event: HookEvent) -> tuple[PlannedFile, ...]:
         """What a call does now (blocking)."""
@@ -291,14 +291,16 @@ class EditGate:
         hunks = self._files.hunks.of_call(call)
         return any(not hunk.decided for hunk in hunks) and not _in_conflict(hunks)
 
-    async def _settle(self, call: int, event: HookEvent, held: list[_Held]) -> HookAnswer:
+    async def _settle(
+        self, call: int, event: HookEvent, proposed: list[_ProposedFile]
+    ) -> HookAnswer:
         """The answer to a call whose hunks are decided."""
         from midstream.agents.hooks import allow, deny
         from midstream.edits.agent_input import UnplacedError, planned, rewritten
         from midstream.pairing.review.feedback import verdict
 
         async with self._files.lock:
-            wanted = [await self._outcome(call, event, one) for one in held]
+            wanted = [await self._outcome(call, event, one) for one in proposed]
             hunks = self._files.hunks.of_call(call)
             if _in_conflict(hunks):
                 raise UnplacedError(
@@ -307,7 +309,7 @@ class EditGate:
             told = verdict(hunks)
             changes = [file for file in wanted if file.before != file.after]
             arguments = None
-            if changes and wanted != [one.file for one in held]:
+            if changes and wanted != [one.file for one in proposed]:
                 arguments = rewritten(event.tool, event.arguments, changes)
                 before = {file.path: file.before for file in changes}
                 again = planned(event.tool, arguments, lambda path: _data(before.get(path)))
@@ -326,16 +328,16 @@ class EditGate:
         told = "" if arguments is None else told
         return allow(arguments, f"{told}\n{more}".strip())
 
-    async def _outcome(self, call: int, event: HookEvent, held: _Held) -> PlannedFile:
+    async def _outcome(self, call: int, event: HookEvent, proposed: _ProposedFile) -> PlannedFile:
         """What is to become of a file now that its hunks are decided."""
-        if not held.shown:
-            return held.file
-        _, before, after = held.file
-        proposal = await self._opened(event, held.file)
+        if not proposed.shown:
+            return proposed.file
+        _, before, after = proposed.file
+        proposal = await self._opened(event, proposed.file)
         lines = proposal.with_call(call).lines
         gone = not lines and (after is None or before is None)
         now = None if before is None else proposal.base.lines
-        return held.file._replace(before=now, after=None if gone else lines)
+        return proposed.file._replace(before=now, after=None if gone else lines)
 
     async def _expire(self, call: int, agent: str) -> None:
         """Give up on what an agent may write and does not."""

@@ -413,8 +413,8 @@ class BackgroundTasks:
         found: list[str] = []
         for hunk in self._files.hunks.undecided(path):
             start = self._written(path, hunk.start)
-            held = any(start <= line < start + hunk.stop - hunk.start for line in lines)
-            if held and any(map(word.search, hunk.new)):
+            covered = any(start <= line < start + hunk.stop - hunk.start for line in lines)
+            if covered and any(map(word.search, hunk.new)):
                 found.append(f"{path}:{start + 1}")
         return found
 
@@ -479,10 +479,10 @@ class BackgroundTasks:
                 return [p for p in find(now) if longest is not None and p.stop - p.start > longest]
 
             here = [place for place in find(lines) if _key(place) != _key(mine)]
-            held = [place for place in here if not self._free(path, place)]
-            if held:
+            taken = [place for place in here if not self._free(path, place)]
+            if taken:
                 return (
-                    f"This change is wanted in {_named(held[0])} as well, where a hunk waits "
+                    f"This change is wanted in {_named(taken[0])} as well, where a hunk waits "
                     "already; decide that first."
                 )
             names = [_named(place) for place in too_long(lines) if _key(place) != _key(mine)]

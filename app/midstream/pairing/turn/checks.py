@@ -472,8 +472,8 @@ class UndefinedNames:
         """Whether hunks of a file wait for a decision or for their agent, or more may come."""
         hunks = self._files.hunks
         waits = hunks.undecided(proposal.path)
-        held = any(hunk.call for hunk in hunks.for_path(proposal.path))
-        return bool(waits) or held or not all(segment.finished for segment in proposal.segments)
+        proposed = any(hunk.call for hunk in hunks.for_path(proposal.path))
+        return bool(waits) or proposed or not all(segment.finished for segment in proposal.segments)
 
     def _is_as(self, lines: Sequence[str], proposal: FileProposal) -> bool:
         """Whether a file still is as it was looked at, and nothing in it is open."""
