@@ -11,6 +11,7 @@ import pytest
 
 from midstream.commands.guard import add_arguments, run
 from midstream.errors import UsageError
+from tests.helpers.broken_ruff import REAL, BrokenRuff
 
 
 def guard(*arguments: str) -> int:
@@ -36,6 +37,32 @@ def test_a_clean_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path.write_text("print('hello')\n")
     assert guard(str(path)) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_what_ruff_has_not_read_is_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One file is not read, a later one is."""
+    folder = tmp_path / "src"
+    folder.mkdir()
+    for name in ("a.py", "b.py"):
+        (folder / name).write_text("x = 1\n")
+    body = f'if [ -e "{tmp_path}/tried" ]; then exec "{REAL}" "$@"; fi\n[ $1 = check ] && '
+    BrokenRuff(tmp_path, f'{body} : > "{tmp_path}/tried"\nexit 2', monkeypatch)
+    assert guard(str(folder)) == 3
+    said = capsys.readouterr().err
+    assert said == (
+        "midstream guard: ruff does not work (exit code 2), so of Python only credentials and "
+        f"queries are checked in {folder}/a.py.\n"
+    )
+
+
+def test_no_baseline_is_made_of_what_ruff_has_not_read(
+    bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BrokenRuff(tmp_path, "exit 2", monkeypatch)
+    assert guard("--write-baseline", str(tmp_path / "known.json"), bad) == 3
+    assert not (tmp_path / "known.json").exists()
 
 
 def test_what_is_not_looked_for_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

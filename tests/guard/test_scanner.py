@@ -11,6 +11,8 @@ import pytest
 from midstream.guard.findings import Level
 from midstream.guard.ruff import find_ruff
 from midstream.guard.scanner import Scanner
+from midstream.guard.stream import StreamScan
+from tests.helpers.broken_ruff import BROKEN, BrokenRuff
 
 
 async def halts(scanner: Scanner, text: str) -> list[str]:
@@ -133,16 +135,42 @@ async def test_a_server_that_does_not_work_is_replaced_by_the_command(
     assert await halts(scanner, "import os\ndef f(t):\n    os.system(t)") == ["S605"]
 
 
+@pytest.mark.parametrize("body", BROKEN)
 async def test_a_ruff_that_does_nothing_right_leaves_python_unguarded(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str
+) -> None:
+    ruff = BrokenRuff(tmp_path, body, monkeypatch)
+    assert await scanner.scan(["eval(x)"], "m.py") == []
+    assert scanner.problem.startswith("ruff does not work (")
+    assert not scanner.guards("m.py")
+    assert not scanner.guards("m.py", unread=0)
+    ruff.mend()
+    await scanner.scan([], "m.py")
+    assert scanner.guards("m.py")
+    assert not scanner.guards("m.py", unread=0), "what was not read counts as read"
+
+
+async def test_a_ruff_that_hangs_leaves_python_unguarded(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = tmp_path / "ruff"
-    path.write_text("#!/bin/sh\necho what\n")
-    path.chmod(0o755)
-    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: str(path))
-    await scanner.scan(["eval(x)"], "m.py")
-    assert "ruff does not run" in scanner.problem
-    assert not scanner.guards("m.py")
+    BrokenRuff(tmp_path, "exec sleep 600", monkeypatch)
+    monkeypatch.setattr("midstream.guard.ruff._TIMEOUT_S", 0.1)
+    assert await scanner.scan(["eval(x)"], "m.py") == []
+    assert scanner.problem == "ruff does not work (it does not answer)."
+
+
+async def test_lines_that_ruff_has_not_looked_at_stay_unguarded(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stream = StreamScan(scanner, "m.py", [], [])
+    ruff = BrokenRuff(tmp_path, "exit 1", monkeypatch)
+    assert await stream.look(["eval(x)"]) == []
+    ruff.mend()
+    found = await stream.look(["eval(x)", "eval(y)"])
+    assert [finding.line for finding in found] == [1]
+    assert not scanner.problem
+    assert stream.unread
+    assert stream.problem == "ruff has not looked at some lines"
 
 
 async def test_text_that_does_not_parse_is_scanned_statement_by_statement(

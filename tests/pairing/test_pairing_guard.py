@@ -14,13 +14,14 @@ import pytest
 from midstream.edits.hunks import Hunk, HunkState
 from midstream.errors import UsageError
 from midstream.guard.ruff import Diagnostic, RuffServer
-from midstream.pairing.guard import LightState
+from midstream.pairing.guard import CORRECTIONS, LightState
 from midstream.pairing.headless import EditFailedError, Job, Sink, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from tests.helpers.broken_ruff import BrokenRuff
 from tests.helpers.pairing import Witness, follow_ups
 from tests.helpers.stepped import SteppedModel
 from tests.helpers.waiting import PATIENCE_S
@@ -311,6 +312,39 @@ async def test_the_light_says_the_truth(
     assert "ruff is not installed" in session.guard.light("m.py").words
 
 
+async def test_a_ruff_that_does_not_work_is_said_once_and_guards_nothing(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    BrokenRuff(tmp_path, "exit 2", monkeypatch)
+    give(model, *HEAD, "    return eval(name)\n")
+    await session.turns.instruct(Question("evaluate the name", path="m.py", cursor=4))
+    await session.turns.finished()
+    await session.guard.caught_up()
+    said = "ruff does not work (exit code 2)"
+    assert session.guard.light("m.py").words == f"unguarded: {said}"
+    assert session.guard.unread("m.py") == said
+    assert session.guard.unread("m.js") == ""
+    sentence = f"{said}, so of Python only credentials and queries are checked."
+    assert [n.text for n in session.status.notices].count(sentence) == 1
+
+
+async def test_a_hunk_that_ruff_has_not_looked_at_again_stays_held_back(
+    session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    give(model, *HEAD, "    return eval(name)\n")
+    for _ in range(CORRECTIONS):
+        give(model, "    return eval(name)\n")
+    await session.turns.instruct(Question("evaluate the name", path="m.py", cursor=4))
+    await session.turns.finished()
+    [held] = [hunk for hunk in session.hunks if hunk.state is HunkState.HELD]
+    scanner = session.guard._scanner
+    assert scanner is not None
+    await scanner.close()
+    BrokenRuff(tmp_path, "exit 2", monkeypatch)
+    await session.guard.look_again(session.files)
+    assert held.state is HunkState.HELD
+
+
 async def test_garbage_and_a_killed_ruff_do_not_stop_the_stream(
     session: PairingSession, model: SteppedModel
 ) -> None:
@@ -443,6 +477,23 @@ async def test_headless_writes_nothing_of_an_answer_with_a_secret(
     with pytest.raises(EditFailedError):
         await run_job(job, HunkSink(), settings=Settings(journal=False), replay=script)
     assert (root / "m.py").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("unsure", [False, True])
+async def test_headless_writes_what_ruff_has_not_looked_at_only_when_told_to(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unsure: bool
+) -> None:
+    BrokenRuff(tmp_path, "exit 2", monkeypatch)
+    script = tmp_path / "script.json"
+    text = "".join([HEAD[0], "    rows = eval(name)\n", *TAIL])
+    script.write_text(json.dumps([{"match": "", "text": text, "rate": 1000}]))
+    job = Job(root, Question("evaluate it", "m.py", 4), apply=True, unsure=unsure)
+    outcome = await run_job(job, HunkSink(), settings=Settings(journal=False), replay=script)
+    assert outcome.written is unsure
+    said = "ruff does not work (exit code 2), so m.py is not checked"
+    assert (outcome.left, outcome.refused) == (
+        (f"{said}.", "") if unsure else ("", f"{said}; --unsure writes it")
+    )
 
 
 async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_rest(

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from midstream import __version__
 from midstream.code.syntax import is_python
 from midstream.commands.common import printable
-from midstream.errors import UsageError
+from midstream.errors import UnavailableError, UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Scan; returns 1 if the live guard would have halted, else 0.
+    """Scan; returns 1 if the live guard would have halted, 3 if ruff did not look, else 0.
 
     Raises:
         UsageError: A file cannot be read or written.
@@ -66,10 +66,12 @@ def run(options: argparse.Namespace) -> int:
         for given in options.files
         for name, data in (_below(given) if Path(given).is_dir() else [(given, _read(given))])
     ]
-    found = asyncio.run(_scan_all(texts, levels))
+    found, whole = asyncio.run(_scan_all(texts, levels))
+    code = 0 if whole else UnavailableError.exit_code
     if options.write_baseline is not None:
-        _write_baseline(options.write_baseline, found)
-        return 0
+        if whole:
+            _write_baseline(options.write_baseline, found)
+        return code
     if options.baseline is not None:
         found = _without(found, _read_baseline(options.baseline))
     if options.sarif:
@@ -77,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for path, finding in found:
             print(json.dumps(_as_dict(path, finding)) if options.json else _as_line(path, finding))
-    return int(any(finding.level is Level.HALT for _, finding in found))
+    return 1 if any(finding.level is Level.HALT for _, finding in found) else code
 
 
 def _read(name: str | Path) -> str:
@@ -139,24 +141,30 @@ def _without(
 
 async def _scan_all(
     texts: Sequence[tuple[str, list[str]]], levels: Mapping[str, Level]
-) -> list[tuple[str, Finding]]:
+) -> tuple[list[tuple[str, Finding]], bool]:
+    """The findings by file, and whether ruff has looked at all of the Python."""
     scanner = Scanner(levels)
+    found: list[tuple[str, Finding]] = []
+    blind: dict[str, str] = {}
     try:
-        found = [
-            (path, finding)
-            for path, lines in texts
-            for finding in await scanner.scan(lines, path, runs=True)
-        ]
+        for path, lines in texts:
+            unread = scanner.unread
+            found += [(path, finding) for finding in await scanner.scan(lines, path, runs=True)]
+            if scanner.unread != unread:
+                blind[path] = scanner.problem.rstrip(".")
     finally:
         await scanner.close()
-    if scanner.problem:
-        _note(f"Python is unguarded: {scanner.problem}")
+    if blind:
+        why = next(iter(blind.values()))
+        _note(
+            f"{why}, so of Python only credentials and queries are checked in {_listed([*blind])}."
+        )
     if odd := [path for path, lines in texts if any("\0" in line for line in lines)]:
         _note(f"{_listed(odd)} cannot be read as UTF-8 text, so findings may be missing.")
     others = [p for p, _ in texts if not scanner.guards(p) and not is_python(p) and p not in odd]
     if others:
         _note(f"Only credentials are looked for in {_listed(others)}.")
-    return found
+    return found, not blind
 
 
 def _note(sentence: str) -> None:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, cast
 
 from midstream import processes
 
@@ -26,7 +26,11 @@ _TIMEOUT_S: Final = 5.0
 _DEATHS: Final = 3
 _AGAIN_S: Final = 30.0
 """How long after its third death the server stays unused."""
-_BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, KeyError, TypeError, AttributeError)
+_MAX_ANSWER: Final = 1 << 26
+"""Bytes of an answer."""
+_GARBAGE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""Errors of who reads garbage."""
+BROKEN: Final = (OSError, EOFError, TimeoutError, *_GARBAGE)
 """Errors of a child that dies, hangs or writes garbage (a short read is an EOFError)."""
 
 
@@ -45,9 +49,34 @@ class Diagnostic:
         """The same some lines further down."""
         return replace(self, line=self.line + by, end_line=self.end_line + by)
 
+    @classmethod
+    def of(
+        cls, code: object, message: object, start: tuple[int, int], end: tuple[int, int]
+    ) -> Self:
+        """Read what ruff says about one place, both ends of which count from 0.
+
+        Raises:
+            ValueError: It is no place.
+        """
+        whole = all(isinstance(number, int) and number >= 0 for number in (*start, *end))
+        if not whole or start[0] > end[0]:
+            raise ValueError("it names a place that does not exist")
+        return cls(str(code or ""), str(message), *start, *end)
+
 
 class RuffUnavailableError(RuntimeError):
-    """ruff is not installed or does not stay alive; the sentence says which."""
+    """ruff is not installed or does not work; the sentence says which."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """For one of the errors of a child that dies, hangs or writes garbage."""
+        if isinstance(error, TimeoutError):
+            why = "it does not answer"
+        elif isinstance(error, _GARBAGE):
+            why = "its answer cannot be read"
+        else:
+            why = str(error) or "it ends at once"
+        return cls(f"ruff does not work ({why}).")
 
 
 def find_ruff() -> str | None:
@@ -56,7 +85,12 @@ def find_ruff() -> str | None:
     return str(beside) if beside.is_file() else processes.find_program("ruff")
 
 
-def _program() -> str:
+def ruff_program() -> str:
+    """As ``find_ruff``.
+
+    Raises:
+        RuffUnavailableError: There is none.
+    """
     program = find_ruff()
     if program is None:
         raise RuffUnavailableError("ruff is not installed; pip install ruff.")
@@ -100,16 +134,16 @@ class RuffServer:
                     # Not wait_for: before Python 3.12 it can lose a cancellation.
                     async with asyncio.timeout(_TIMEOUT_S):
                         return await self._query(text)
-                except _BROKEN:
+                except BROKEN as error:
                     await self._kill()
-                    self._deaths += 1
+                    # One that hangs costs too much time to be tried again.
+                    self._deaths = _DEATHS if isinstance(error, TimeoutError) else self._deaths + 1
                     self._again_at = loop.time() + _AGAIN_S
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
                     return await self._command(text)
-            except _BROKEN as error:
-                why = str(error) or type(error).__name__
-                raise RuffUnavailableError(f"ruff does not run ({why}).") from error
+            except BROKEN as error:
+                raise RuffUnavailableError.of(error) from error
 
     async def close(self) -> None:
         """End the child."""
@@ -135,15 +169,13 @@ class RuffServer:
         self._closing = [{"method": "textDocument/didClose", "params": about}]
         report = await self._answer(self._next_id)
         found = [
-            Diagnostic(
-                item.get("code") or "",
-                item.get("message", ""),
-                item["range"]["start"]["line"],
-                item["range"]["start"]["character"],
-                item["range"]["end"]["line"],
-                item["range"]["end"]["character"],
+            Diagnostic.of(
+                item.get("code"),
+                item["message"],
+                (item["range"]["start"]["line"], item["range"]["start"]["character"]),
+                (item["range"]["end"]["line"], item["range"]["end"]["character"]),
             )
-            for item in report["items"]
+            for item in items(report["items"])
         ]
         self._deaths = 0
         return found
@@ -156,7 +188,7 @@ class RuffServer:
         if self._without:
             arguments += ["--ignore", ",".join(self._without)]
         process = await processes.start(
-            _program(),
+            ruff_program(),
             *arguments,
             *("--stdin-filename", "guard.py", "-"),
             stdin=asyncio.subprocess.PIPE,
@@ -169,20 +201,20 @@ class RuffServer:
             output, _ = await process.communicate(text.encode("utf-8", "replace"))
         finally:
             await processes.end(process)
+        if process.returncode:
+            raise EOFError(f"exit code {process.returncode}")
         return [
-            Diagnostic(
-                item.get("code") or "",
-                item.get("message", ""),
-                item["location"]["row"] - 1,
-                item["location"]["column"] - 1,
-                item["end_location"]["row"] - 1,
-                item["end_location"]["column"] - 1,
+            Diagnostic.of(
+                item.get("code"),
+                item["message"],
+                (item["location"]["row"] - 1, item["location"]["column"] - 1),
+                (item["end_location"]["row"] - 1, item["end_location"]["column"] - 1),
             )
-            for item in json.loads(output)
+            for item in items(json.loads(output))
         ]
 
     async def _start(self) -> None:
-        program = _program()
+        program = ruff_program()
         self._process = await processes.start(
             program,
             "server",
@@ -248,6 +280,8 @@ class RuffServer:
             name, _, value = header.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
+        if length > _MAX_ANSWER:
+            raise ValueError("an answer is too long")
         return json.loads(await process.stdout.readexactly(length))
 
     async def _kill(self) -> None:
@@ -261,3 +295,14 @@ class RuffServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TIMEOUT_S):
                 await process.wait()
+
+
+def items(found: object) -> list[dict[str, Any]]:
+    """The items of a list; anything else would look like one without items.
+
+    Raises:
+        TypeError: It is no list.
+    """
+    if not isinstance(found, list):
+        raise TypeError("it is no list")
+    return cast("list[dict[str, Any]]", found)

@@ -75,21 +75,30 @@ class Scanner:
 
     Attributes:
         problem: Why Python is unguarded at the moment, or ``""``.
+        unread: How many texts ruff has not looked at because of a problem.
     """
 
     def __init__(self, levels: Mapping[str, Level] | None = None) -> None:
         self._levels = levels or {}
         self._ruff = RuffServer((_OWN | NEVER) - (self._levels.keys() - {RULE}))
         self.problem = ""
+        self.unread = 0
 
     @property
     def ruff(self) -> RuffServer:
         """The child, for its process id."""
         return self._ruff
 
-    def guards(self, path: str) -> bool:
-        """Whether more than secrets is looked for in this file."""
-        return has_pack(path) or (is_python(path) and not self.problem)
+    def guards(self, path: str, unread: int | None = None) -> bool:
+        """Whether more than secrets is looked for in this file.
+
+        Args:
+            path: The file.
+            unread: What ``unread`` was before the file was scanned; by default the question is
+                about the next scan.
+        """
+        sound = not self.problem if unread is None else unread == self.unread
+        return has_pack(path) or (is_python(path) and sound)
 
     async def scan(self, lines: Sequence[str], path: str, *, runs: bool = False) -> list[Finding]:
         """The findings on a whole file or a fragment of one, by line.
@@ -173,6 +182,7 @@ class Scanner:
             diagnostics = await self._ruff.check(excerpt.text)
         except RuffUnavailableError as error:
             self.problem = str(error)
+            self.unread += 1
             return []
         self.problem = ""
         # An excerpt can break rules that only whole files can keep; it need only parse.

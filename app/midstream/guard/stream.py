@@ -30,6 +30,7 @@ from midstream.guard.scanner import (
 )
 
 _NOQA: Final = re.compile(r"(#[^\S\n]*n)o(qa)", re.IGNORECASE)
+_UNREAD: Final = "ruff has not looked at some lines"
 MAX_STATEMENT_LINES: Final = 120
 """A statement that stays unfinished for more lines is reported as unscanned."""
 MAX_LINE_LENGTH: Final = 20_000
@@ -54,6 +55,7 @@ class StreamScan:
         problem: Why only secrets are looked for in this stream, or ``""``.
         seen: Number of lines that have been scanned.
         verdicts: How often ruff was asked.
+        unread: Whether it has not looked at some of the lines.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class StreamScan:
         self.problem = ""
         self.seen = 0
         self.verdicts = 0
+        self.unread = False
         self._scanner = scanner
         self._path = path
         self._above = list(above)
@@ -173,6 +176,8 @@ class StreamScan:
             if not lexer.open:
                 self._cut, self._closing = number + 1, lexer.closing()
         self.problem = "the text does not parse as Python" if self._lost else ""
+        if self.unread:
+            self.problem = _UNREAD
         begun_at = self._statements[-1] if self._statements else 0
         if lexer.open and count - begun_at > MAX_STATEMENT_LINES:
             self.problem = f"the statement at line {len(self._above) + begun_at + 1} does not end"
@@ -214,11 +219,16 @@ class StreamScan:
         start: int,
     ) -> list[Finding] | None:
         opening = [*self._head.prelude(shown), *context]
-        return await self._scanner.python_findings(
+        unread = self._scanner.unread
+        found = await self._scanner.python_findings(
             ScannedLines(opening, without_future(shown), closing),
             written,
             lambda: self._surroundings(lines, start, start + len(written)),
         )
+        if self._scanner.unread != unread:
+            self.unread = True  # For good: it is not asked about these lines again.
+            self.problem = _UNREAD
+        return found
 
     def _surroundings(self, lines: Sequence[str], start: int, stop: int) -> Surroundings:
         """The enclosing function of some lines of the region, as far as it goes, and constants."""

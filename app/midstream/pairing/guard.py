@@ -386,6 +386,11 @@ class Guard:
             self._news.set()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._progress.wait(), left)
+        if not self._failure and due():
+            self._status.warn_once(
+                f"The guard has not answered within {VERDICT_S:g} s, so what is decided now is not "
+                "checked in full."
+            )
 
     async def close(self) -> None:
         """End the worker and the scanner's child."""
@@ -425,6 +430,13 @@ class Guard:
             return Light(LightState.IDLE)
         why = watches[-1].scan.problem
         return Light(LightState.UNGUARDED if why else LightState.GUARDED, why)
+
+    def unread(self, path: str) -> str:
+        """Why ruff has not looked at lines of a file that it should have, ``""`` if it has."""
+        if not self._covers(path) or not is_python(path) or self._scanner is None:
+            return ""
+        scans = [watch.scan for watch in self._watches if watch.path == path and watch.scan.unread]
+        return self._scanner.problem.rstrip(".") or (scans[0].problem if scans else "")
 
     def findings(self, hunk: Hunk) -> tuple[Finding, ...]:
         """What was found in the lines that a hunk brings, released findings included."""
@@ -557,7 +569,9 @@ class Guard:
         for number, path in enumerate(due):
             if number:
                 await pause()
+            unread = scanner.unread
             found = await _findings_by_hunk(scanner, files[path])
+            self._tell_unread(scanner)
             self._found.setdefault(path, []).extend(f for each in found.values() for f in each)
             for hunk in self._hunks.for_path(path):
                 halting = self._halting(path, found.get(hunk.id, ()))
@@ -565,13 +579,9 @@ class Guard:
                     self._released[hunk.id] = frozenset(finding.key for finding in halting)
                 elif halting and hunk.state in _WAITING:
                     self._hold_back(hunk, halting[0])
-                elif hunk.state == _HELD and self._sees(path) and not _masked(hunk):
+                elif hunk.state == _HELD and scanner.guards(path, unread) and not _masked(hunk):
                     self._hunks.release(hunk.id, note := "the guard no longer finds anything in it")
                     self._journal.add(ReleaseEntry(hunk.id, note))
-
-    def _sees(self, path: str) -> bool:
-        """Whether what the guard does not find in a file can be taken for not being there."""
-        return self._scanner is not None and self._scanner.guards(path)
 
     # The worker
 
@@ -678,6 +688,7 @@ class Guard:
         scan, lines = watch.scan, list(watch.segment.new_lines)
         watch.handed = len(lines)
         found = await scan.look(lines)
+        self._tell_unread(self._ready())
         if scan is not watch.scan:
             return  # It was begun again meanwhile.
         if watch.path in self._off:
@@ -692,6 +703,14 @@ class Guard:
             statement = watch.scan.statement_at(halting[0].line)
             if self._report is not None:
                 self._report(GuardStop(watch, halting, statement))
+
+    def _tell_unread(self, scanner: Scanner) -> None:
+        """Say that ruff does not look at Python, once for each reason."""
+        if scanner.problem:
+            self._status.warn_once(
+                f"{scanner.problem.rstrip('.')}, so of Python only credentials and queries are "
+                "checked."
+            )
 
     def _troubles(self, watch: GuardWatch) -> tuple[str, str]:
         """What a look can change of the light: why it sees less than it should."""

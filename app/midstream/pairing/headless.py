@@ -79,8 +79,8 @@ class Outcome:
         written: Whether the file was written.
         confidence: Calibrated probability that it is right, ``None`` if unknown.
         unsure: A warning where that is too low, ``""`` elsewhere.
-        left: A sentence about names that are still used elsewhere, or that nothing defines, ``""``
-            for none.
+        left: A sentence about names that are still used elsewhere, or that nothing defines, or why
+            that is not known; ``""`` for none.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
     """
 
@@ -256,6 +256,9 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job)
         for finding in verdict.undefined
     ]
     if not undefined:
+        for path, verdict in verdicts.items():
+            if why := verdict.unread or session.guard.unread(path):
+                return _Left(f"{why}, so {path} is not checked", "--unsure writes it")
         return _Left()
     return _Left(f"Nothing defines {' and '.join(undefined[:MAX_LISTED])}", "--unsure writes it")
 

@@ -404,6 +404,7 @@ class SessionStatus:
         self.version = 0
         self.meter = Meter()
         self._listeners: list[Listener] = []
+        self._warned: set[str] = set()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Deliver every event from now on to ``listener``; returns a function that stops it."""
@@ -443,6 +444,12 @@ class SessionStatus:
     def warn(self, sentence: str, action: str = "") -> None:
         """Post a notice about something that did not go as asked."""
         self._notice(Notice(NoticeLevel.WARNING, sentence, action))
+
+    def warn_once(self, sentence: str) -> None:
+        """As ``warn``, unless this session has had the same notice."""
+        if sentence not in self._warned:
+            self._warned.add(sentence)
+            self.warn(sentence)
 
     def fail(self, sentence: str, action: str = "") -> None:
         """Post a notice about a failure, with the name of the screen's action that ends it."""

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.pairing.turn.checks import Verdict, look_at_each
+from midstream.pairing.status import SessionStatus
+from midstream.pairing.turn.checks import LintFinding, Verdict, look_at_each, tell_unread
+from tests.helpers.broken_ruff import BROKEN, REAL, BrokenRuff
 from tests.helpers.full_disk import full_disk
 
 KNOWN = ["import os", "print(os)"]
@@ -90,3 +92,57 @@ async def test_a_package_may_export_its_modules() -> None:
     verdicts = await look_at_each(dict.fromkeys(texts, ()), texts)
     assert verdicts["p/__init__.py"].clean
     assert [each.code for each in verdicts["p/other.py"].introduced] == ["F822"]
+
+
+@pytest.mark.parametrize("body", BROKEN)
+async def test_a_ruff_that_does_not_work_leaves_no_file_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    BrokenRuff(tmp_path, body, monkeypatch)
+    verdicts = await looked_at("a.py", "b.py")
+    for verdict in verdicts.values():
+        assert verdict.unread.startswith("ruff does not work (")
+        assert verdict.words == "not checked by ruff"
+        assert not verdict.clean
+        assert not verdict.wrong
+    found = Verdict(introduced=(LintFinding(1, "F821", "Undefined name `gone`"),), changed=1)
+    assert found.rank < verdicts["a.py"].rank, "a text that was not looked at is no better"
+
+
+async def test_a_ruff_that_hangs_leaves_no_file_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BrokenRuff(tmp_path, "exec sleep 600", monkeypatch)
+    monkeypatch.setattr("midstream.pairing.turn.checks._RUFF_S", 0.1)
+    monkeypatch.setattr("midstream.pairing.turn.checks._FURTHER_S", 0.0)
+    verdicts = await looked_at("a.py", "b.py")
+    assert {v.unread for v in verdicts.values()} == {"ruff does not work (it does not answer)"}
+
+
+async def test_one_file_that_ends_ruff_hides_nothing_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BrokenRuff(tmp_path, f'grep -qs poison */*.py && kill -9 $$\nexec "{REAL}" "$@"', monkeypatch)
+    texts = {"a.py": ["# poison", *UNKNOWN], "b.py": UNKNOWN}
+    verdicts = await look_at_each(dict.fromkeys(texts, KNOWN), texts)
+    assert verdicts["a.py"].unread
+    assert undefined(verdicts) == {"a.py": [], "b.py": ["gone"]}
+
+
+async def test_a_text_that_is_gone_before_ruff_reads_it_is_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BrokenRuff(tmp_path, f'rm -f */*.py\nexec "{REAL}" "$@"', monkeypatch)
+    assert (await looked_at("a.py"))["a.py"].unread
+
+
+async def test_that_ruff_does_not_work_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BrokenRuff(tmp_path, "exit 2", monkeypatch)
+    status = SessionStatus()
+    for _ in range(2):
+        tell_unread((await looked_at("a.py", "b.py")).values(), status)
+    assert [notice.text for notice in status.notices] == [
+        "ruff does not work (exit code 2), so names that nothing defines are not found."
+    ]

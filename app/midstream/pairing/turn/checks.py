@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from midstream import processes
 from midstream.code.syntax import has_syntax, is_python
@@ -19,6 +19,7 @@ from midstream.codebase.syntax_check import breaks, where_broken
 from midstream.edits.documents import join_lines
 from midstream.edits.proposal import FileProposal
 from midstream.edits.stand_ins import is_whole
+from midstream.guard.ruff import BROKEN, RuffUnavailableError, items, ruff_program
 from midstream.pairing.slices import pause
 from midstream.pairing.status import (
     ExternalHunksAdded,
@@ -45,6 +46,8 @@ _RUFF_S: Final = 10.0
 _FURTHER_S: Final = 0.1
 """How much longer for each further text; one of ``MAX_LINES`` takes some 0.05 s."""
 _SCRATCH: Final = "checks-"
+_UNREADABLE: Final = "E902"
+"""Ruff's code for a file that it cannot read."""
 _UNDEFINED: Final = re.compile(r"Undefined name `(\w+)`")
 """Ruff's message for F821, which has the name nowhere else."""
 
@@ -89,6 +92,7 @@ class Verdict:
         tests: Whether the test command succeeded, ``None`` where it did not run.
         changed: Lines that differ from before.
         misplaced: Edits that did not match the file.
+        unread: Why ruff has not looked at it, ``""`` if it has.
     """
 
     broken: str = ""
@@ -96,6 +100,7 @@ class Verdict:
     tests: bool | None = None
     changed: int = 0
     misplaced: int = 0
+    unread: str = ""
 
     @classmethod
     def together(cls, verdicts: Mapping[str, Verdict], misplaced: int = 0) -> Verdict:
@@ -112,20 +117,26 @@ class Verdict:
             for finding in verdict.introduced
         )
         changed = sum(verdict.changed for verdict in verdicts.values())
-        return cls("; ".join(broken), introduced, None, changed, misplaced)
+        unread = next((verdict.unread for verdict in verdicts.values() if verdict.unread), "")
+        return cls("; ".join(broken), introduced, None, changed, misplaced, unread)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether an error was found."""
+        found = self.broken or self.introduced or self.misplaced
+        return bool(found) or self.tests is False
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong with it."""
-        wrong = self.broken or self.introduced or self.misplaced
-        return not wrong and self.tests is not False
+        """Whether all of it was looked at and nothing is wrong with it."""
+        return not self.wrong and not self.unread
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int, bool]:
+    def rank(self) -> tuple[bool, bool, int, bool, int, bool]:
         """Sort key, the best first; of equals the one that was written first wins."""
+        broken, failed, unread = bool(self.broken), self.tests is False, bool(self.unread)
         nothing = self.changed == 0
-        findings = len(self.introduced)
-        return (bool(self.broken), self.tests is False, self.misplaced, findings, nothing)
+        return (broken, failed, self.misplaced, unread, len(self.introduced), nothing)
 
     @property
     def words(self) -> str:
@@ -140,6 +151,8 @@ class Verdict:
             parts.append(f"{self.misplaced} edit{many} that did not match")
         if self.tests is not None:
             parts.append("tests pass" if self.tests else "tests fail")
+        if self.unread:
+            parts.append("not checked by ruff")
         if not self.changed:
             parts.append("changes nothing")
         return ", ".join(parts) or "no findings"
@@ -179,8 +192,18 @@ async def look_at_each(before: Lines, after: Lines) -> dict[str, Verdict]:
         verdicts[path] = verdict
     if linted:
         for path, found in (await asyncio.to_thread(_introduced, linted)).items():
-            verdicts[path] = replace(verdicts[path], introduced=found)
+            if isinstance(found, RuffUnavailableError):
+                verdicts[path] = replace(verdicts[path], unread=str(found).rstrip("."))
+            else:
+                verdicts[path] = replace(verdicts[path], introduced=found)
     return verdicts
+
+
+def tell_unread(verdicts: Iterable[Verdict], status: SessionStatus) -> None:
+    """Say that ruff has not looked at a text, once for each reason."""
+    for verdict in verdicts:
+        if verdict.unread:
+            status.warn_once(f"{verdict.unread}, so names that nothing defines are not found.")
 
 
 async def look_at(before: Lines, after: Lines, misplaced: int = 0) -> Verdict:
@@ -188,14 +211,27 @@ async def look_at(before: Lines, after: Lines, misplaced: int = 0) -> Verdict:
     return Verdict.together(await look_at_each(before, after), misplaced)
 
 
-def _introduced(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[LintFinding, ...]]:
+def _introduced(
+    texts: Mapping[str, tuple[str, str]],
+) -> dict[str, tuple[LintFinding, ...] | RuffUnavailableError]:
     """F and E9 findings of ruff in new versions of files that were not in the old ones (blocking).
 
     Args:
         texts: The old and the new version of each file.
+
+    Returns:
+        The findings by path; for a file that ruff has not looked at, why.
     """
-    findings = _ruff([(path, text) for path, both in texts.items() for text in both])
-    introduced: dict[str, tuple[LintFinding, ...]] = {}
+    introduced: dict[str, tuple[LintFinding, ...] | RuffUnavailableError] = {}
+    try:
+        findings = _ruff([(path, text) for path, both in texts.items() for text in both])
+    except RuffUnavailableError as error:
+        if len(texts) == 1 or isinstance(error.__cause__, TimeoutError):
+            return dict.fromkeys(texts, error)
+        # It may be only one of them that ruff cannot bear.
+        for path, both in texts.items():
+            introduced |= _introduced({path: both})
+        return introduced
     for path, before, after in zip(texts, findings[::2], findings[1::2], strict=True):
         old = [(found.code, found.message) for found in before]
         new: list[LintFinding] = []
@@ -213,11 +249,11 @@ def _ruff(texts: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
 
     One process reads all of them from a folder; where that cannot be written (the disk is full),
     each is given to a process of its own.
-    """
-    from midstream.guard.ruff import find_ruff
 
-    if (program := find_ruff()) is None:
-        return [[] for _ in texts]
+    Raises:
+        RuffUnavailableError: It is not installed or does not work.
+    """
+    program = ruff_program()
     named = [(_name_for_ruff(path), text.encode("utf-8", "replace")) for path, text in texts]
     try:
         # Not the system's temporary folder, which can be the one that is open: without any other
@@ -237,10 +273,13 @@ def _ruff(texts: Sequence[tuple[str, str]]) -> list[list[LintFinding]]:
             [found for _, found in _ask_ruff(program, "--stdin-filename", name, "-", stdin=data)]
             for name, data in named
         ]
-    findings: list[list[LintFinding]] = [[] for _ in named]
+    findings: dict[str, list[LintFinding]] = {name: [] for name in names}
     for file, found in answer:
-        findings[int(file.parent.name)].append(found)
-    return findings
+        try:
+            findings["/".join(file.parts[-2:])].append(found)
+        except KeyError as error:
+            raise RuffUnavailableError.of(error) from error
+    return list(findings.values())
 
 
 def _name_for_ruff(path: str) -> str:
@@ -255,18 +294,27 @@ def _name_for_ruff(path: str) -> str:
 def _ask_ruff(
     program: str, *arguments: str, stdin: bytes = b"", cwd: Path | None = None
 ) -> list[tuple[Path, LintFinding]]:
-    """What one process of ruff finds, with the files; nothing if it fails."""
+    """What one process of ruff finds, with the files.
+
+    Raises:
+        RuffUnavailableError: It does not work.
+    """
     options = ["--isolated", "--no-cache", "--select", "F,E9", "--output-format", "json"]
     command = [program, "check", *options, *arguments]
     try:
         most = _RUFF_S + _FURTHER_S * len(arguments)
         done = processes.run(command, cwd=cwd, stdin=stdin, timeout=most)
-        return [
-            (Path(f["filename"]), LintFinding(f["location"]["row"], str(f["code"]), f["message"]))
-            for f in cast("list[dict[str, Any]]", json.loads(done.output or b"[]"))
+        if done.code not in (0, 1):  # Nothing found, something found.
+            raise EOFError(f"exit code {done.code}")
+        found = [
+            (Path(f["filename"]), LintFinding(int(f["location"]["row"]), f["code"], f["message"]))
+            for f in items(json.loads(done.output))
         ]
-    except (OSError, ValueError, KeyError, TypeError):  # It hangs, or writes something else.
-        return []
+        if bool(found) != done.code or any(each.code == _UNREADABLE for _, each in found):
+            raise ValueError("it has read something else")
+    except BROKEN as error:
+        raise RuffUnavailableError.of(error) from error
+    return found
 
 
 async def uses_left_in(
@@ -392,6 +440,7 @@ class UndefinedNames:
         """
         before, after = self._before(proposal), proposal.composed().lines
         verdict = await look(path, before, after)
+        tell_unread([verdict], self._status)
         found = verdict.undefined
         names = tuple(dict.fromkeys(each.undefined for each in found))
         if rejected:

@@ -12,7 +12,7 @@ from midstream.edits.outcome import FailureReason
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.request.renaming import is_renamed
 from midstream.pairing.status import LARGER_MODEL, FollowUpKind
-from midstream.pairing.turn.checks import look_at, newly_broken
+from midstream.pairing.turn.checks import look_at, newly_broken, tell_unread
 from midstream.pairing.turn.modes import FollowUp
 
 if TYPE_CHECKING:
@@ -142,10 +142,11 @@ class Reviewer:
         before = {proposal.path: proposal.base.lines for proposal in files}
         after = {proposal.path: Overlay(proposal).source.lines for proposal in files}
         verdict = await look_at(before, after)
+        tell_unread([verdict], self._log.status)
         if first is not None:
             self._compare(answer, first, verdict)
             return None
-        if verdict.clean:
+        if not verdict.wrong:
             answer.turn.tried = f"1 pass, checked: {verdict.words}"
             return None
         notice = f"The checks found an error ({verdict.words}). Asking the model once to fix it."

@@ -19,7 +19,13 @@ from midstream.edits.external import waiting_hunks
 from midstream.edits.stand_ins import is_whole
 from midstream.pairing.slices import pause
 from midstream.pairing.status import ExternalHunksAdded, HunkDecided, SessionEvent
-from midstream.pairing.turn.checks import MAX_LINES, Verdict, look_at_each, uses_left_in
+from midstream.pairing.turn.checks import (
+    MAX_LINES,
+    Verdict,
+    look_at_each,
+    tell_unread,
+    uses_left_in,
+)
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -141,8 +147,12 @@ class ReviewFlags:
             if path not in waiting:
                 self._flag(path, hunks, {})
         verdicts = await look_at_each(before, after)
+        tell_unread(verdicts.values(), self._status)
         for path, verdict in verdicts.items():
             found = _found_in(verdict, waiting[path])
+            if verdict.unread:  # What was found before stands.
+                for hunk in waiting[path]:
+                    found.setdefault(hunk.id, list(self._of(hunk).remarks))
             await pause()
             self._elsewhere.discard(path)
             if uses and not verdict.broken:
@@ -160,7 +170,9 @@ class ReviewFlags:
         """Note what was found in the hunks of a file."""
         known = self._found.pop(path, {})
         flags = {
-            hunk.id: _Flag(hunk.new, tuple(found[hunk.id])) for hunk in waiting if hunk.id in found
+            hunk.id: _Flag(hunk.new, tuple(found[hunk.id]))
+            for hunk in waiting
+            if found.get(hunk.id)
         }
         if flags:
             self._found[path] = flags

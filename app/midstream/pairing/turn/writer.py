@@ -18,7 +18,7 @@ from midstream import processes
 from midstream.edits.documents import join_lines
 from midstream.errors import UserError
 from midstream.pairing.status import TurnStatus
-from midstream.pairing.turn.checks import Lines, Verdict, look_at
+from midstream.pairing.turn.checks import Lines, Verdict, look_at, tell_unread
 from midstream.pairing.turn.responses import AnswerEnd, ResponseReader
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class AnswerWriter:
     ) -> Verdict:
         run = await answer.mode.dry_run(text, self._files, correction=correction)
         verdict = await look_at(run.before, run.after, run.misplaced)
+        tell_unread([verdict], self._log.status)
         if not test or not self._test_command or self._trouble or verdict.broken:
             return verdict
         return replace(verdict, tests=await asyncio.to_thread(self._passes, answer, run.after))
