@@ -113,8 +113,6 @@ async def test_an_answer_without_hunks_has_nothing_looked_at(
     session: PairingSession, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     witness = Witness(session)
-    await answered(session, model, BEFORE.replace("found", "kept"))
-    assert await session.decisions.accept_rest("run.py") == 2
     looked: list[str] = []
     look_at_each = checks.look_at_each
 
@@ -123,6 +121,10 @@ async def test_an_answer_without_hunks_has_nothing_looked_at(
         return await look_at_each(before, after)
 
     monkeypatch.setattr(checks, "look_at_each", counted)
+    await answered(session, model, BEFORE.replace("found", "kept"))
+    assert await session.decisions.accept_rest("run.py") == 2
+    await witness.until(lambda: bool(looked))
+    looked.clear()
     await answered(session, model, BEFORE.replace("found", "kept"))
     await answered(session, model, BEFORE.replace("found", "kept").replace("paid", "due"))
     assert await session.decisions.accept_rest("run.py") == 1
