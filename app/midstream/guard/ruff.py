@@ -51,7 +51,7 @@ class Diagnostic:
 
     @classmethod
     def of(
-        cls, code: object, message: object, start: tuple[int, int], end: tuple[int, int]
+        cls, code: object, message: object, start: tuple[Any, Any], end: tuple[Any, Any]
     ) -> Self:
         """Read what ruff says about one place, both ends of which count from 0.
 
