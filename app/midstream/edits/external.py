@@ -86,6 +86,12 @@ class ExternalWrite:
         self, region: _Region, before: Sequence[str], after: Sequence[str], shift: int
     ) -> None:
         """Derive the hunks of a region again from its reviewed lines and its lines now."""
+        first = region.start + shift
+        now = after[first : region.stop + shift + region.growth]
+        if not region.hunks:
+            old = before[region.start : region.stop]
+            self.added.append(ExternalChange(first, tuple(old), tuple(now)))
+            return
         reviewed: list[str] = []
         known: dict[LineEdit, Hunk] = {}  # in the coordinates of the reviewed lines
         at = region.start
@@ -95,8 +101,6 @@ class ExternalWrite:
             reviewed += hunk.old
             at = hunk.stop
         reviewed += before[at : region.stop]
-        first = region.start + shift
-        now = after[first : region.stop + shift + region.growth]
         grown = 0
         for edit in line_edits(reviewed, now):
             start = first + edit.start + grown

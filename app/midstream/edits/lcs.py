@@ -24,6 +24,14 @@ def matching_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, in
     Exact (a longest common subsequence) up to 200 million cells after the common head and tail are
     cut off; beyond that, problems are split at lines that are unique on both sides (patience).
     """
+    return [(i + k, j + k) for i, j, size in _matching_blocks(old, new) for k in range(size)]
+
+
+def _matching_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """The same as blocks ``(old start, new start, size)``, up to the ends of both texts.
+
+    The first block, the last, and those beside anchors may be empty.
+    """
     head = 0
     limit = min(len(old), len(new))
     while head < limit and old[head] == new[head]:
@@ -32,13 +40,12 @@ def matching_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, in
     limit -= head
     while tail < limit and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    pairs = [(i, i) for i in range(head)]
+    yield 0, 0, head
     middle_old = old[head : len(old) - tail]
     middle_new = new[head : len(new) - tail]
-    pairs += ((i + head, j + head) for i, j in _middle(middle_old, middle_new))
-    shift = len(new) - len(old)
-    pairs += ((i, i + shift) for i in range(len(old) - tail, len(old)))
-    return pairs
+    for i, j, size in _middle(middle_old, middle_new):
+        yield i + head, j + head, size
+    yield len(old) - tail, len(new) - tail, tail
 
 
 def line_map(old: Sequence[str], new: Sequence[str]) -> list[int]:
@@ -53,10 +60,10 @@ def line_edits(old: Sequence[str], new: Sequence[str]) -> list[LineEdit]:
     """The edits that turn old lines into new ones and leave common lines alone."""
     edits: list[LineEdit] = []
     at = at_new = 0
-    for i, j in [*matching_pairs(old, new), (len(old), len(new))]:
+    for i, j, size in _matching_blocks(old, new):
         if i > at or j > at_new:
             edits.append(LineEdit(at, i, tuple(new[at_new:j])))
-        at, at_new = i + 1, j + 1
+        at, at_new = i + size, j + size
     return edits
 
 
@@ -74,25 +81,23 @@ def equal_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple
     ]
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int]]:
     if not old or not new:
         return
     if len(old) * len(new) <= _EXACT_CELLS:
-        for i, j, size in equal_blocks(old, new):
-            yield from ((i + k, j + k) for k in range(size))
+        yield from equal_blocks(old, new)
         return
     anchors = _unique_anchors(old, new)
     if not anchors:
-        for block in SequenceMatcher(None, old, new).get_matching_blocks():
-            yield from ((block.a + k, block.b + k) for k in range(block.size))
+        yield from SequenceMatcher(None, old, new).get_matching_blocks()
         return
     i = j = 0
     for anchor_i, anchor_j in [*anchors, (len(old), len(new))]:
         if anchor_i > i and anchor_j > j:
-            between = matching_pairs(old[i:anchor_i], new[j:anchor_j])
-            yield from ((i + di, j + dj) for di, dj in between)
+            between = _matching_blocks(old[i:anchor_i], new[j:anchor_j])
+            yield from ((i + di, j + dj, size) for di, dj, size in between)
         if anchor_i < len(old):
-            yield anchor_i, anchor_j
+            yield anchor_i, anchor_j, 1
         i, j = anchor_i + 1, anchor_j + 1
 
 

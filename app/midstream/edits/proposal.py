@@ -6,6 +6,7 @@ the base with segments over it, and the disk text becomes the base by ``advance`
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -284,14 +285,14 @@ class FileProposal:
         """
         edits: list[LineEdit] = []
         for hunk in self.hunks.for_path(self.path):
-            edit = hunk.edit()
-            if hunk.id in without or waits(hunk):
-                edit = (
-                    LineEdit(hunk.start, hunk.stop, hunk.old)
-                    if hunk.base_lines != hunk.old
-                    else None
-                )
-            edits += [edit] if edit is not None else []
+            if hunk.id not in without and not waits(hunk):
+                edit = hunk.edit()
+            elif hunk.base_lines != hunk.old:
+                edit = LineEdit(hunk.start, hunk.stop, hunk.old)
+            else:
+                edit = None
+            if edit is not None:
+                edits.append(edit)
         return self._with(edits, former=True)
 
     def proposed(self, edits: Sequence[LineEdit]) -> SourceText:
@@ -631,9 +632,12 @@ class FileProposal:
     def _join(self, hunk: Hunk) -> None:
         """Add a hunk that has a place but no rows to the segments there, or to a new one."""
         start, stop = hunk.start, hunk.stop
-        there = [s for s in self.segments if s.start < stop and start < s.stop]
+        first = bisect_left(self.segments, start, key=lambda s: s.stop)
+        last = bisect_right(self.segments, stop, lo=first, key=lambda s: s.start)
+        near = self.segments[first:last]
+        there = [s for s in near if s.start < stop and start < s.stop]
         if not there:
-            around = [s for s in self.segments if s.start <= start and stop <= s.stop]
+            around = [s for s in near if s.start <= start and stop <= s.stop]
             # Where segments meet, it follows the hunks that come before it.
             before = [
                 s for s in around if any(self.hunks.get(i).order < hunk.order for i in s.hunk_ids)
@@ -646,7 +650,8 @@ class FileProposal:
         ids = {hunk_id for segment in there for hunk_id in segment.hunk_ids}
         start = min([start, *(s.start for s in there)])
         stop = max([stop, *(s.stop for s in there)])
-        self.segments = [s for s in self.segments if s not in there]
+        if there:
+            self.segments = [s for s in self.segments if s not in there]
         segment = Segment(self.path, self.base, start, stop, self.hunks)
         segment.adopt((*map(self.hunks.get, sorted(ids)), hunk))
         self._insert(segment)
@@ -666,6 +671,10 @@ class FileProposal:
             self.base = new_base  # the same lines: nothing moves
             return start, stop
         self._superseded = []  # they do not move with the lines
+        if not (self.segments or self._covered or self.hunks.for_path(self.path)):
+            self.base = new_base  # nothing is there that could move
+            self.version += 1
+            return start, stop
         known = {move.hunk.id for move in placed}
         live = [hunk for hunk in self.hunks.for_path(self.path) if hunk.id not in known]
         rebase = Rebase(live, self.base, new_base)
@@ -727,8 +736,7 @@ class FileProposal:
         self.segments = kept
 
     def _insert(self, segment: Segment) -> None:
-        self.segments.append(segment)
-        self.segments.sort(key=lambda s: (s.start, s.stop))
+        insort(self.segments, segment, key=lambda s: (s.start, s.stop))
         self.version += 1
 
     def _open_segment(self) -> Segment:

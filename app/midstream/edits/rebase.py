@@ -199,6 +199,9 @@ class CoveredHunks:
         """The lines around each hunk that only removed lines, so has none of its own."""
         self._aside: dict[int, list[tuple[Hunk, HunkState]]] = {}
 
+    def __len__(self) -> int:
+        return len(self._hunks)
+
     def __contains__(self, hunk: Hunk) -> bool:
         return hunk in self._hunks
 
