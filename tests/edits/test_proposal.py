@@ -15,6 +15,7 @@ from midstream.edits.documents import SourceText, join_lines
 from midstream.edits.hunk_store import HunkStore, UndecidableError
 from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.edits.proposal import FileProposal, Segment
+from midstream.edits.rebase import Rebase
 from midstream.edits.rows import Row, RowKind
 from tests.helpers.property import examples
 from tests.helpers.strategies import LINES, chunks, code, mutate
@@ -395,6 +396,30 @@ def test_begin_folds_accepted_hunks_first() -> None:
     proposal.finish()
     accept_all(proposal)
     assert proposal.composed().lines == ("zero = 0", "a = 1", "b = 2", "c = 30", "d = 4")
+
+
+@given(st.data())
+def test_begin_takes_a_range_within_accepted_hunks_to_what_replaces_it(data: st.DataObject) -> None:
+    """What survives the fold stays on its side of the range."""
+    old = [f"line {number}" for number in range(data.draw(st.integers(0, 12)))]
+    line = st.sampled_from([*old, *(f"new {number}" for number in range(4))])
+    proposal = proposal_for(old)
+    proposal.begin(0, len(old))
+    proposal.feed("".join(f"{each}\n" for each in data.draw(st.lists(line, unique=True))))
+    proposal.finish()
+    for hunk in proposal.hunks.for_path(proposal.path):
+        if data.draw(st.booleans()):
+            proposal.hunks.accept(hunk.id)
+    start = data.draw(st.integers(0, len(old)))
+    stop = data.draw(st.integers(start, len(old)))
+    rebase = Rebase(proposal.hunks.for_path(proposal.path), proposal.base, proposal.composed())
+    segment = proposal.begin(start, stop)
+    for number, place in enumerate(rebase.lines):
+        if place < 0:
+            continue
+        side = (number >= start) - (number < start) if number < stop else 2
+        new_side = 2 if place >= segment.stop else 1 if place >= segment.start else -1
+        assert side == new_side, old[number]
 
 
 def test_undo_after_the_fold_asks_for_the_old_lines_back() -> None:

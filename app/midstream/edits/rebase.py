@@ -11,7 +11,7 @@ its lines stand in the base in one piece (``CoveredHunks``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from midstream.edits.documents import SourceText
 from midstream.edits.hunks import Hunk, HunkState, Move
@@ -92,25 +92,34 @@ class Rebase:
             line: First line of the range in the former base.
             own: Ids of the hunks in the range (default: insertions at its ends are in it).
         """
-        line += sum(
-            growth
-            for hunk, growth in self._growth
-            if hunk.stop <= line and (hunk.start < line or (own is not None and hunk.id not in own))
-        )
+        line = self._composed_at(line, False, lambda hunk: own is not None and hunk.id not in own)
         if line < len(self._map) and self._map[line] >= 0:
             return self._map[line]
         return self._before[line]
 
     def stop_of(self, line: int, own: Collection[int] | None = None) -> int:
         """Where a range that ends before ``line`` ends in the new base; see ``start_of``."""
-        line += sum(
-            growth
-            for hunk, growth in self._growth
-            if hunk.stop <= line and (hunk.start < line or own is None or hunk.id in own)
-        )
+        line = self._composed_at(line, True, lambda hunk: own is None or hunk.id in own)
         if line > 0 and self._map[line - 1] >= 0:
             return self._map[line - 1] + 1
         return self._after[line]
+
+    def _composed_at(self, line: int, end: bool, passed: Callable[[Hunk], bool]) -> int:
+        """Where a boundary before a base line is in the composed lines.
+
+        Args:
+            line: The line.
+            end: Whether a boundary within lines that are replaced goes to the end of what replaces
+                them; else to its start.
+            passed: Whether an insertion at the boundary lies before it.
+        """
+        grown = 0
+        for hunk, growth in self._growth:
+            if hunk.start < line < hunk.stop:
+                return grown + (hunk.stop + growth if end else hunk.start)
+            if hunk.stop <= line and (hunk.start < line or passed(hunk)):
+                grown += growth
+        return line + grown
 
     def _lines_map(self) -> Sequence[int]:
         if self._composed == self._new:
