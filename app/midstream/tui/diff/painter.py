@@ -30,6 +30,10 @@ _BEHIND: Final = (frozenset(" ,;([{"), frozenset("._/-=:"))
 _NEAR: Final = 0.35
 """Share of a line's room that may stay empty to break at a better place."""
 _STEP: Final = 2
+_GAP: Final = 2
+"""Cells between code and a note at the right edge."""
+_SIGN: Final = 3
+"""Cells of the sign that a note begins with."""
 
 
 def hanging(text: str, room: int) -> int:
@@ -247,9 +251,10 @@ class RowPainter:
         if row.look is Look.WRITING and not row.text.strip():
             code.append(Segment(" writing here", inks.role("muted")))
         if not self.wrap:
-            code = self._beside(self._scrolled(code, left, inks), note, marks, inks)
+            keep = self._extent(row, marks)[1] - left
+            code = self._beside(self._scrolled(code, left, inks), note, marks, inks, keep)
             return [self._fit([*lead, *code], inks.ground, self.width)]
-        first, *more = wrapped([*code, *note], self.code_width, inks.ground)
+        first, *more = self._wrapped(code, note, marks, inks)
         below = self._gutter_below(row, marks, inks) if more else []
         lines = [[*lead, *first], *([*below, *line] for line in more)]
         return [self._fit(line, inks.ground, self.width) for line in lines]
@@ -376,30 +381,77 @@ class RowPainter:
             sign = self.glyphs.states[HunkState.REJECTED]
             return [Segment(f"  {sign} {visible(marks.note)}", inks.role("error"))]
         if marks.fact:
-            return [Segment(f"  {visible(marks.note)}", inks.role("muted"))]
+            # On a ground of its own: it is no part of the line.
+            return [Segment(f" {visible(marks.note)} ", self.palette.style("muted", "raised"))]
         sign = self.glyphs.states[HunkState.HELD]
         role = "error" if state is HunkState.HELD else "warning"
         return [Segment(f"  {sign} {visible(marks.note)}", inks.role(role, bold=True))]
 
-    def _beside(
+    def _wrapped(
         self, code: list[Segment], note: list[Segment], marks: Marks, inks: Inks
+    ) -> list[list[Segment]]:
+        """The lines that code and its note take where long lines go on below."""
+        if not marks.fact:
+            return wrapped([*code, *note], self.code_width, inks.ground)
+        lines = wrapped(code, self.code_width, inks.ground)
+        if (beside := self._at_the_edge(lines[-1], note, inks)) is not None:
+            return [*lines[:-1], beside]
+        alone = self._at_the_edge([], note, inks)
+        return lines if alone is None else [*lines, alone]
+
+    def _at_the_edge(
+        self, code: list[Segment], note: list[Segment], inks: Inks
+    ) -> list[Segment] | None:
+        """Code with a note at the right edge; ``None`` where there is no room for both."""
+        room = self.code_width - _cells(code) - _cells(note)
+        if room < (_GAP if code else 0):
+            return None
+        return [*code, Segment(" " * room, inks.ground), *note]
+
+    def _beside(
+        self, code: list[Segment], note: list[Segment], marks: Marks, inks: Inks, keep: int
     ) -> list[Segment]:
-        """Code with a note behind it; at the cursor long code gives way, up to half the room."""
+        """Code with a note.
+
+        A fact stands at the right edge.  Other notes follow the code; where there is no short form,
+        long code gives way, up to half the room, but not its first ``keep`` cells.
+        """
         if not note:
             return code
-        used = sum(cell_len(text) for text, _, _ in code)
+        if marks.fact:
+            beside = self._at_the_edge(code, note, inks)
+            if beside is None and marks.brief is None:
+                room = max(1, self.code_width - _GAP - _cells(note))
+                beside = self._at_the_edge(list(self._fit(code, inks.ground, room)), note, inks)
+            return code if beside is None else beside
+        used = _cells(code)
         # The longest form for which there is room; without any the mark alone covers code.
         sign = self.glyphs.states[HunkState.HELD]
         shorter = [] if marks.brief is None else [f"  {sign} {marks.brief}".rstrip()]
         if marks.brief is not None and not marks.cursor:
             shorter.append(f"  {sign}")
         for words in shorter:
-            if used + cell_len(note[0].text) > self.code_width:
+            if used + _cells(note) > self.code_width:
                 note = [Segment(words, note[0].style)]
-        room = self.code_width - min(cell_len(note[0].text), self.code_width // 2)
+        room = self.code_width - min(_cells(note), self.code_width // 2)
+        room = max(room, min(keep, self.code_width - _SIGN))
         if used > room:
             code = list(self._fit(code, inks.ground, room))
+        left = self.code_width - _cells(code)
+        if left <= _SIGN + 1:
+            note = [Segment(note[0].text[:_SIGN], note[0].style)]
+        elif left < _cells(note):
+            note = list(self._fit(note, inks.ground, left))
         return [*code, *note]
+
+    @staticmethod
+    def _extent(row: ViewRow, marks: Marks) -> Range:
+        """The cells of a row from the first changed word to the end of the last; empty at 0."""
+        if not marks.changed:
+            return 0, 0
+        first = min(start for start, _ in marks.changed)
+        last = max(stop for _, stop in marks.changed)
+        return cell_len(visible(row.text[:first])), cell_len(visible(row.text[:last]))
 
     def _code_segments(
         self,
@@ -474,6 +526,10 @@ def _overlay(runs: Sequence[Span], ranges: Sequence[Range], mark: str) -> list[S
     return result
 
 
+def _cells(segments: Sequence[Segment]) -> int:
+    return sum(cell_len(text) for text, _, _ in segments)
+
+
 def _stands_out(style: Style, ground: Style) -> bool:
     """Whether a style has more than a foreground colour."""
     return bool(style.underline) or style.bgcolor != ground.bgcolor
@@ -517,6 +573,8 @@ class SplitPainter(RowPainter):
         if row.look in _LEFT_ONLY or row.look not in _RIGHT_ONLY:
             old, old_spans, old_marks = row, spans, marks
         right = None if row.look in _LEFT_ONLY else new
+        if not self.wrap:
+            left = max(left, self._shift((old, old_marks), (right, marks)))
         olds = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
         news = self._side(right, spans, marks, marks, row, left, is_left=False)
         line = Segment("\u2502" if self.glyphs.ellipsis != "~" else "|", self._divider)
@@ -527,6 +585,15 @@ class SplitPainter(RowPainter):
             Strip([*first, line, *second]).adjust_cell_length(self.width, line.style)
             for first, second in lines
         ]
+
+    def _shift(self, *sides: tuple[ViewRow | None, Marks]) -> int:
+        """Cells to scroll both sides by, so that what has changed in them can be seen."""
+        extents = [self._extent(row, marks) for row, marks in sides if row is not None]
+        extents = [(start, stop) for start, stop in extents if stop]
+        wanted = max((stop for _, stop in extents), default=0) + 1 - self.code_width
+        # The mark of what is to the left takes a cell.
+        most = min((start for start, _ in extents), default=0) - 1
+        return max(0, min(wanted, most))
 
     @property
     def _divider(self) -> Style:
@@ -556,9 +623,10 @@ class SplitPainter(RowPainter):
         own = is_left == (row.look in _LEFT_ONLY)
         note = self._note(row, marks, inks) if own else []
         if not self.wrap:
-            code = self._beside(self._scrolled(code, left, inks), note, marks, inks)
+            keep = self._extent(shown, own_marks)[1] - left
+            code = self._beside(self._scrolled(code, left, inks), note, marks, inks, keep)
             return [self._fit([*lead, *code], inks.ground, self.side)]
-        first, *more = wrapped([*code, *note], self.code_width, inks.ground)
+        first, *more = self._wrapped(code, note, marks, inks)
         mark = Segment(f"{self.glyphs.wrapped:>{self.digits}}   ", inks.role("muted"))
         edge = self._edge_below(marks, row, inks, is_left=is_left)
         lines = [[*lead, *first], *([edge, mark, *line] for line in more)]

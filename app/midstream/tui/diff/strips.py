@@ -170,7 +170,7 @@ class RowStrips:
         line = row.old if row.old is not None or hunk is None else hunk.start
         scoped = scope is not None and line is not None and scope[0] <= line < scope[1]
         found = self.found.get(y, ())
-        note, fact, brief = _NOTHING_SAID if hunk is None else self._note_at(hunk, row, cursor)
+        note, fact, brief = _NOTHING_SAID if hunk is None else self._note_at(hunk, row)
         standing = None
         if hunk is not None:
             standing = (hunk.id, hunk.state, row.offset, row.first)
@@ -216,20 +216,26 @@ class RowStrips:
         move = self.move_of(hunk)
         return None if move is None else (move.gone.id, move.made.id)
 
-    def _note_at(self, hunk: Hunk, row: ViewRow, cursor: bool) -> tuple[str, bool, str | None]:
+    def _note_at(self, hunk: Hunk, row: ViewRow) -> tuple[str, bool, str | None]:
         """What is said beside a row of a hunk: the note, whether it is a fact, its short form."""
         held = hunk.state is HunkState.HELD
         spot = self.spot_of(hunk) if held or hunk.state is HunkState.SETTLED else None
         line = self.line_of(hunk) if spot is None else spot.line
-        if not (row.first if line is None else row.offset == hunk.deleted + line):
+        at = row.offset - hunk.deleted
+        if not row.first and at not in (0, line):
             return _NOTHING_SAID
         note, fact = self._note(hunk)
+        if fact and hunk.added:
+            line = 0  # What is on disk is the new text.
+        if not (row.first if line is None else at == line):
+            return _NOTHING_SAID
+        if fact:
+            return note, fact, None if hunk.postponed is not None else ""
         if held and hunk.hold is not None:
             return note, fact, f"held back ({hunk.hold.rule})" if hunk.hold.rule else "held back"
-        if spot is not None and not fact:
+        if spot is not None:
             return note, fact, f"flagged ({spot.finding.rule})"
-        # In words beside the cursor, elsewhere as far as there is room.
-        return note, fact, "" if note in (CUT, UNSURE) and not cursor else None
+        return note, fact, "" if note in (CUT, UNSURE) else None
 
     def _note(self, hunk: Hunk) -> tuple[str, bool]:
         """What is said of a hunk, and whether that is a fact rather than a doubt."""

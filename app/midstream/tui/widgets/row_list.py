@@ -224,6 +224,8 @@ class RowList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         set_silently(self, Size(self.size.width, len(self.rows)))
+        if self.cursor < self.size.height:  # from the first row on, as far as there is room
+            self.scroll_to(y=0, animate=False, force=True)
         self._reveal()
 
     def on_focus(self) -> None:
