@@ -6,11 +6,10 @@ import contextlib
 import os
 import shlex
 import signal
-import tempfile
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 from midstream import processes
+from midstream.scratch import scratch_folder
 
 
 def editor_command() -> list[str] | None:
@@ -45,9 +44,12 @@ def edit_text(command: Sequence[str], text: str, name: str) -> str | None:
 
     Returns:
         The text as the editor left it, ``None`` if the editor failed.
+
+    Raises:
+        ScratchError: No temporary folder can be made.
     """
-    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
-        file = Path(folder) / name
+    with scratch_folder() as folder:
+        file = folder / name
         file.write_text(text, encoding="utf-8")
         try:
             code = processes.hand_over([*command, str(file)])

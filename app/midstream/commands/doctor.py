@@ -21,6 +21,7 @@ from midstream import processes
 from midstream.commands.common import print_json, printable
 from midstream.errors import UnavailableError, UserError
 from midstream.resources import config_path
+from midstream.scratch import scratch_folder
 from midstream.settings import Settings, load_settings
 
 _WATCH_SECONDS = 5.0
@@ -251,22 +252,22 @@ def _model(settings: Settings) -> Iterator[CheckResult]:
     from midstream.pairing.request.question import Question
 
     sink = _Quiet()
-    with tempfile.TemporaryDirectory(prefix="midstream-doctor-") as folder:
-        (Path(folder) / "sample.py").write_text(_SAMPLE, encoding="utf-8")
-        job = Job(Path(folder), Question("rename `result` to `amount` in total", "sample.py"))
-        started = time.perf_counter()
-        try:
+    try:
+        with scratch_folder() as folder:
+            (folder / "sample.py").write_text(_SAMPLE, encoding="utf-8")
+            job = Job(folder, Question("rename `result` to `amount` in total", "sample.py"))
+            started = time.perf_counter()
             outcome = asyncio.run(run_job(job, sink, settings=settings))
             rate = outcome.tokens_per_second
             pace = f", {rate:,.0f} tokens/s" if rate else ""
             seconds = time.perf_counter() - started
             detail = f"{sink.model}: a sample edit in {seconds:.1f} s{pace}"
             yield CheckResult("model", True, detail, True)
-        except NothingToChangeError:
-            detail = f"{sink.model} runs, but did not carry out the sample edit; try another model"
-            yield CheckResult("model", False, detail)
-        except UserError as error:
-            yield CheckResult("model", False, str(error), True)
+    except NothingToChangeError:
+        detail = f"{sink.model} runs, but did not carry out the sample edit; try another model"
+        yield CheckResult("model", False, detail)
+    except UserError as error:
+        yield CheckResult("model", False, str(error), True)
 
 
 class _Quiet:

@@ -11,12 +11,12 @@ import contextlib
 import shlex
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from midstream.edits.suggestions import Suggestion
+from midstream.scratch import make_scratch
 from midstream.workspace.repo import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
@@ -82,8 +82,11 @@ def make_demo(parent: Path | None = None) -> DemoInfo:
 
     Returns:
         The copy and what to try in it.  Without git it has no history.
+
+    Raises:
+        ScratchError: No temporary folder can be made.
     """
-    root = (parent or Path(tempfile.mkdtemp(prefix="midstream-demo-"))) / "tally"
+    root = (parent or make_scratch("midstream-demo-")) / "tally"
     shutil.copytree(_PROJECT, root, ignore=shutil.ignore_patterns("__pycache__"))
     with contextlib.suppress(GitFailedError):
         _commit_history(root)

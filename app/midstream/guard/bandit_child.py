@@ -12,9 +12,9 @@ import io
 import json
 import logging
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
+
+from midstream.scratch import scratch_folder
 
 
 def main() -> None:
@@ -23,8 +23,8 @@ def main() -> None:
     manager: Any = importlib.import_module("bandit.core.manager")
     logging.disable()
     settings = config.BanditConfig()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "module.py")
+    with scratch_folder() as folder:
+        path = folder / "module.py"
         for request in sys.stdin:
             path.write_text(json.loads(request), encoding="utf-8")
             review = manager.BanditManager(settings, "file")

@@ -22,10 +22,12 @@ from midstream.guard.mending import mend
 from midstream.guard.policy import BANDIT, NEVER
 from midstream.guard.scanner import ignored
 from midstream.guard.secrets import mask
+from midstream.scratch import ScratchError, scratch_place
 
 _TIMEOUT_S: Final = 20.0
 """For one text; the first has to wait until the child has imported bandit."""
-_BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, TypeError)
+_BROKEN: Final = (OSError, EOFError, TimeoutError, ValueError, TypeError, ArithmeticError)
+"""Errors of a child that dies, hangs or writes garbage."""
 _OWN: Final = frozenset({"B105", "B106", "B107", "B608"})
 """Rules that the guard's own replace."""
 
@@ -68,6 +70,9 @@ class SecondOpinion:
                     if list(before) != self._old[0]:
                         self._old = list(before), await self._ask(before)
                     new = await self._ask(after)
+            except ScratchError as error:
+                self.problem = f"bandit is not asked: {error.problem}"
+                return []
             except _BROKEN as error:
                 await self.close()
                 self.problem = f"bandit does not answer ({str(error) or type(error).__name__})"
@@ -95,6 +100,7 @@ class SecondOpinion:
         if mended is None:
             return []
         if self._process is None:
+            await asyncio.to_thread(scratch_place)  # It needs a place for its file.
             self._process = await processes.start_python(
                 "midstream.guard.bandit_child",
                 stdin=asyncio.subprocess.PIPE,

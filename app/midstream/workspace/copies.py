@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,6 +22,7 @@ from typing import Final
 from midstream import processes
 from midstream.errors import UserError
 from midstream.resources import read_small
+from midstream.scratch import make_scratch, scratch_place
 from midstream.workspace.errors import WorkspaceError
 from midstream.workspace.listing import list_files
 from midstream.workspace.paths import shown
@@ -87,18 +87,16 @@ def make_copy(
         CopyRefusedError: There are too many files, too large ones or too little room, or the system
             refuses.
         CopyStoppedError: It is unwanted.
+        ScratchError: No temporary folder can be made.
     """
-    remove_stale(Path(tempfile.gettempdir()), PREFIX)
+    remove_stale(scratch_place(), PREFIX)
     listed, cut = list_files(root)
     if cut:
         raise CopyRefusedError(
             "This folder has too many files to copy", "accept the hunks and run on the tree"
         )
     names = sorted({*listed, *_ignored_files(root)})
-    try:
-        into = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")))
-    except OSError as error:
-        raise _refused(error) from error
+    into = make_scratch(f"{PREFIX}{os.getpid()}-")
     try:
         _check_room(root, names, into)
         for name in names:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from midstream.resources import open_regular
+from midstream.scratch import scratch_folder
 from midstream.workspace.atomic import is_executable
 from midstream.workspace.content import LinkTarget
 from midstream.workspace.errors import GitError
@@ -631,12 +631,12 @@ def _store(top: Path, path: str, content: bytes) -> str:
 
 def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> str:
     """Id of the index's version with the accepted change merged in."""
-    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
+    with scratch_folder() as folder:
         names: list[str] = []
         for name, blob in (("ours", ours), ("base", base), ("theirs", theirs)):
             content = b"" if blob is None else _asked(top, ["cat-file", "blob", blob])
-            (Path(folder) / name).write_bytes(content)
-            names.append(str(Path(folder) / name))
+            (folder / name).write_bytes(content)
+            names.append(str(folder / name))
         try:
             merged = run_git(top, ["merge-file", "--stdout", "--quiet", *names])
         except GitFailedError as error:

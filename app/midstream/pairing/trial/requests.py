@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from midstream import processes
 from midstream.code.outline import outline
+from midstream.scratch import scratch_folder
 
 _SETS: Final = ("python", "javascript", "typescript", "go", "rust")
 _CHECK_S: Final = 20.0
@@ -129,7 +129,7 @@ def _read(language: str) -> list[TrialRequest]:
 
 async def _run(program: str) -> str:
     """What a program says if it fails, in a child that may neither write nor start anything."""
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         child = await processes.start(
             sys.executable,
             "-I",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from midstream.codebase.syntax_check import breaks
 from midstream.errors import UserError
 from midstream.pairing.headless import Job, NothingToChangeError, Sink, run_job
 from midstream.pairing.request.question import Question
+from midstream.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -73,10 +73,13 @@ async def run_trial(
         requests: The requests.
         settings: The user's settings.
         endpoint: The server of the model; ``None`` for the one that the settings name.
+
+    Raises:
+        ScratchError: No temporary folder can be made.
     """
     for request in requests:
-        with tempfile.TemporaryDirectory() as folder:
-            yield await _one(request, Path(folder), settings, endpoint)
+        with scratch_folder() as folder:
+            yield await _one(request, folder, settings, endpoint)
 
 
 async def _one(
