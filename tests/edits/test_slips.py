@@ -79,6 +79,41 @@ def test_what_was_asked_for_is_no_slip(asked: str, old: str, new: str) -> None:
     assert slips(asked, REPORT, REPORT.replace(old, new, count), REPORT) == []
 
 
+CLOCK = """\
+class Clock:
+    def now(self):
+        return 1
+
+    def date(self, seconds):
+        return seconds
+
+    @property
+    def zone(self):
+        return "UTC"
+
+
+def date(seconds):
+    return seconds
+"""
+NOW = "    def now(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "twice"),
+    [
+        ("\n    def date(self, millis):\n        return millis / 1000\n", "Clock.date"),
+        ("\n    class date:\n        pass\n", "Clock.date"),
+        ("\n    @zone.setter\n    def zone(self, name):\n        pass\n", ""),
+        ("\n    def today(self):\n        def date(seconds):\n            return seconds\n", ""),
+    ],
+)
+def test_a_second_definition_of_a_name_is_said(more: str, twice: str) -> None:
+    found = slips("return milliseconds", NOW, NOW.replace("1", "1000") + more, CLOCK)
+    assert [slip for slip in found if "second time" in slip] == (
+        [f"defines `{twice}` a second time"] if twice else []
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "new", "why"),
     [

@@ -95,6 +95,8 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         found.append(f"renamed `{name}`, which nobody asked for")
     if words := only_words(instruction, *trees, known):
         found.append(f"took the word `{words[0]}` for an attribute")
+    if twice := _defined_twice(before, after, known):
+        found.append(f"defines `{twice}` a second time")
     for was, now in _pairs(*trees):
         if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
@@ -198,6 +200,36 @@ def _unreached(tree: ast.Module) -> Counter[str]:
             for statement in cast("list[ast.stmt]", block)[:-1]:
                 if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
                     found[type(statement).__name__.lower()] += 1
+    return found
+
+
+def _defined_twice(before: str, after: str, known: str) -> str:
+    """A function or class that a file has a second time in the same block because of a rewrite."""
+    old = f"{known}\n"
+    trees = _trees(old, old.replace(before, after, 1)) if before in old else _trees(before, after)
+    if trees is None:
+        return ""
+    were, are = map(_definitions, trees)
+    return next((name for name, count in (are - were).items() if are[name] > 1 and count), "")
+
+
+def _definitions(tree: ast.Module) -> Counter[str]:
+    """How often each block defines a name, by its dotted name.
+
+    Definitions with a decorator may share one (overloads, the setter of a property), and are left
+    out.
+    """
+    found: Counter[str] = Counter()
+
+    def collect(body: Iterable[ast.stmt], scope: str) -> None:
+        for node in body:
+            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+                name = f"{scope}{node.name}"
+                if not node.decorator_list:
+                    found[name] += 1
+                collect(node.body, f"{name}.")
+
+    collect(tree.body, "")
     return found
 
 
