@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import itertools
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +84,43 @@ def _import_share(config: pytest.Config) -> None:
                 importlib.import_module(file.stem)
 
 
+@pytest.fixture(scope="session")
+def tmp_path_factory(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[pytest.TempPathFactory]:
+    """Pytest's own, which counts its folders instead of listing them all for the next number.
+
+    A list of the thousands that a run makes takes longer than many a test.
+    """
+    numbers = itertools.count()
+    make = tmp_path_factory.mktemp
+
+    def counted(basename: str, numbered: bool = True) -> Path:
+        return make(f"{basename}{next(numbers):04}" if numbered else basename, numbered=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tmp_path_factory, "mktemp", counted)
+        yield tmp_path_factory
+
+
+@pytest.fixture(scope="session")
+def _jedi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What jedi keeps of Python's own modules: to read them takes a second of every search."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # One for all workers; files in it are written whole.
+    folder = folder / "jedi"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, _jedi: Path
+) -> Path:
     """The state folder of the test; there is no configuration file."""
     folder = tmp_path_factory.mktemp("state")
+    (folder / "jedi").symlink_to(_jedi, target_is_directory=True)
     monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(folder))
     monkeypatch.setenv("MIDSTREAM_CONFIG", str(folder / "config.toml"))
     return folder
