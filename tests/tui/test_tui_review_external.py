@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.timer import Timer
 
 from midstream.code.lexing import LineLexer
 from midstream.pairing.files import put_backs
+from midstream.pairing.status import ExternalHunksAdded
 from midstream.tui.diff.view import Look
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
+from midstream.tui.review import screen as review_screen
 from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
@@ -246,3 +251,45 @@ async def test_a_file_that_became_a_link_is_shown_and_put_back(
         await stage.press("r")
         await stage.until(lambda: not bill.is_symlink(), "put back")
         assert bill.read_text() == BILL
+
+
+async def test_what_others_write_in_quick_succession_is_shown_together(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock and the timer are those of the test."""
+    screen, set_timer = stage.screen, stage.screen.set_timer
+    now = time.perf_counter() + 60
+    shown: list[float] = []
+    waits: list[tuple[float, Callable[[], None]]] = []
+
+    def wait(delay: float, callback: Callable[[], None]) -> Timer:
+        waits.append((delay, callback))
+        return set_timer(3600, callback)
+
+    async def written(*paths: str) -> None:
+        for path in paths:
+            stage.session.status.emit(ExternalHunksAdded(path))
+        await stage.pilot.pause()
+
+    monkeypatch.setattr(review_screen, "perf_counter", lambda: now)
+    monkeypatch.setattr(screen, "set_timer", wait)
+    monkeypatch.setattr(stage.pane, "sync", lambda: shown.append(now))
+    await written("a.py", "b.py")
+    assert (len(shown), waits) == (1, [])
+    now += review_screen.FACTS_S / 2
+    await written("c.py")
+    await written("d.py", "e.py")
+    assert len(shown) == 1
+    ((delay, show),) = waits
+    assert delay == pytest.approx(review_screen.FACTS_S / 2)
+    now += delay
+    show()
+    assert len(shown) == 2
+    now += review_screen.FACTS_S / 2
+    await written("f.py")
+    assert len(waits) == 2
+    stage.session.status.warn("Something else has happened.")
+    await stage.pilot.pause()
+    assert len(shown) == 3, "all that waits is shown along with anything else"
+    await written("g.py")
+    assert len(waits) == 3, "the wait before that has ended"
