@@ -7,11 +7,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from rich.text import Text
 from textual.events import Key
 from textual.pilot import Pilot
+from textual.widgets import Markdown, Static
 
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from midstream.tui.conversation.tools import ToolLines
 from tests.helpers.stepped import TIMEOUT_S, SteppedModel, served
 from tests.helpers.waiting import PATIENCE_S
 
@@ -192,3 +195,18 @@ async def ready(
             lambda: app.session is not None and app.session.status.state == "ready", "ready"
         )
         yield stage
+
+
+def conversation_text(stage: Stage) -> str:
+    """The conversation beside the code, as text."""
+    pane = stage.screen.panes.conversation
+    lines: list[str] = []
+    for widget in () if pane is None else pane.query("*"):
+        if isinstance(widget, Markdown):
+            lines.append(widget.source)
+        elif isinstance(widget, ToolLines):
+            lines.append(widget.render().plain)
+        elif isinstance(widget, Static):
+            content = widget.content
+            lines.append(content.plain if isinstance(content, Text) else str(content))
+    return "\n".join(lines)

@@ -15,11 +15,13 @@ from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.chat.entries import Speech
 from midstream.pairing.review.agent_conversation import MAX_BLOCK
 from midstream.tui.conversation import pane
+from midstream.tui.conversation.tools import ToolLines
 from midstream.tui.pages.models import ModelsScreen
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.scripted_agent import BEGIN, command, sent
 from tests.helpers.stage import Stage, on_stage
+from tests.helpers.stage import conversation_text as shown
 
 OLD = "def tax(amount):\n    return amount * 0.2\n"
 NEW = "def tax(amount, rate=0.2):\n    return amount * rate\n"
@@ -55,21 +57,6 @@ async def begin(
     agent = KnownAgent("", "Agent", tuple(command(folder, whole)), ends_turn=ends_turn)
     await stage.session.agent.begin(agent)
     await stage.until(lambda: stage.screen.panes.conversation is not None, "a conversation")
-
-
-def shown(stage: Stage) -> str:
-    """The conversation as text."""
-    pane = stage.screen.panes.conversation
-    if pane is None:
-        return ""
-    lines: list[str] = []
-    for widget in pane.query("*"):
-        if isinstance(widget, Markdown):
-            lines.append(widget.source)
-        elif isinstance(widget, Static):
-            content = widget.content
-            lines.append(content.plain if isinstance(content, Text) else str(content))
-    return "\n".join(lines)
 
 
 def scrolled_up(stage: Stage) -> bool:
@@ -185,7 +172,7 @@ async def test_a_flood_is_followed_at_its_end(project: Path, tmp_path: Path) -> 
         spoken = [entry.text for entry in conversation.entries if isinstance(entry, Speech)]
         assert "".join(spoken[1:-1]) == "".join(f"flood {number}\n" for number in range(3000))
         assert max(map(len, spoken[:-1])) < 2 * MAX_BLOCK
-        assert len(view.query(pane.ToolLine)) <= pane.MAX_WIDGETS
+        assert len(view.query(ToolLines)) <= pane.MAX_WIDGETS
         await stage.until(lambda: not view.query_one("#flood").display, "the end of the flood")
         await stage.until(lambda: scrolled_up(stage) and "use1999" in shown(stage), "the tools")
         assert shown(stage).count("[") == 20_000
@@ -346,7 +333,10 @@ async def test_a_long_question_leaves_room_for_its_answers(project: Path, tmp_pa
         await stage.until(lambda: stage.screen.panes.conversation is None, "nothing beside")
         await type_text(stage, "make files")
         await stage.until(lambda: stage.session.agent.asking, "a question")
-        await stage.until(lambda: "&& the end" in shown(stage), "all of it, shown again for this")
+        await stage.until(
+            lambda: "&& the end" in " ".join(shown(stage).split()),
+            "all of it, shown again for this",
+        )
         line = stage.screen.notices.line
         await stage.until(lambda: 0 < line.size.height <= 4, "room")
         assert "1 Allow" in line.render().plain

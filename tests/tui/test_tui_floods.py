@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import is_
 
 import pytest
 from hypothesis import given
@@ -77,6 +79,26 @@ def test_another_conversation_is_noticed() -> None:
     assert pieces.continues([*said, Speech("agent", "d")])
     assert not pieces.continues(said[:1])
     assert not pieces.continues([said[0], Speech("user", "c"), Speech("agent", "d")])
+
+
+@given(st.lists(st.lists(st.sampled_from("ws"), max_size=50), max_size=5))
+def test_uses_that_follow_each_other_share_pieces_however_they_come(looks: list[list[str]]) -> None:
+    entries: list[Entry] = []
+    pieces = Pieces()
+    for look in looks:
+        for what in look:
+            use = ToolUse(AgentToolCall(f"t{len(entries)}", "Look"))
+            entries.append(use if what == "w" else Speech("agent", "said"))
+        follow(pieces, entries)
+        found: list[Entry] = []
+        for piece, owner in zip(pieces.all, pieces.owners, strict=True):
+            assert owner == len(found)
+            found += [piece.speech] if isinstance(piece, SpeechPiece) else piece.uses
+        assert all(map(is_, found, entries))
+        assert len(found) == len(entries)
+    shared = [piece for piece in pieces.all if not isinstance(piece, SpeechPiece)]
+    runs = [len(list(run)) for key, run in groupby(map(type, entries)) if key is ToolUse]
+    assert len(shared) == sum(-(-run // PIECE_LINES) for run in runs)
 
 
 def test_a_long_answer_is_taken_a_piece_at_a_time() -> None:

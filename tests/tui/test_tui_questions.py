@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.text import Text
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
 from midstream.codebase import related
 from midstream.pairing.journal.journal import earlier_sessions
@@ -25,6 +24,7 @@ from midstream.tui.widgets.key_bar import KeyBar
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import make_repo
 from tests.helpers.stage import Stage, on_stage, ready
+from tests.helpers.stage import conversation_text as shown
 from tests.helpers.stepped import SteppedModel
 
 LOOK = related.RelatedCode.look
@@ -61,19 +61,6 @@ async def hosted_stage(
             await stage.open("shop.py")
             await stage.press("i")
             yield stage
-
-
-def shown(stage: Stage) -> str:
-    """The conversation as text."""
-    pane = stage.screen.panes.conversation
-    lines: list[str] = []
-    for widget in () if pane is None else pane.query("*"):
-        if isinstance(widget, Markdown):
-            lines.append(widget.source)
-        elif isinstance(widget, Static):
-            content = widget.content
-            lines.append(content.plain if isinstance(content, Text) else str(content))
-    return "\n".join(lines)
 
 
 def keys(stage: Stage) -> str:

@@ -9,37 +9,36 @@ shown as plain text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from midstream.counting import counted
-from midstream.pairing.chat.entries import Entry, QuestionState, ToolUse
-from midstream.pairing.review.agent_edits import changed_lines, files_of
+from midstream.pairing.chat.entries import Entry
 from midstream.tui.conversation.answer import GrowingAnswer
 from midstream.tui.conversation.links import parser, place_of
-from midstream.tui.conversation.messages import MAX_QUESTION_LENGTH, FilePicked, ToolPicked
+from midstream.tui.conversation.messages import FilePicked, ToolPicked
 from midstream.tui.conversation.pieces import (
     MAX_PIECE,
     PIECE_LENGTH,
     Piece,
     Pieces,
     SpeechPiece,
+    ToolPiece,
     is_heavy,
     tail,
     weight,
 )
+from midstream.tui.conversation.tools import MAX_TITLE_LENGTH, ToolLine, ToolLines, status_mark
 from midstream.tui.eager import let_keys_pass
-from midstream.tui.glyphs import UNICODE, Glyphs
+from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 
     from midstream.agents.messages import AgentPlan, PlanStep
 
-MAX_DIFF_LINES: Final = 12
-"""Lines of an edit that are shown before it is written; the whole of it is in the code after."""
 MAX_LINES: Final = 100
 """Lines of the newest pieces that have widgets, unless the user has scrolled up."""
 MAX_WIDGETS: Final = 60
@@ -75,26 +72,11 @@ MAX_LOAD: Final = 2.0
 PLAN_ROWS: Final = 8
 """Steps of a plan that are shown, those around the current one; below the code, as many as have
 room."""
-MAX_TITLE_LENGTH: Final = 400
 MAX_LINE: Final = MAX_PIECE * PIECE_LENGTH
 """Characters of a line that are shown."""
 ROW: Final = 80
 """So many characters count as a line."""
-MAX_OUTPUT_LINES: Final = 200
-"""Lines of a tool's output that are shown when it is unfolded."""
-_STATUS_MARKS: Final = {
-    "pending": ("·", "muted"),
-    "in_progress": ("›", "accent"),
-    "completed": ("✓", "success"),
-    "failed": ("!", "error"),
-    "nothing": ("–", "muted"),
-}
-_ASCII_MARKS: Final = {"·": ".", "›": ">", "✓": "+", "!": "!", "–": "-"}
-_ANSWERS: Final = {
-    QuestionState.ALLOWED: ("allowed", "success"),
-    QuestionState.REJECTED: ("rejected", "warning"),
-    QuestionState.CANCELLED: ("cancelled", "muted"),
-}
+_Shown: TypeAlias = Static | Markdown | ToolLines
 
 
 class ShownConversation(Protocol):
@@ -136,55 +118,6 @@ class ShownConversation(Protocol):
         ...
 
 
-class ToolLine(Static):
-    """One use of a tool: its state, its title, and its edit while a question about it is open.
-
-    Attributes:
-        use: The use.
-        unfolded: Whether its output is shown.
-    """
-
-    DEFAULT_CSS = """
-    ToolLine { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    ToolLine.-asked, ToolLine.-unfolded { text-wrap: wrap; }
-    """
-
-    def __init__(self, use: ToolUse) -> None:
-        super().__init__()
-        self.use = use
-        self.unfolded = False
-        self._state: object = None
-
-    def changed(self) -> bool:
-        """Whether the use has changed since the last time this was asked."""
-        before, self._state = self._state, (self.use.call, self.use.question, self.unfolded)
-        return self._state != before
-
-    @property
-    def leads(self) -> bool:
-        """Whether it leads to a file; what failed tells why instead, if it does."""
-        call = self.use.call
-        return bool(files_of(self.use)) and not (call.status == "failed" and call.text)
-
-    @property
-    def opens(self) -> str:
-        """What choosing it does, for the key bar; ``""`` for nothing."""
-        if self.leads:
-            return "go to it"
-        if self.use.call.text and self.use.question is not QuestionState.OPEN:
-            return "fold" if self.unfolded else "unfold"
-        return ""
-
-    @dataclass
-    class Opened(Message):
-        """A line was clicked."""
-
-        line: ToolLine
-
-    def on_click(self) -> None:
-        self.post_message(self.Opened(self))
-
-
 class ConversationPane(Widget, can_focus=True):
     """The conversation of a session; follows its end unless scrolled up.
 
@@ -216,7 +149,6 @@ class ConversationPane(Widget, can_focus=True):
     ConversationPane .thought {
         height: auto; max-height: 2; padding: 0 1; color: $ms-muted;
     }
-    ConversationPane:focus ToolLine.-cursor { background: $ms-cursor; }
     ConversationPane Markdown, ConversationPane .plain {
         height: auto; margin: 1 0 0 0; padding: 0 1;
         color: $ms-foreground; background: $ms-background;
@@ -240,7 +172,7 @@ class ConversationPane(Widget, can_focus=True):
         self._pieces = Pieces()
         self._first = 0
         """The first piece that has a widget; all after it have one, but for a flood."""
-        self._widgets: list[Static | Markdown] = []
+        self._widgets: list[_Shown] = []
         self._cursor: ToolLine | None = None
         self._lengths: list[int] = []
         self._stream: MarkdownStream | None = None
@@ -273,8 +205,8 @@ class ConversationPane(Widget, can_focus=True):
         if self._shown is not None:
             self._show_plan(self._shown)
             for widget in self._widgets:
-                if isinstance(widget, ToolLine):
-                    widget.update(self._tool_text(widget))
+                if isinstance(widget, ToolLines):
+                    widget.set_palette(palette)
 
     def place(self, *, below: bool) -> None:
         """Stand beside the code or below it."""
@@ -333,12 +265,11 @@ class ConversationPane(Widget, can_focus=True):
             widgets += 1
             if isinstance(piece, SpeechPiece):
                 widgets += weight(piece.text[max(-chars, 0) :])
-                chars += piece.length
+            chars += piece.length
             load = max(chars / MAX_NEW, widgets / MAX_NEW_WEIGHT)
             if load > MAX_LOAD:
                 break
-        last = pieces[-1] if pieces else None
-        self._seen = len(pieces), last.length if isinstance(last, SpeechPiece) else 0
+        self._seen = len(pieces), pieces[-1].length if pieces else 0
         if count:  # what was there before the first look, as of a session resumed, is no flood
             self._load = min(FADES * self._load + load, MAX_LOAD)
         return self._load > 1
@@ -374,7 +305,7 @@ class ConversationPane(Widget, can_focus=True):
 
     def move(self, step: int) -> None:
         """Move the cursor by a number of tools; without tools, scroll by rows."""
-        tools = [widget for widget in self._widgets if isinstance(widget, ToolLine)]
+        tools = [line for widget in self._tools for line in widget.lines]
         if not tools:
             self.scroll(step)
             return
@@ -382,6 +313,10 @@ class ConversationPane(Widget, can_focus=True):
         if here + step < 0:
             self.scroll(step)
         self._aim(tools[min(max(here + step, 0), len(tools) - 1)])
+
+    @property
+    def _tools(self) -> list[ToolLines]:
+        return [widget for widget in self._widgets if isinstance(widget, ToolLines)]
 
     def choose(self) -> None:
         """Go to what the tool under the cursor is about, or unfold or fold its output."""
@@ -396,7 +331,11 @@ class ConversationPane(Widget, can_focus=True):
     def on_focus(self) -> None:
         self.move(0)
 
-    def on_tool_line_opened(self, event: ToolLine.Opened) -> None:
+    def on_blur(self) -> None:
+        for widget in self._tools:
+            widget.mark(None)
+
+    def on_tool_lines_opened(self, event: ToolLines.Opened) -> None:
         event.stop()
         self._open(event.line)
 
@@ -405,14 +344,17 @@ class ConversationPane(Widget, can_focus=True):
             self.post_message(ToolPicked(line.use))
         elif line.opens:
             line.unfolded = not line.unfolded
-            self._update_tool(line)
+            for widget in self._tools:
+                widget.update()
 
     def _aim(self, line: ToolLine) -> None:
-        if self._cursor is not None:
-            self._cursor.remove_class("-cursor")
         self._cursor = line
-        line.add_class("-cursor")
-        self._said.scroll_to_widget(line, animate=False)
+        for widget in self._tools:
+            if line in widget.lines:
+                widget.mark(line)
+                self._said.scroll_to_region(widget.region_of(line), animate=False)
+            else:
+                widget.mark(None)
 
     async def _forget(self) -> None:
         await self._drop_all()
@@ -434,8 +376,8 @@ class ConversationPane(Widget, can_focus=True):
         if at < 0:  # it has lost its widget meanwhile
             return
         widget = self._widgets[at]
-        if isinstance(widget, ToolLine):
-            self._update_tool(widget)
+        if isinstance(widget, ToolLines):
+            widget.update()
         elif isinstance(piece, SpeechPiece) and piece.length != (length := self._lengths[at]):
             self._lengths[at] = piece.length
             text = piece.text
@@ -458,12 +400,6 @@ class ConversationPane(Widget, can_focus=True):
         await self._said.mount(widget, after=former)
         await former.remove()
 
-    def _update_tool(self, line: ToolLine) -> None:
-        if line.changed():
-            line.update(self._tool_text(line))
-            line.set_class(line.use.question is QuestionState.OPEN, "-asked")
-            line.set_class(line.unfolded, "-unfolded")
-
     async def _add(self, pieces: Sequence[Piece]) -> None:
         """Append pieces in one mount, since each mount lays out the whole conversation.
 
@@ -479,7 +415,7 @@ class ConversationPane(Widget, can_focus=True):
         last = self._widget(newest, streamed=True)
         added = [*map(self._widget, former), last]
         self._widgets += added
-        self._lengths += [*map(_length, former), 0]
+        self._lengths += [*(piece.length for piece in former), 0]
         await self._said.mount_all(added)
         if isinstance(last, Markdown):
             self._stream = Markdown.get_stream(last)
@@ -496,7 +432,7 @@ class ConversationPane(Widget, can_focus=True):
             dropped, self._widgets = self._widgets[:gone], self._widgets[gone:]
             del self._lengths[:gone]
             self._first += gone
-            if self._cursor in dropped:
+            if any(isinstance(w, ToolLines) and self._cursor in w.lines for w in dropped):
                 self._cursor = None
             await self._said.remove_children(dropped)
 
@@ -509,11 +445,8 @@ class ConversationPane(Widget, can_focus=True):
         former, added = self._widgets[0], [self._widget(piece) for piece in pieces]
         self._first -= len(added)
         self._widgets[:0] = added
-        self._lengths[:0] = map(_length, pieces)
+        self._lengths[:0] = [piece.length for piece in pieces]
         await self._said.mount_all(added, before=former)
-        for widget in added:
-            if isinstance(widget, ToolLine):
-                self._update_tool(widget)
         self._tell_earlier()
         self._said.scroll_to_widget(former, animate=False, top=True)
 
@@ -523,10 +456,10 @@ class ConversationPane(Widget, can_focus=True):
         told = f"{counted(max(number, 1), 'earlier message')}: scroll up"
         _tell(self._earlier, told if self._first else "")
 
-    def _widget(self, piece: Piece, *, streamed: bool = False) -> Static | Markdown:
+    def _widget(self, piece: Piece, *, streamed: bool = False) -> _Shown:
         """What a piece is shown by; of a streamed one, the text is still to be written."""
-        if isinstance(piece, ToolUse):
-            return ToolLine(piece)
+        if isinstance(piece, ToolPiece):
+            return ToolLines(piece.uses, self._palette, self._glyphs, self._root)
         continued = " continued" if piece.start else ""
         if piece.role != "agent":
             return Static(_words(piece), classes=piece.role, markup=False)
@@ -607,57 +540,14 @@ class ConversationPane(Widget, can_focus=True):
             first = max(0, min(first - 1, len(steps) - room))
         self._plan.display = bool(steps)
         for number, step in enumerate(steps[first : first + room]):
-            mark, role = _STATUS_MARKS.get(step.status, ("·", "muted"))
+            mark, role = status_mark(step.status, self._glyphs)
             text.append("\n" if number else "")
-            text.append(f"{self._mark(mark)} ", self._palette.style(role))
+            text.append(f"{mark} ", self._palette.style(role))
             done = "muted" if step.status == "completed" else "foreground"
             # The marks of code are for Markdown, which this row is not.
             words = step.text[:MAX_TITLE_LENGTH].replace("`", "")
             text.append(visible(words), self._palette.style(done))
         _tell(self._plan, text)
-
-    def _mark(self, mark: str) -> str:
-        return mark if self._glyphs is UNICODE else _ASCII_MARKS[mark]
-
-    def _tool_text(self, line: ToolLine) -> Text:
-        use = line.use
-        style, call = self._palette.style, use.call
-        mark, role = _STATUS_MARKS.get(call.status, ("·", "muted"))
-        if use.question is QuestionState.OPEN:
-            mark, role = "?", "accent"
-        text = Text(f"{self._mark(mark) if mark != '?' else mark} ", style(role))
-        if use.question in _ANSWERS:  # before the title, which may be longer than the pane is wide
-            words, role = _ANSWERS[use.question]
-            text.append(f"{words}  ", style(role))
-        title = call.title or call.kind or "a tool"
-        if use.question is not QuestionState.OPEN:
-            title = title[:MAX_TITLE_LENGTH]
-        elif self.screen.size.width >= ROW and len(visible(title)) <= MAX_QUESTION_LENGTH:
-            title = "asked below"  # The notice line has all of it, beside the answers.
-        text.append(visible(title), style("foreground"))
-        if use.question is not QuestionState.OPEN:
-            if line.unfolded:
-                lines = _output(call.text)
-                for said in lines[:MAX_OUTPUT_LINES]:
-                    text.append(f"\n  {visible(said)}", style("muted"))
-                if (more := len(lines) - MAX_OUTPUT_LINES) > 0:
-                    text.append(f"\n  … {more} more lines", style("muted"))
-            return text
-        left = MAX_DIFF_LINES
-        for diff in call.diffs:
-            path = diff.path.removeprefix(f"{self._root}/")
-            text.append(f"\n  {visible(path)}", style("muted"))
-            changed = changed_lines(diff.old or "", diff.new)
-            for sign, words in changed[: max(left, 0)]:
-                side = "deleted" if sign == "-" else "added"
-                colour = style(f"{side}_sign") + self._palette.ground(side)
-                text.append("\n  ").append(f"{sign} {visible(words)}", colour)
-            if len(changed) > left:
-                text.append(f"\n  … {len(changed) - max(left, 0)} more lines", style("muted"))
-            left -= len(changed)
-        if not call.diffs and call.text:
-            text.append(f"\n  {visible(call.text.splitlines()[0])}", style("muted"))
-        return text
 
 
 def _current(steps: Sequence[PlanStep]) -> int:
@@ -679,17 +569,15 @@ def _newest(pieces: Sequence[Piece], most_lines: int, most_weight: int) -> int:
     """How many of the newest pieces have widgets: as many as fit, and one at least."""
     lines = widgets = 0
     for count, piece in enumerate(reversed(pieces)):
-        lines, widgets = lines + 1, widgets + 1
+        widgets += 1
         if isinstance(piece, SpeechPiece):
-            lines += max(piece.text.count("\n"), piece.length // ROW)
+            lines += 1 + max(piece.text.count("\n"), piece.length // ROW)
             widgets += weight(piece.text)
+        else:
+            lines += len(piece.uses)
         if lines > most_lines or widgets > most_weight or count == MAX_WIDGETS:
             return max(count, 1)
     return len(pieces)
-
-
-def _length(piece: Piece) -> int:
-    return piece.length if isinstance(piece, SpeechPiece) else 0
 
 
 def _words(piece: SpeechPiece) -> str:
@@ -706,8 +594,3 @@ def _inert(text: str) -> str:
 def _shown_line(line: str) -> str:
     more = len(line) - MAX_LINE
     return visible(f"{line[:MAX_LINE]}… {more:,} more characters" if more > 0 else line)
-
-
-def _output(text: str) -> list[str]:
-    """The lines of what a tool has put out, without the marks of a block of code around them."""
-    return [line for line in text.strip().splitlines() if not line.startswith("```")]

@@ -2,7 +2,8 @@
 
 One widget for a long answer would be read and laid out anew with each word.  So it is cut at blank
 lines, and shown by a widget for each piece.  What Markdown would take too long for, because it
-needs a widget for every few characters, is shown as plain text.
+needs a widget for every few characters, is shown as plain text.  Uses of tools that follow each
+other share a widget.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MAX_FENCE: Final = 100
 """Characters of a line that opens a block of code, where it is repeated."""
 MAX_WEIGHT: Final = 120
 """Weight of a piece that is still shown as Markdown."""
+TOOL_LENGTH: Final = 80
+"""Characters that a use of a tool counts for."""
 ITEM: Final = 4
 """Widgets of a list's item."""
 MAX_SIGNS: Final = 800
@@ -66,7 +69,23 @@ class SpeechPiece:
         return len(self.fence) + stop - self.start
 
 
-Piece = SpeechPiece | ToolUse
+@dataclass(slots=True)
+class ToolPiece:
+    """Uses of tools that follow each other; to the last piece, more are added.
+
+    Attributes:
+        uses: The uses.
+    """
+
+    uses: list[ToolUse]
+
+    @property
+    def length(self) -> int:
+        """Characters that they count for."""
+        return TOOL_LENGTH * len(self.uses)
+
+
+Piece = SpeechPiece | ToolPiece
 """What one widget shows."""
 
 
@@ -76,7 +95,7 @@ class Pieces:
     def __init__(self) -> None:
         self.all: list[Piece] = []
         self.owners: list[int] = []
-        """The entry that each piece belongs to."""
+        """The entry that each piece belongs to, or begins with."""
         self._taken = 0
 
     def continues(self, entries: Sequence[Entry]) -> bool:
@@ -86,19 +105,26 @@ class Pieces:
         if not self.all:
             return True
         last = self.all[-1]
-        return entries[self._taken - 1] is (last.speech if isinstance(last, SpeechPiece) else last)
+        taken = last.speech if isinstance(last, SpeechPiece) else last.uses[-1]
+        return entries[self._taken - 1] is taken
 
     def follow(self, entries: Sequence[Entry]) -> Iterator[None]:
         """Take what is new; yields after each piece, as there may be thousands of them."""
-        if self.all and isinstance(former := self.all[-1], SpeechPiece):
-            yield from self._cut(former)
+        last = self.all[-1] if self.all else None
+        if isinstance(last, SpeechPiece):
+            yield from self._cut(last)
         for entry in entries[self._taken :]:
             self._taken += 1
-            piece = SpeechPiece(entry) if isinstance(entry, Speech) else entry
-            self._append(piece)
-            yield
-            if isinstance(piece, SpeechPiece):
+            last = self.all[-1] if self.all else None
+            if isinstance(entry, Speech):
+                self._append(piece := SpeechPiece(entry))
+                yield
                 yield from self._cut(piece)
+            elif isinstance(last, ToolPiece) and len(last.uses) < PIECE_LINES:
+                last.uses.append(entry)
+            else:
+                self._append(ToolPiece([entry]))
+                yield
 
     def _append(self, piece: Piece) -> None:
         self.all.append(piece)
@@ -177,8 +203,9 @@ def tail(pieces: Sequence[Piece], lines: int, width: int) -> list[str]:
     for piece in reversed(pieces):
         if len(found) >= lines:
             break
-        if isinstance(piece, ToolUse):
-            found.append(f"› {piece.call.title or piece.call.kind or 'a tool'}"[:width])
+        if isinstance(piece, ToolPiece):
+            calls = [use.call for use in reversed(piece.uses)]
+            found += [f"› {call.title or call.kind or 'a tool'}"[:width] for call in calls]
         else:
             said = piece.text[-lines * width :].rstrip("\n").split("\n")[-lines:]
             found += [line[:width] for line in reversed(said)]

@@ -145,18 +145,30 @@ class TextLine(Painted):
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def _strip(self, width: int) -> Strip:
-        ground = self._palette.ground(self.GROUND)
-        base = self._palette.style("foreground") + ground
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        segments: list[Segment] = []
-        column = 0
-        for text, style, _ in self.render().render(app.console, end=""):
-            segments.append(Segment(text, _at(base if style is None else base + style, column)))
-            column += len(text)
-        return Strip(segments).adjust_cell_length(width, ground)
+        style = self._palette.style("foreground") + self._palette.ground(self.GROUND)
+        return painted(self, self.render(), width, style)
+
+
+def painted(widget: Widget, line: Text, width: int, base: Style, row: int = 0) -> Strip:
+    """A line of text as it is painted, cut or filled up to ``width``.
+
+    Args:
+        widget: What shows it.
+        line: The line.
+        width: Columns.
+        base: The style of what has none.
+        row: Which line of the widget's text it is, for selections.
+    """
+    app = cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType]
+    segments: list[Segment] = []
+    column = 0
+    for text, style, _ in line.render(app.console, end=""):
+        segments.append(Segment(text, _at(base if style is None else base + style, column, row)))
+        column += len(text)
+    return Strip(segments).adjust_cell_length(width, Style(bgcolor=base.bgcolor))
 
 
 @lru_cache(maxsize=1_024)
-def _at(style: Style, column: int) -> Style:
-    """A style that says at which character of its line it begins, for selections."""
-    return style + Style.from_meta({"offset": (column, 0)})
+def _at(style: Style, column: int, row: int) -> Style:
+    """A style that says at which character of which line it begins, for selections."""
+    return style + Style.from_meta({"offset": (column, row)})
