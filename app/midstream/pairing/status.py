@@ -266,8 +266,12 @@ class FileChangedOnDisk(_FileEvent):
     """Another program changed a file; the proposal has been moved onto the new text."""
 
 
-class ExternalHunksAdded(_FileEvent):
-    """Another program changed a file, and hunks of that wait for decisions."""
+@dataclass(frozen=True, slots=True)
+class ExternalHunksAdded:
+    """Another program changed a file, or asks whether it may: these hunks wait for decisions."""
+
+    path: str
+    hunk_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +302,7 @@ class TurnFinished(_TurnEvent):
 
 
 class HunkSettled(_HunkEvent):
-    """A hunk is complete and can be decided."""
+    """A hunk of an answer is complete and can be decided."""
 
 
 class HunkDecided(_HunkEvent):

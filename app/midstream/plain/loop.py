@@ -27,6 +27,7 @@ from midstream.pairing.leaving import left_behind, resuming, summary
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
     RUNNING,
+    ExternalHunksAdded,
     FileChangedOnDisk,
     FileWritten,
     HunkSettled,
@@ -306,6 +307,9 @@ class PlainLoop:
             self._say(lines.started(event.turn))
         elif isinstance(event, HunkSettled):
             self._say_all(self._commands.hunks.settled(event.hunk_id))
+        elif isinstance(event, ExternalHunksAdded):
+            for hunk_id in event.hunk_ids:
+                self._say_all(self._commands.hunks.settled(hunk_id))
         elif isinstance(event, TurnFinished):
             self._say_all(self._commands.hunks.left_over(event.turn.path))
             self._say(lines.ended(event.turn, len(self._session.hunks.undecided(event.turn.path))))

@@ -30,7 +30,6 @@ from midstream.pairing.status import (
     FileChangedOnDisk,
     FileOpened,
     HunkDecided,
-    HunkSettled,
     SessionStatus,
 )
 from midstream.workspace.content import Entry
@@ -198,9 +197,7 @@ class DiskFollower:
         return self._rebase(proposal, text, entry, review=review)
 
     def announce_external(self, path: str, added: Sequence[Hunk]) -> None:
-        for hunk in added:
-            self._status.emit(HunkSettled(path, hunk.id))
-        self._status.emit(ExternalHunksAdded(path))
+        self._status.emit(ExternalHunksAdded(path, tuple(hunk.id for hunk in added)))
 
     async def follow(self, path: str, *, reviewed: bool = False) -> None:
         """Compare an open file with the disk; a notice says what could not be kept."""

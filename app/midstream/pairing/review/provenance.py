@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Final
 from midstream.pairing.chat.entries import ToolUse
 from midstream.pairing.journal.entries import ProvenanceEntry
 from midstream.pairing.review.agent_edits import AgentEdit, Authors
-from midstream.pairing.status import (
-    ConversationHeard,
-    ExternalHunksAdded,
-    HunkSettled,
-    SessionEvent,
-)
+from midstream.pairing.status import ConversationHeard, ExternalHunksAdded, SessionEvent
 
 if TYPE_CHECKING:
     from midstream.edits.hunk_store import HunkStore
@@ -68,7 +63,6 @@ class Provenances:
         self._journal = journal
         self._clock = clock
         self._authors = Authors(root)
-        self._fresh: list[Hunk] = []
         self._unproven: dict[int, None] = {}
         """Hunks that came while an agent worked which may still report their lines."""
         self._edits = 0
@@ -95,12 +89,8 @@ class Provenances:
 
     def hear(self, event: SessionEvent) -> None:
         """Note whose new hunks are, and what an agent says of those before."""
-        if isinstance(event, HunkSettled):
-            hunk = self._hunks.get(event.hunk_id)
-            if hunk.external:
-                self._fresh.append(hunk)
-        elif isinstance(event, ExternalHunksAdded):
-            fresh, self._fresh = self._fresh, []
+        if isinstance(event, ExternalHunksAdded):
+            fresh = [hunk for hunk in map(self._hunks.get, event.hunk_ids) if hunk.external]
             now = self._clock()
             self._keep(self._written(hunk, now) or self._seen(hunk, now) for hunk in fresh)
         elif isinstance(event, ConversationHeard) and self._unproven:

@@ -380,6 +380,7 @@ class ReviewScreen(EagerScreen):
             self.notices.say("info", self.state.session.files.change_message(event.path))
         elif isinstance(event, ExternalHunksAdded):
             self.follow.external(event.path)
+            self.follow.hunk_settled()
         elif isinstance(event, (FileOpened, FileWritten)) and event.path not in self.state.files:
             self._folder.update()
         elif isinstance(event, FilesTouched):
