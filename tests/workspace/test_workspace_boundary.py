@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.workspace.boundary import is_git_name, resolve_inside
+from midstream.workspace.boundary import (
+    inner_repository,
+    is_git_name,
+    resolve_entry,
+    resolve_inside,
+)
 from midstream.workspace.files import MissingFileError, OutsideWorkspaceError, Workspace
 from tests.helpers.property import examples
 from tests.helpers.repositories import git
@@ -89,6 +94,7 @@ def test_one_file_has_one_name(crowded: Workspace, path: str, name: str) -> None
         ".git /config",
         ".git./config",
         "git~1/config",
+        ".\uff47\uff49\uff54/config",
         ".git::$INDEX_ALLOCATION/config",
     ],
 )
@@ -96,6 +102,31 @@ def test_git_itself_is_refused_in_every_spelling(workspace: Workspace, path: str
     with pytest.raises(OutsideWorkspaceError, match="git"):
         workspace.write(path, b"x", expected=None)
     assert list(workspace.root.rglob("*")) == []
+
+
+def test_an_entry_is_judged_as_the_file_that_it_leads_to(crowded: Workspace) -> None:
+    """Only a link in last place stands for itself, and none that belongs to git."""
+    root = str(crowded.root)
+    assert resolve_entry(root, "link.py") == "link.py"
+    assert resolve_entry(root, "dangling-out") == "dangling-out"
+    (crowded.root / "folder").symlink_to("src")
+    assert resolve_entry(root, "folder") == "folder"
+    assert resolve_entry(root, "folder/") == "src"
+    assert resolve_entry(root, "folder/real.py") == "src/real.py"
+    assert resolve_entry(root, "folder/.") == "src"
+    git(crowded.root, "init", "-q", "--bare", "bare")
+    (crowded.root / "bare/link").symlink_to("HEAD")
+    (crowded.root / ".git").symlink_to("bare")
+    for path in ("bare/HEAD", "bare/link", ".git", "src/.GIT", "way-out/x"):
+        with pytest.raises(OutsideWorkspaceError):
+            resolve_entry(root, path)
+
+
+def test_a_repository_within_counts_itself(root: Path) -> None:
+    (root / "a/b/.git").mkdir(parents=True)
+    assert inner_repository(str(root), "a/b") == "a/b"
+    assert inner_repository(str(root), "a/b/c") == "a/b"
+    assert inner_repository(str(root), "a") is None
 
 
 def test_a_symlink_into_git_is_refused(repository: Path) -> None:

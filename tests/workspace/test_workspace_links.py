@@ -32,6 +32,10 @@ def outside(root: Path, tmp_path: Path) -> Path:
     return outside
 
 
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 def swap_for_link(root: Path, outside: Path) -> None:
     (root / "sub").rename(root / "moved")
     (root / "sub").symlink_to(outside, target_is_directory=True)
@@ -111,6 +115,28 @@ def test_a_mode_is_not_changed_behind_a_link(root: Path, outside: Path) -> None:
     assert (outside / "f").stat().st_mode == before
     with pytest.raises(WorkspaceError):
         workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+
+
+@linux
+def test_handles_stay_below_the_root_are_few_and_are_closed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handles, "_MAX_OPEN", 3)
+    for number in range(10):
+        (root / f"sub{number}").mkdir()
+        (root / f"sub{number}/f").write_text(f"{number}")
+    (root / "file").touch()
+    before = open_files()
+    with handles.FolderHandles(str(root)) as held:
+        for number in range(10):
+            assert Path(held.path(f"{root}/sub{number}/f")).read_text() == f"{number}"
+            assert open_files() <= before + 3
+        with pytest.raises(handles.LinkedFolderError):
+            held.path(f"{root.parent}/beside/f")
+        with pytest.raises(NotADirectoryError) as refused:
+            held.path(f"{root}/file/f")
+        assert not isinstance(refused.value, handles.LinkedFolderError), "it is no link"
+    assert open_files() == before
 
 
 def test_a_folder_that_is_a_link_is_news_for_a_write(root: Path, outside: Path) -> None:

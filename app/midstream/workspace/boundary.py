@@ -93,6 +93,8 @@ def resolve_entry(root: str, path: str | os.PathLike[str]) -> str:
     if name in ("", ".", "..") or is_git_name(name):
         return resolve_inside(root, path)
     inside = resolve_inside(root, folder or ".")
+    if is_git_folder(os.path.join(root, inside)):  # noqa: PTH118
+        raise _git_refused(os.fspath(path))
     entry = name if inside == "." else f"{inside}/{name}"
     if not Path(root, entry).is_symlink():
         return resolve_inside(root, path)
