@@ -36,8 +36,10 @@ _NOTHING_SAID: Final = (
     "There is no conversation; a text that begins with ? asks the model, and "
     "`midstream agent claude` starts an agent here."
 )
-PAUSES: Final = 4
-"""How many times as long as a look at a conversation takes the next one waits."""
+PAUSES: Final = 6
+"""How many times as long as a look at a conversation takes, and its layout, the next one waits."""
+LAYOUT_S: Final = 0.02
+"""After this, the layout of a look has been made."""
 MAX_PAUSE_S: Final = 1.0
 FLOOD_PAUSE_S: Final = 0.25
 """How often the end of a flood is shown."""
@@ -326,11 +328,13 @@ class Converse(Controller):
         self._due = False  # what is heard from now on is for the next time
         began = time.thread_time()
         flooded = await self._show_now()
-        # Keys come first where much is said: each look at it, and the layout after it, takes time.
-        cost = PAUSES * (time.thread_time() - began)
-        await asyncio.sleep(FLOOD_PAUSE_S if flooded else min(cost, MAX_PAUSE_S))
+        await asyncio.sleep(FLOOD_PAUSE_S if flooded else LAYOUT_S)
         if flooded:
             self.refresh()  # its end is to be seen, too
+            return
+        # Keys come first where much is said: each look at it, and the layout after it, takes time.
+        cost = time.thread_time() - began
+        await asyncio.sleep(min(PAUSES * cost, MAX_PAUSE_S))
 
     async def _show_now(self) -> bool:
         """Show what there is; whether more has come than can be followed."""
