@@ -47,6 +47,25 @@ def test_threads_that_parse_at_once_do_not_disturb_each_other() -> None:
     assert {len(tree.body) for tree in trees} == {len(ast.parse(TEXT).body)}
 
 
+def test_a_library_that_parses_meanwhile_does_not_disturb_it() -> None:
+    threshold, due = gc.get_threshold(), [3]
+
+    def parse_something(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and due[0]:
+            due[0] -= 1
+            ast.literal_eval("('hunk.accept',)")
+
+    gc.callbacks.append(parse_something)
+    gc.set_threshold(150)
+    try:
+        tree = nested(5)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(parse_something)
+    assert due == [0]
+    assert len(tree.body) == len(ast.parse(TEXT).body)
+
+
 def test_what_is_wrong_is_raised_and_warnings_are_not_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

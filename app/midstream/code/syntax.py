@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import threading
 import warnings
 from typing import Final
@@ -13,6 +14,8 @@ NOT_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What ``parse_python`` raises for a text that cannot be read as Python."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
+_TRIES: Final = 10
+"""How often a text is parsed that others disturb."""
 
 _SUFFIXES: Final = (".py", ".pyi", ".pyw")
 
@@ -28,13 +31,17 @@ def parse_python(text: str) -> ast.Module:
     Use this instead of ``ast.parse``: Python 3.11 counts the depth of the tree for all threads
     together, so a garbage collection that lets a second thread parse meanwhile ends in
     ``SystemError: AST constructor recursion depth mismatch`` (compare python/cpython#106905).
-    ``warnings.catch_warnings`` is shared by all threads as well.
+    ``warnings.catch_warnings`` is shared by all threads as well.  Libraries take no lock: Textual
+    parses the arguments of a key's action.  So a text is tried again after that error.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: The text cannot be read as Python.
     """
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(SystemError):
+                return ast.parse(text)
         return ast.parse(text)
 
 
