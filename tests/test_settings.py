@@ -130,6 +130,7 @@ def test_a_folders_own_file_sets_looks_and_a_stricter_guard(tmp_path: Path) -> N
         ("attention = false\n", 'may not set "attention"'),
         ("guard = false\n", r"may only make the guard stricter, and guard\.on = false does not"),
         ('[guard]\nS608 = "off"\n', r'stricter, and guard\.S608 = "off" does not'),
+        ('[guard]\nS608 = "warn"\n', r'stricter, and guard\.S608 = "warn" does not'),
         ('layuot = "split"\n', r'no setting "layuot"; did you mean "layout"\?'),
         *(
             (f"{name} = 1\n", f'may not set "{name}"; set it in')

@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 from midstream.bench.terminal import TerminalProgram
+from tests.helpers.folders import write_folder
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="Linux")]
 
@@ -141,6 +145,45 @@ def test_sigterm_ends_a_command_that_waits_for_its_input(first: bool) -> None:
         running.wait_for(b'"result"', 60)
         os.kill(process_of(running, first=first), signal.SIGTERM)
         assert running.exit_code(60) in (128 + signal.SIGTERM, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_check_of_a_model_that_computes_without_end(
+    tmp_path: Path, number: int
+) -> None:
+    write_folder(tmp_path, prompt="chat")
+    file = str(tmp_path / "model.onnx")
+    model = onnx.load(file)
+    add_endless_loop(model)
+    onnx.save(model, file)
+    command = [sys.executable, "-m", "midstream", "models", "check", str(tmp_path)]
+    with TerminalProgram(command) as running:
+        running.wait_for(b"prompt", 60)
+        running.settle(1.0)
+        os.kill(process_of(running, first=False), number)
+        assert running.exit_code(60) in (128 + number, -number)
+
+
+def add_endless_loop(model: onnx.ModelProto) -> None:
+    """Have a graph count to a number that is never reached."""
+    scalar = partial(onnx.helper.make_tensor_value_info, shape=[])
+    number, flag = onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+    body = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Identity", ["goes"], ["goes_on"]),
+            onnx.helper.make_node("Identity", ["round"], ["seen"]),
+        ],
+        "body",
+        [scalar("round", number), scalar("goes", flag)],
+        [scalar("goes_on", flag), scalar("seen", number)],
+    )
+    rounds = onnx.numpy_helper.from_array(np.array(2**62, np.int64), "rounds")
+    goes = onnx.numpy_helper.from_array(np.array(True), "always")
+    model.graph.initializer.extend([rounds, goes])
+    model.graph.node.append(
+        onnx.helper.make_node("Loop", ["rounds", "always"], ["endless"], body=body)
+    )
+    model.graph.output.append(onnx.helper.make_tensor_value_info("endless", number, None))
 
 
 def test_ctrl_c_twice_ends_plain_mode(tmp_path: Path, first: bool) -> None:

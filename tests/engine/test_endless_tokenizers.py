@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,10 @@ def test_what_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pytest.M
             prompt.plan(asked("a" * 110 + "!x"))
     # The thread that hangs keeps the prompt, and with it the process of its template.
     prompt._style._template._process.end()
+
+
+def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    os.truncate(tmp_path / "tokenizer.json", 8 << 30)
+    with pytest.raises(ModelFolderError, match=r"tokenizer\.json has 8,590 MB, and no tokenizer"):
+        read_folder(tmp_path)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import threading
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from midstream import processes
 from midstream.commands.common import print_json, printable
 from midstream.commands.models_get import (
     add_get_arguments,
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from midstream.pairing.trial.run import TrialResult
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
+
+_Step = TypeVar("_Step")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +94,8 @@ def run(options: argparse.Namespace) -> int:
 
         place = model_places()[0]
         place.mkdir(parents=True, exist_ok=True)
-        added = add(options.model, place)
-        _show(added, as_json=options.json)
+        for added in _in_thread(add(options.model, place) for _ in (None,)):
+            _show(added, as_json=options.json)
     else:
         _list(as_json=options.json)
     return 0
@@ -146,13 +152,42 @@ def _check(options: argparse.Namespace) -> int:
     from midstream.engine.inspect import check
 
     works = True
-    for step in check(_folder(options.model), provider=options.provider, threads=options.threads):
+    steps = check(_folder(options.model), provider=options.provider, threads=options.threads)
+    for step in _in_thread(steps):
         works = works and step.ok
         if options.json:
             print_json(asdict(step))
         else:
             print(printable(f"{'ok  ' if step.ok else 'FAIL'}  {step.name:<14} {step.detail}"))
     return 0 if works else 1
+
+
+def _in_thread(steps: Iterator[_Step]) -> Iterator[_Step]:
+    """Have a thread take the steps: a graph may compute without end, and signals end the program.
+
+    Signals are handled in the main thread alone, and only while that runs Python.
+    """
+    found: SimpleQueue[_Step | BaseException | None] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            for step in steps:
+                found.put(step)
+            found.put(None)
+        except BaseException as error:
+            found.put(error)
+
+    thread = threading.Thread(target=work, name="check", daemon=True)
+    thread.start()
+    try:
+        while (step := found.get()) is not None:
+            if isinstance(step, BaseException):
+                raise step
+            yield step
+        thread.join()
+    finally:
+        if thread.is_alive():
+            processes.end_soon()
 
 
 async def _check_edits(options: argparse.Namespace) -> int:

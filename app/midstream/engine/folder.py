@@ -75,6 +75,9 @@ class Calibration:
     weights: Mapping[str, float]
 
 
+MAX_TOKENIZER_BYTES: Final = 200_000_000
+"""Bytes of a ``tokenizer.json``; the largest that are published have a sixth of that."""
+MAX_CONTEXT: Final = 2**31 - 1
 CHAT_CALIBRATION: Final = Calibration(0.65, 0.1965, {"doubt": -1.8466, "size": 0.9696})
 """How rewrites of chat models are judged whose folder does not say.
 
@@ -193,6 +196,11 @@ def _read_folder(path: Path) -> ModelFolder:
     tokenizer = path / "tokenizer.json"
     if not tokenizer.is_file():
         raise ModelFolderError(f"{tokenizer} is missing; a model folder needs its tokenizer.")
+    if (size := tokenizer.stat().st_size) > MAX_TOKENIZER_BYTES:
+        raise ModelFolderError(
+            f"{tokenizer} has {size / 1e6:,.0f} MB, and no tokenizer has more than "
+            f"{MAX_TOKENIZER_BYTES / 1e6:.0f} MB; copy the model's original file again."
+        )
     template = _chat_template(path, texts)
     prompt = str(card.get("prompt", "chat"))
     if prompt not in PROMPTS:
@@ -362,7 +370,7 @@ def _context_length(path: Path, model: dict[str, Any], config: dict[str, Any]) -
         (text_config, "max_position_embeddings"),
     ):
         value = table.get(key)
-        if isinstance(value, int) and value > 1:
+        if isinstance(value, int) and 1 < value <= MAX_CONTEXT:
             return value
     genai = (path / "genai_config.json").is_file()
     named = "model.context_length" if genai else "max_position_embeddings"

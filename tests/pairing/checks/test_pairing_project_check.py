@@ -232,9 +232,9 @@ async def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 async def test_what_a_folder_suggests_is_confirmed_once(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
+    one, other = tmp_path / "one/work", tmp_path / "other/work"
     for root in (one, other):
-        root.mkdir()
+        root.mkdir(parents=True)
         (root / "Makefile").write_text("test:\n\t@echo tested\n")
     async with checking(one) as (check, _):
         with pytest.raises(UnconfirmedCommandError, match="Makefile suggests make test"):
