@@ -268,7 +268,7 @@ async def test_what_others_write_in_quick_succession_is_shown_together(
 
     async def written(*paths: str) -> None:
         for path in paths:
-            stage.session.status.emit(ExternalHunksAdded(path))
+            stage.session.status.emit(ExternalHunksAdded(path, ()))
         await stage.pilot.pause()
 
     monkeypatch.setattr(review_screen, "perf_counter", lambda: now)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import threading
 from pathlib import Path
 
 import pytest
+from pygments import lexers
+from pygments.lexer import Lexer
 
 from midstream.edits.documents import SourceText
 from midstream.edits.events import Event, HunkClosed, NewText, Prose, merge_text
@@ -21,7 +24,7 @@ from midstream.tui.eager import MAX_DELAY_S, SHARE, FramePace
 from midstream.tui.glyphs import UNICODE
 from midstream.tui.themes import load_themes
 from midstream.tui.widgets.rail import FileEntry
-from tests.helpers.stage import Stage
+from tests.helpers.stage import Stage, on_stage
 
 
 def test_unread_rows_are_kept_while_lines_are_written_above() -> None:
@@ -186,3 +189,21 @@ async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> 
     after = [rail._strip(y) for y in range(len(rail.rows))]
     assert [y for y, strip in enumerate(after) if strip is not before[y]] == [1]
     assert rail.rows[1].right[0] == (" +2", "success")
+
+
+async def test_the_language_of_a_file_is_found_beside_the_loop(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first name that is looked up costs 80 ms, the first of each language 5."""
+    (project / "unusual.zig").write_text("const x = 1;\n")
+    find = lexers.get_lexer_for_filename
+    found: dict[str, threading.Thread] = {}
+
+    def noted(name: str) -> Lexer:
+        found.setdefault(name, threading.current_thread())
+        return find(name)
+
+    monkeypatch.setattr(lexers, "get_lexer_for_filename", noted)
+    async with on_stage(project) as stage:
+        await stage.open("unusual.zig")
+    assert found["x.zig"] is not threading.main_thread()

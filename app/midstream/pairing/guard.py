@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from midstream.code.syntax import is_python
@@ -565,6 +566,8 @@ class Guard:
         due = [p for p in due if any(h.state in _WAITING for h in self._hunks.for_path(p))]
         if not self.on or not due:
             return
+        # To read its rules takes 30 ms, in which no key would be answered.
+        await asyncio.to_thread(import_module, "midstream.guard.scanner")
         scanner = self._ready()
         for number, path in enumerate(due):
             if number:

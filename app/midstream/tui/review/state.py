@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from midstream.code.lexing import language_of
 from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
@@ -122,6 +123,8 @@ class ReviewState:
         session = self.session
         assert session is not None
         proposal = await session.files.open(path)
+        # Pygments reads the patterns of all names at the first, which holds keys up for 80 ms.
+        await asyncio.to_thread(language_of, proposal.path)
         view = self.views.get(proposal.path)
         if view is None or view.proposal is not proposal:
             view = self.views[proposal.path] = FileView(proposal, session.hunks)
