@@ -126,6 +126,7 @@ def test_new_text_that_goes_on_is_taken_in_one_piece() -> None:
 def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(garbage, "gc", gc)
     monkeypatch.setattr(garbage._Made, "objects", 0)
     full = 0
 
@@ -150,7 +151,10 @@ def test_no_full_collection_happens_by_itself_and_one_when_enough_was_made(
     assert gc.get_threshold() == (700, 10, 10)
 
 
-def test_what_a_stream_made_is_collected_later_and_not_when_it_ends() -> None:
+def test_what_a_stream_made_is_collected_later_and_not_when_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "gc", gc)
     seen: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
