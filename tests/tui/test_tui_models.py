@@ -208,7 +208,7 @@ async def test_advice_for_sensitive_files(project: Path) -> None:
         screen = await opened(stage)
         await to(stage, screen, f"built-in:{default_model()}")
         words = " ".join(shown(screen, "about").split())
-        assert "auth.py looks security-sensitive: use a stronger model" in words
+        assert 'auth.py looks security-sensitive ("auth" in its path): use a stronger' in words
 
 
 async def test_folders_of_the_person_are_found_and_damaged_ones_do_no_harm(

@@ -166,7 +166,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: Path) -> None:
     monkeypatch.setattr(AcceptedChanges, "look", look)
     # The pictures are of the page, not of how many settings there are by now.
     monkeypatch.setattr(settings, "SETTINGS", [s for s in SETTINGS if s.name in SHOWN])
-    monkeypatch.setattr(choosing, "looks_sensitive", lambda path: False)
+    monkeypatch.setattr(choosing, "sensitive_part", lambda path: "")
     monkeypatch.setattr(sessions, "earlier_sessions", lambda root: INFOS)
     monkeypatch.setattr(sessions, "summarize", lambda path: SUMMARIES[path.name])
     time.tzset()

@@ -84,7 +84,10 @@ def test_matches_go_around_the_end() -> None:
     assert finder.next(0, forward=True) == 2
     assert finder.next(2, forward=True) == 0
     assert finder.next(0, forward=False) == 2
-    assert finder.place(2) == (2, 2)
+    assert finder.count == 3
+    assert list(finder.numbers(0)) == [1]
+    assert list(finder.numbers(1)) == []
+    assert list(finder.numbers(2)) == [2, 3]
     assert MatchFinder(view, "One").matches == {0: ((0, 3),)}
 
 

@@ -373,11 +373,11 @@ def _fake_token(token: str) -> bool:
 
 
 _SENSITIVE: Final = re.compile(
-    r"(?:^|[/_.\-])(?:auth(?:n|z|s|entication|orization|enticator)?|oauth2?|log_?in|sign_?in|sso|saml|jwt"
+    r"(?<![^/_.\-])(?:auth(?:n|z|s|entication|orization|enticator)?|oauth2?|log_?in|sign_?in|sso|saml|jwt"
     r"|passwords?|crypto(?:graphy)?|encrypt(?:ion)?|payments?|billing|checkout|invoices?|stripe|paypal"
-    r"|secrets?|credentials?|permissions?|acl|rbac|iam)(?:[/_.\-]|(?-i:[A-Z])|$)"
-    r"|^\.github/workflows/|^\.gitlab-ci|^\.circleci/|^\.travis\.|^Jenkinsfile|^(?:azure|bitbucket)-pipelines"
-    r"|(?:^|/)\.env(?:\.|$)",
+    r"|secrets?|credentials?|permissions?|acl|rbac|iam)(?=[/_.\-]|(?-i:[A-Z])|$)"
+    r"|^\.github/workflows(?=/)|^\.gitlab-ci|^\.circleci(?=/)|^\.travis(?=\.)|^Jenkinsfile"
+    r"|^(?:azure|bitbucket)-pipelines|(?<![^/])\.env(?=\.|$)",
     re.IGNORECASE,
 )
 
@@ -395,6 +395,7 @@ def holds_secrets(path: str) -> bool:
     return _HOLDS_SECRETS.search(path) is not None
 
 
-def looks_sensitive(path: str) -> bool:
-    """Whether a file is about authentication, money, secrets and the like, by its name."""
-    return _SENSITIVE.search(path) is not None
+def sensitive_part(path: str) -> str:
+    """What in a path tells of authentication, money, secrets and the like; ``""`` for nothing."""
+    found = _SENSITIVE.search(path)
+    return "" if found is None else found[0]

@@ -777,13 +777,13 @@ class Guard:
         return True
 
     def _advise(self, path: str) -> None:
-        from midstream.guard.secrets import looks_sensitive
+        from midstream.guard.secrets import sensitive_part
 
-        if looks_sensitive(path) and path not in self._advised:
+        if path not in self._advised and (part := sensitive_part(path)):
             self._advised.add(path)
             self._status.inform(
-                f"{path} looks security-sensitive; use a stronger model for it, and review "
-                f"carefully."
+                f'{path} looks security-sensitive ("{part}" in its path): use a stronger model '
+                "for it, and review carefully."
             )
 
 

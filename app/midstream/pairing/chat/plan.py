@@ -318,7 +318,7 @@ class SessionPlan:
         for number, (was, state) in enumerate(zip(before, now, strict=True), 1):
             if was is StepState.BEGUN and state in settled:
                 left = sum(each is StepState.OPEN for each in now)
-                rest = f"{counted(left, 'step')} to go" if left else "that was the last"
+                rest = f"{counted(left, 'step')} to go" if left else "it was the last one"
                 done = "done" if state is StepState.DONE else "left out"
                 text = f"Step {number} of the plan is {done}; {rest}."
                 self._status.inform(text, "plan.next" if left else "")

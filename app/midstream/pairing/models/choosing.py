@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from midstream.errors import UnavailableError, UsageError
-from midstream.guard.secrets import looks_sensitive
+from midstream.guard.secrets import sensitive_part
 from midstream.pairing.models.lists import KeptList, Lists, configured, found_engines
 from midstream.resources import (
     MAX_CONFIG_BYTES,
@@ -315,13 +315,9 @@ def advice(path: str, waiting: Sequence[str], *, here: bool) -> str:
         waiting: Files with hunks of this session.
         here: Whether the built-in server answers.
     """
-    if looks_sensitive(path):
-        if here:
-            return (
-                f"{path} looks security-sensitive: use a stronger model for it, and review "
-                f"carefully."
-            )
-        return f"{path} looks security-sensitive: a stronger model suits it; review carefully."
+    if part := sensitive_part(path):
+        wanted = "use a stronger model for it, and" if here else "a stronger model suits it;"
+        return f'{path} looks security-sensitive ("{part}" in its path): {wanted} review carefully.'
     if len(waiting) >= MANY_FILES and here:
         return f"This session is in {len(waiting)} files: a larger model keeps track of more."
     if path and not here and len(waiting) <= 1:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
@@ -657,6 +657,13 @@ class MatchFinder:
             if wanted in line and len(line) == len(row.text):
                 self.matches[y] = _ranges(line, wanted)
         self._rows = sorted(self.matches)
+        self._before = (0, *accumulate(len(self.matches[y]) for y in self._rows))
+        """How many matches stand above each of these rows, and in the end."""
+
+    @property
+    def count(self) -> int:
+        """How many matches there are."""
+        return self._before[-1]
 
     def next(self, row: int, *, forward: bool) -> int | None:
         """The nearest row with a match after (or before) ``row``, around the end of the file."""
@@ -667,9 +674,10 @@ class MatchFinder:
             return self._rows[index % len(self._rows)]
         return self._rows[bisect_left(self._rows, row) - 1]
 
-    def place(self, row: int) -> tuple[int, int]:
-        """Which match a row is, counted from 1, and how many there are."""
-        return bisect_right(self._rows, row), len(self._rows)
+    def numbers(self, row: int) -> range:
+        """Which matches stand in a row, counted from 1."""
+        at = self._before[bisect_left(self._rows, row)]
+        return range(at + 1, at + 1 + len(self.matches.get(row, ())))
 
 
 def _ranges(line: str, wanted: str) -> tuple[Range, ...]:

@@ -204,7 +204,7 @@ class SettingsScreen(PageScreen):
     def show_detail(self) -> None:
         text, title = Text(no_wrap=False, overflow="fold"), ""
         if self._setting is not None:
-            title = self._setting.setting.key
+            title = self._setting.setting.label
             self._describe_setting(text, self._setting)
         elif self._endpoint is not None:
             title = f"endpoints.{self._endpoint.name}"

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 BESIDE_FROM: Final = 110
 """Columns from which the conversation stands beside the code, not below it."""
 _NOTHING_SAID: Final = (
-    "There is no conversation; a text that begins with ? asks the model, and "
-    "`midstream agent claude` starts an agent here."
+    "There is no conversation yet; begin a text with ? to ask the model a question, or run "
+    "`midstream agent claude` to work with an agent."
 )
 PAUSES: Final = 6
 """How many times as long as a look at a conversation takes, and its layout, the next one waits."""

@@ -21,6 +21,7 @@ from midstream.tui.review.steer import Steer
 from midstream.tui.services import STILL_OPENING
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
+from midstream.tui.widgets.key_bar import KeyHint
 from midstream.words import in_review
 
 
@@ -429,8 +430,14 @@ class Decide(Controller):
                 hears = "the agent reads it with your answer"
             elif hunk.external:
                 hears = f"for the agent; {self._services.key_for('feedback.tell')} tells it"
-            label = "Put back, why" if hunk.external else "Reject, why"
-            self._ask_why(self._panes.reason, hunk, hears, label)
+            verb = "put back" if hunk.external else "reject"
+            hints = (
+                KeyHint("enter", verb),
+                KeyHint("alt+enter", f"{verb} and ask the model again"),
+                KeyHint("esc", "leave it undecided"),
+            )
+            label = "Why put it back?" if hunk.external else "Why reject it?"
+            self._ask_why(self._panes.reason, hunk, hears, label, hints)
 
     def release(self) -> None:
         """Ask why the held-back hunk under the cursor may be decided after all."""
@@ -452,10 +459,18 @@ class Decide(Controller):
         self._pane.sync()
         self._state.refresh()
 
-    def _ask_why(self, row: EntryRow, hunk: Hunk, hears: str, label: str | None = None) -> None:
+    def _ask_why(
+        self,
+        row: EntryRow,
+        hunk: Hunk,
+        hears: str,
+        label: str | None = None,
+        hints: tuple[KeyHint, ...] | None = None,
+    ) -> None:
         self._navigate.reveal(hunk)
         self._asked = hunk.id
-        row.open(self._reasons.pop((row, hunk.id), ""), label=label, placeholder=hears)
+        text = self._reasons.pop((row, hunk.id), "")
+        row.open(text, label=label, placeholder=hears, hints=hints)
         self._state.refresh()
 
     def reason_left(self, row: EntryRow, text: str) -> None:

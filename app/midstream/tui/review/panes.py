@@ -53,19 +53,10 @@ class ReviewPanes:
         )
         self.release = EntryRow(
             "release",
-            "Release, why",
+            "Why release it?",
             hints=(KeyHint("enter", "release"), KeyHint("esc", "leave it held back")),
         )
-        self.reason = EntryRow(
-            "reason",
-            "Reject, why",
-            hints=(
-                KeyHint("enter", "decide"),
-                KeyHint("alt+enter", "and ask again"),
-                KeyHint("esc", "leave it undecided"),
-            ),
-            again=True,
-        )
+        self.reason = EntryRow("reason", again=True)
         self.suggestions = Suggestions(palette, widget_id="suggestions")
         self.introduction = IntroductionLine(palette, widget_id="introduction")
         self.tour = TourLine(palette, widget_id="tour")

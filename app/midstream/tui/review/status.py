@@ -30,6 +30,7 @@ from midstream.words import in_review
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
+    from midstream.tui.diff.view import MatchFinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,18 @@ class Moment:
     plan: bool = False
     planned: bool = False
     tour: TourWords = field(default_factory=TourWords)
+
+
+def _matches(finder: MatchFinder, row: int) -> str:
+    """Which matches of a search stand in a row, and how many there are."""
+    numbers = finder.numbers(row)
+    if not finder.count:
+        return f'no "{finder.text}"'
+    if not numbers:
+        return counted(finder.count, "match", "matches")
+    if len(numbers) == 1:
+        return f"match {numbers[0]} of {finder.count}"
+    return f"matches {numbers[0]}-{numbers[-1]} of {finder.count}"
 
 
 _WRITING: Final = {
@@ -312,8 +325,7 @@ class Status(Controller):
     def _position(self) -> str:
         pane, finder, view = self._panes.pane, self._state.finder, self._state.view
         if finder is not None:
-            place, count = finder.place(pane.cursor)
-            return f"match {place} of {count}" if count else f'no "{finder.text}"'
+            return _matches(finder, pane.cursor)
         rows = pane.selection_rows
         if rows is not None:
             return f"{counted(rows[1] - rows[0], 'line')} marked"

@@ -37,7 +37,7 @@ QUIT_WITHIN_S: Final = 2.0
 """A second Ctrl+C within this time quits."""
 LATE_S: Final = 1.0
 """Ctrl+C within this time after an answer has ended was meant to stop it."""
-_NO_PLAN: Final = "There is no plan; a text that begins with plan: makes one."
+_NO_PLAN: Final = 'There is no plan yet; begin a text with "plan:" to have the model write one.'
 _OWN_EFFORT: Final = {
     "auto": "same as low: one pass",
     "low": "one pass",

@@ -131,11 +131,10 @@ class Tour(Controller):
         self._wrote: bool | None = None
         """Whether the script has changed something; ``None`` before it, ``True`` while it runs."""
         self._steps: tuple[TourStep, ...] = ()
-        self._offer = ""
         if self._services.demo is not None:  # elsewhere it is not needed before the first paint
-            from midstream.demo.tour import OFFER, STEPS
+            from midstream.demo.tour import STEPS
 
-            self._steps, self._offer = STEPS, OFFER
+            self._steps = STEPS
 
     @property
     def on(self) -> bool:
@@ -167,6 +166,12 @@ class Tour(Controller):
         if step.done is Done.READ:
             return replace(self._words(text, "end the tour"), last=True)
         return self._words(text, "next step")
+
+    @property
+    def _words_of_offer(self) -> TourWords:
+        from midstream.demo.tour import OFFER, OFFER_OUTSIDE
+
+        return self._words(OFFER if self._panes.composing else OFFER_OUTSIDE)
 
     @property
     def words_of_commit(self) -> TourWords:
@@ -261,7 +266,7 @@ class Tour(Controller):
         """Show the next step if this one is done, and the line that belongs to it."""
         session = self._state.session
         if session is None or not self.on:
-            self._panes.tour.show(self._words(self._offer) if self.offered else TourWords())
+            self._panes.tour.show(self._words_of_offer if self.offered else TourWords())
             return
         from midstream.demo.tour import Done
 

@@ -57,7 +57,7 @@ class EntryRow(Horizontal):
         row_id: The widget's id.
         label: What is asked for; ``open`` may change it.
         placeholder: What an empty field shows; ``open`` may change it.
-        hints: The keys of the field, for the key bar.
+        hints: The keys of the field, for the key bar; ``open`` may change them.
         selects: Whether opening it selects the text it begins with.
         again: Whether Alt+Enter confirms as well, with ``again`` set.
     """
@@ -126,6 +126,7 @@ class EntryRow(Horizontal):
         *,
         label: str | None = None,
         placeholder: str | None = None,
+        hints: tuple[KeyHint, ...] | None = None,
         secret: bool = False,
     ) -> None:
         """Show the row with a text to begin with, and focus it; a secret is not readable."""
@@ -134,6 +135,8 @@ class EntryRow(Horizontal):
             self._label.update(label)
         if placeholder is not None:
             self.field.placeholder = placeholder
+        if hints is not None:
+            self.hints = hints
         with self.field.prevent(Input.Changed):
             self.field.value = text
         self.field.cursor_position = len(text)
