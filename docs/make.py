@@ -126,6 +126,11 @@ def keys() -> Iterator[str]:
         'the name in the first column: `"hunk.accept" = "a,ctrl+y"`. Actions without keys are in '
         "the palette (`:`).\n"
     )
+    yield (
+        "In a list that opens over the screen (files, actions, models, themes, effort), every "
+        "letter narrows the list down. The arrows, `Tab` and `Shift+Tab`, `Ctrl+N` and `Ctrl+P`, "
+        "or `Ctrl+J` and `Ctrl+K` move through it; `Enter` takes the row, `Esc` closes the list.\n"
+    )
     for group in dict.fromkeys(action.group for action in ACTIONS):
         yield f"## {group}\n"
         yield from action_table(a for a in ACTIONS if a.group is group)

@@ -386,7 +386,7 @@ async def test_the_agents_mode_and_model_are_chosen(project: Path, tmp_path: Pat
         await stage.until(lambda: "mode Ask  model Small" in shown(stage), "what is in force")
         await stage.press("escape", "m")
         await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "the choices")
-        await stage.press("j", "j", "j", "enter")
+        await stage.press("down", "down", "down", "enter")
         await stage.until(lambda: "mode Ask  model Large" in shown(stage), "another model")
         assert "Model Large" in stage.notice
         (chosen,) = (
@@ -427,7 +427,7 @@ async def test_a_choice_that_the_agent_refuses_is_told(project: Path, tmp_path: 
         await begin(stage, tmp_path, [END], **script)
         await stage.press("escape", "m")
         await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "the choices")
-        await stage.press("j", "enter")
+        await stage.press("down", "enter")
         await stage.until(lambda: "not for you" in stage.notice, "the refusal")
         assert "mode Ask" in shown(stage)
 

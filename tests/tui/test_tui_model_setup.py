@@ -182,7 +182,7 @@ async def test_a_pasted_address_and_a_key_that_is_checked_before_it_is_kept(
             await typed(stage, screen, "right")
             await picking(stage)
             assert not ring.kept, "nothing is kept before a model is chosen"
-            await stage.press("j", "enter")
+            await stage.press("down", "enter")
             await stage.until(lambda: stage.app.screen is stage.screen, "back")
             assert "The key is in the keyring (keyrings MemoryKeyring)" in stage.notice
             assert stage.app.settings.profile.model == "small-1"

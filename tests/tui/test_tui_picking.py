@@ -38,33 +38,26 @@ async def test_light_themes_are_marked_and_found(stage: Stage) -> None:
     await stage.press("escape")
 
 
-async def test_j_and_k_move_in_the_theme_list_and_a_slash_filters(stage: Stage) -> None:
-    await stage.press("escape", "T")
+@pytest.mark.parametrize("opening", ["T", "m", "colon"])
+async def test_every_letter_narrows_any_list_down(stage: Stage, opening: str) -> None:
+    await stage.press("escape", opening)
     await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
     field, rows = stage.app.screen.query_one(Input), stage.app.screen.query_one(RowList)
+    await stage.type("jkg")
+    assert field.value == "jkg"
+    await stage.press("backspace", "backspace", "backspace")
+    await stage.until(lambda: len(rows.rows) > 2, "all rows")
     first = rows.cursor
-    await stage.press("j", "j", "k")
-    assert (rows.cursor, field.value) == (first + 1, "")
-    await stage.press("slash")
-    await stage.type("jj")
-    assert field.value == "jj"
-    await stage.press("escape")
-
-
-async def test_letters_filter_actions_until_the_list_has_been_entered(stage: Stage) -> None:
-    await stage.press("escape", "colon")
-    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
-    field, rows = stage.app.screen.query_one(Input), stage.app.screen.query_one(RowList)
-    await stage.type("jk")
-    assert field.value == "jk"
-    await stage.press("backspace", "backspace")
-    first = rows.cursor
-    await stage.press("down", "j", "k", "j")
-    assert (rows.cursor, field.value) == (first + 2, "")
-    await stage.type("go")
-    assert field.value == "go"
-    await stage.press("down", "backspace")
-    assert field.value == "g"
+    await stage.press("down")
+    second = rows.cursor
+    assert second != first
+    for there, back in (("ctrl+n", "ctrl+p"), ("ctrl+k", "ctrl+j"), ("tab", "shift+tab")):
+        await stage.press(there)
+        assert rows.cursor != second
+        await stage.press(back)
+        assert rows.cursor == second
+    await stage.type("k")
+    assert field.value == "k", "letters narrow down after a move, too"
     await stage.press("escape")
 
 

@@ -75,7 +75,7 @@ class ModelDownloads:
                 ("leave it", page.notices.clear),
             )
 
-        picker = PickerScreen(page.services, "Download a model", rows, browse=True)
+        picker = PickerScreen(page.services, "Download a model", rows)
         page.services.open_screen(picker, chosen)
 
     def _begin(self, name: str) -> None:

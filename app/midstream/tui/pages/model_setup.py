@@ -230,7 +230,7 @@ class ModelSetup:
         self, title: str, rows: Sequence[ListRow], note: str, chosen: Callable[[str | None], None]
     ) -> None:
         services = self._page.services
-        services.open_screen(PickerScreen(services, title, rows, browse=True, note=note), chosen)
+        services.open_screen(PickerScreen(services, title, rows, note=note), chosen)
 
     def _ask(
         self, label: str, placeholder: str, given: Callable[[str], None], *, secret: bool = False

@@ -1,7 +1,6 @@
-"""A picker for files, actions and themes: type a few letters, choose a row.
+"""A picker for files, actions, models and themes: type a few letters, choose a row.
 
-Letters are text while the field has the focus.  After a key that moves through the list, ``j`` and
-``k`` move as well, as on the pages, and ``/`` goes back to the field; short lists begin there.
+Every letter narrows the list down, in every picker; arrows and keys with Ctrl move through it.
 """
 
 from __future__ import annotations
@@ -30,8 +29,30 @@ from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 MAX_SHOWN = 500
 SYNONYM = 60
 """Score of a row that is found by another word: behind exact parts of a text, before letters."""
+_FOOTER = ("type to narrow down", "up down move", "enter take", "esc close")
+_STEPS = {
+    "down": 1,
+    "up": -1,
+    "ctrl+n": 1,
+    "ctrl+p": -1,
+    "ctrl+j": 1,
+    "ctrl+k": -1,
+    "tab": 1,
+    "shift+tab": -1,
+    "pagedown": 10,
+    "pageup": -10,
+}
+"""Keys that move through the list, and by how many rows."""
 ROOMY = 32
 """Rows of the screen at which a sample has room below the list."""
+
+
+class _Narrowing(LineField):
+    """The field of a picker, which leaves the keys that move through the list to the picker."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in _STEPS:
+            event.prevent_default()
 
 
 class PickerScreen(EagerScreen, ModalScreen[str | None]):
@@ -40,7 +61,6 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     Args:
         preview: Called with the value under the cursor whenever it changes.
         typed: Called with the typed text; may return one more row beside those that match.
-        browse: Begin in the list, where all rows can be seen at once.
         note: Advice below the list, to be read before a row is chosen.
         sample: What a preview changes, below the list where there is room; called with a width.
     """
@@ -75,12 +95,10 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         preview: Callable[[str], None] | None = None,
         typed: Callable[[str], ListRow | None] | None = None,
         select: str | None = None,
-        browse: bool = False,
         note: str = "",
         sample: Callable[[int], Text] | None = None,
     ) -> None:
         super().__init__()
-        self._browsing = browse
         self._note = note
         self._sample = sample
         self._shown_sample = Static(classes="sample", markup=False)
@@ -94,13 +112,15 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         self._services = services
         self._cross = CloseMark(services.palette, services.glyphs)
         self.list.can_focus = False
+        self.field = _Narrowing(compact=True, select_on_focus=False, placeholder="part of a name")
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = self._title
+        box.border_subtitle = f" {self._services.glyphs.separator} ".join(_FOOTER)
         with box:
             yield self._cross
-            yield LineField(compact=True, select_on_focus=False)
+            yield self.field
             yield self.list
             yield Static(classes="none", markup=False)
             if self._note:
@@ -118,30 +138,17 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.
         self.list.styles.height = self.query_one(".none", Static).styles.height = height
-        self._browse(self._browsing)
+        self.field.focus()
         self.call_after_refresh(self._show_sample)
 
     def _show_sample(self) -> None:
         if self._sample is not None and (width := self._shown_sample.content_size.width):
             self._shown_sample.update(self._sample(width))
 
-    def _browse(self, browsing: bool) -> None:
-        """Let letters move through the list, or be text again."""
-        self._browsing = browsing
-        field, box = self.query_one(Input), self.query_one(Vertical)
-        if browsing:
-            self.set_focus(None)
-        else:
-            field.focus()
-        field.placeholder = f"{'press /' if browsing else 'type'} to narrow down"
-        words = ("j k move", "/ narrow down") if browsing else ("up down move",)
-        words = (*words, "enter take", "esc close")
-        box.border_subtitle = f" {self._services.glyphs.separator} ".join(words)
-
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
         event.stop()
-        # Where the field has the keys at once, a slash that should give them to it is no letter.
+        # A slash begins a search elsewhere; here it is no letter of what is looked for.
         wanted = event.value.strip().lower().removeprefix("/")
         rows = self._rows
         if wanted:
@@ -177,9 +184,6 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._take()
-
-    def _take(self) -> None:
         if self.list.value is not None:
             self.dismiss(self.list.value)
 
@@ -210,36 +214,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             self.dismiss(None)
 
     def on_key(self, event: events.Key) -> None:
-        """Move through the list, whatever has the keys."""
-        steps = {
-            "down": 1,
-            "up": -1,
-            "ctrl+n": 1,
-            "ctrl+p": -1,
-            "pagedown": 10,
-            "pageup": -10,
-            "tab": 1,
-            "shift+tab": -1,
-        }
-        field = self.query_one(Input)
-        if self._browsing:
-            steps |= {"j": 1, "k": -1}
+        """Move through the list; a letter is text even if it came before the field had the keys."""
         if event.key in ("escape", "ctrl+c"):
             self.dismiss(None)
-        elif event.key in steps:
-            self._browse(True)
-            self.list.move(steps[event.key])
-        elif event.key == "enter" and self._browsing:
-            self._take()
-        elif event.key == "slash" and self._browsing:
-            self._browse(False)
-        elif event.is_printable and event.character and not field.has_focus:
-            # Typed before the field was there, or while the list had the keys.
-            self._browse(False)
-            field.insert_text_at_cursor(event.character)
-        elif event.key == "backspace" and self._browsing:
-            self._browse(False)
-            field.action_delete_left()
+        elif event.key in _STEPS:
+            self.list.move(_STEPS[event.key])
+        elif event.is_printable and event.character and not self.field.has_focus:
+            self.field.insert_text_at_cursor(event.character)
+            self.field.focus()
         else:
             return
         event.stop()

@@ -431,9 +431,7 @@ class SettingsScreen(PageScreen):
             picker = theme_picker(services, setting.key, first=none)
         else:
             current = str(one.value) if one.value else None
-            picker = PickerScreen(
-                services, setting.key, (*none, *rows), select=current, browse=True
-            )
+            picker = PickerScreen(services, setting.key, (*none, *rows), select=current)
         services.open_screen(picker, chosen)
 
     def _choose_action(self) -> None:

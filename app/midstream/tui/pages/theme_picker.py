@@ -73,6 +73,5 @@ def theme_picker(
         (*first, *rows),
         preview=preview,
         select=services.palette.name,
-        browse=True,
         sample=sample,
     )

@@ -200,7 +200,7 @@ class Converse(Controller):
                 partner.choose(choice, value)
 
         title = f"How {visible(partner.title)} works"
-        picker = PickerScreen(self._services, title, rows, select=current, browse=True)
+        picker = PickerScreen(self._services, title, rows, select=current)
         self._services.open_screen(picker, chosen)
 
     def scroll_up(self) -> None:

@@ -638,6 +638,5 @@ class Steer(Controller):
             "Effort for the next answers",
             rows,
             select=session.turns.effort,
-            browse=True,
         )
         self._services.open_screen(picker, chosen)
