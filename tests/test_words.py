@@ -12,7 +12,7 @@ from midstream.words import in_review
     [
         ("Accept what you have read in all files", "Keep what you have read in all files"),
         ("Reject the hunk and tell the model why", "Put back the hunk and tell the model why"),
-        ("reject, say why", "put back, say why"),
+        ("reject + why", "put back + why"),
         ("Commit accepted changes", "Commit kept changes"),
         ("Nothing was rejected; it rejects", "Nothing was put back; it puts back"),
         ("Acceptance of what is unacceptable", "Acceptance of what is unacceptable"),

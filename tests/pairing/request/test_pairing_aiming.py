@@ -141,6 +141,69 @@ async def test_a_name_that_is_not_there_is_not_renamed_at_the_cursor(
     assert not model.requests
 
 
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("make frobnicate return 3", r"There is no `frobnicate` in main\.py; name a function, or"),
+        ("have frobnicate() take a path", r"There is no `frobnicate` in main\.py"),
+        ("fix load_all", r"There is no `load_all` in main\.py"),
+        ("refactor loadAll into two parts", r"There is no `loadAll` in main\.py"),
+        ("load_all crashes on an empty file", r"There is no `load_all` in main\.py"),
+        ("make mian return 3", r"There is no `mian` in main\.py; nearest: `main`"),
+        ("make gauge_of return 3", r"`gauge_of` is not defined in main\.py but in shape\.py"),
+    ],
+)
+async def test_what_is_to_be_changed_is_there(
+    session: PairingSession, model: SteppedModel, root: Path, asked: str, sentence: str
+) -> None:
+    (root / "shape.py").write_text("def gauge_of(x):\n    return x\n")
+    with pytest.raises(TargetUnclearError, match=sentence):
+        await session.turns.instruct(Question(asked, path="main.py", cursor=0))
+    assert not model.requests
+    turn = await session.turns.instruct(Question(asked, path="main.py", cursor=0, selection=(3, 6)))
+    assert (turn.start, turn.stop) == (3, 6)
+    await session.turns.stop()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "make it faster",
+        "make tests pass",
+        "make it return 3",
+        "make the parser accept None",
+        "make errors raise",
+        "make sure it takes a list",
+        "make words return early",
+        "let callers pass a limit",
+        "fix GitHub links",
+        "fix utf8 handling",
+        "use read_text",
+        "add is_empty",
+        "max_words should be a parameter",
+        "make print take a list",
+    ],
+)
+async def test_ordinary_words_are_no_missing_names(session: PairingSession, asked: str) -> None:
+    turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
+    assert turn.symbol == "main"
+    await session.turns.stop()
+
+
+async def test_a_name_that_an_undecided_hunk_brings_is_there(
+    session: PairingSession, model: SteppedModel
+) -> None:
+    await session.turns.instruct(Question("tidy", path="main.py", cursor=4))
+    model.give("def main(word):\n    fresh_one = word\n    return fresh_one\n")
+    model.give(None)
+    await session.turns.finished()
+    assert session.hunks.undecided()
+    question = Question("have fresh_one take a list", path="main.py", cursor=4)
+    turn = await session.turns.instruct(question)
+    assert turn.symbol == "main"
+    await session.turns.stop()
+
+
 @pytest.mark.parametrize("asked", ["rename it to first", "rename the function to first"])
 async def test_a_word_for_the_thing_itself_is_no_name(session: PairingSession, asked: str) -> None:
     turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))

@@ -32,6 +32,7 @@ from midstream.pairing.request.context import (
 from midstream.pairing.request.mentions import (
     AtPath,
     AtWord,
+    Mentions,
     NeedsConsentError,
     find_at_paths,
     find_at_words,
@@ -56,6 +57,7 @@ from midstream.pairing.request.target import (
     Candidate,
     Target,
     TargetUnclearError,
+    check_changed,
     find_target,
     not_renamed,
     search_workspace,
@@ -324,7 +326,8 @@ class RequestBuilder:
         said = await self._with_at_paths(question)
         mentioned = await self._mentioned(said)
         await self._check_consent(proposal.path)
-        renamed = find_mentions(question.text).renamed
+        mentions = find_mentions(without_mentions(said))
+        renamed = mentions.renamed
         wanted = model.edit_format if question.known is None else question.known_format
         here = [each for each in mentioned if each.path == proposal.path]
         elsewhere = question.path is not None and proposal.path != question.path
@@ -332,6 +335,8 @@ class RequestBuilder:
         if question.known is not None and wanted != "region":  # It names its places itself.
             target = Target(0, len(base.lines), "", "the code names the place")
             return Scope(proposal, base, model, target, by_region=False, said=said, mentioned=())
+        if mentions.changed and question.selection is None and not self._finds_places(model):
+            await self._check_changed(mentions, proposal)
         try:
             target = await asyncio.to_thread(
                 find_target,
@@ -365,6 +370,14 @@ class RequestBuilder:
             raise NeedsConsentError((path,))
         if holds_secrets(path):
             raise NeedsConsentError((), (path,))
+
+    async def _check_changed(self, mentions: Mentions, proposal: FileProposal) -> None:
+        """Raise TargetUnclearError if the code that is to be changed is not in the file."""
+        proposed = proposal.proposed_region(0, len(proposal.base.lines)).split("\n")
+        try:
+            await asyncio.to_thread(check_changed, mentions, proposed, proposal.path)
+        except TargetUnclearError as unclear:
+            raise (await self._find(unclear.missing, proposal.path) or unclear) from None
 
     async def _check_undefined(
         self, target: Target, proposal: FileProposal, renamed: str | None

@@ -50,6 +50,7 @@ class Mention:
         subject: It is the first word (``Cart.add forgets the price``), and so more likely the
             place than a plain word after it.
         modifies: Another plain word follows, so it is more likely English (``in upper case``).
+        changed: What it does is to change (``make x return 3``, ``fix load_all``), so it exists.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Mention:
     fresh: bool = False
     subject: bool = False
     modifies: bool = False
+    changed: bool = False
 
 
 _NAME = r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*"
@@ -81,6 +83,23 @@ _MODIFIES = re.compile(
     r"\s+(?!(?:and|or|so|to|with|that|which|if|when|where|while|for|from|by|as|of|in|on|at|into|using"
     r"|instead|only|too|also|is|are|does|should|must|can|function|method|class)\b)[a-z]+\b"
 )
+_MAKES = frozenset({"make", "let", "have"})
+_DOES = re.compile(
+    r"(?:\(\))?\s+(?:(?:also|always|never|only)\s+)?(?:accept|raise|return|take|throw|yield)\b"
+)
+"""Follows what is made to do it: ``make load return None``."""
+_FAILS = re.compile(
+    r"(?:\(\))?\s+(?:crashes|fails|breaks|returns|raises|throws|ignores|forgets|loses|misses|hangs"
+    r"|leaks)\b"
+)
+"""Follows a subject that does wrong so far: ``load_all crashes when ...``."""
+_MENDS = frozenset({
+    "document", "fix", "inline", "optimise", "optimize", "refactor", "repair", "shorten",
+    "simplify",
+})  # fmt: skip
+"""Verbs of an instruction whose object exists."""
+_CASED = re.compile(r"[a-z][a-z0-9]*_\w*[a-z0-9]|[a-z][a-z]+\w*[a-z0-9][A-Z]\w*")
+"""A name in ``snake_case`` or ``camelCase``; ``GitHub`` and ``utf8`` may be plain words."""
 _NEVER = frozenset({"and", "or", "to", "the", "a", "an", "in", "of"})
 _LINKS = frozenset({"the", "a", "an", "this", "my", "our", "its"})
 _NEW = re.compile(
@@ -125,6 +144,11 @@ class Mentions:
     renamed: str | None
 
     @property
+    def changed(self) -> list[Mention]:
+        """What is to be changed, and so exists."""
+        return [m for m in self.all if m.changed]
+
+    @property
     def sure(self) -> list[Mention]:
         """Mentions that are names and must exist already."""
         return [m for m in self.all if m.sureness > Sureness.WORD and not m.fresh]
@@ -140,6 +164,7 @@ def find_mentions(instruction: str) -> Mentions:
         marked = match["ticks"] or match["call"] or match["quoted"]
         name = _dotted(marked or match["bare"])
         before = [word for word in words if word not in _LINKS]
+        previous = words[-1] if words else ""
         words.append(name.lower())
         first_word = not before and not marked and not _ACTS.match(instruction, match.end())
         if marked:
@@ -167,7 +192,15 @@ def find_mentions(instruction: str) -> Mentions:
             )
         subject = not before and not fresh and not heads
         modifies = not marked and bool(_MODIFIES.match(instruction, match.end()))
-        mention = Mention(name, sureness, place, fresh, subject, modifies)
+        behind = instruction[match.end() :]
+        if previous in _MAKES:
+            changed = not fresh and bool(_DOES.match(behind))
+        else:
+            mended = len(before) == 1 and before[0] in _MENDS
+            changed = (mended or (subject and bool(_FAILS.match(behind)))) and (
+                bool(match["ticks"] or match["call"] or _CASED.fullmatch(name))
+            )
+        mention = Mention(name, sureness, place, fresh, subject, modifies, changed)
         known = found.get(name)
         if known is None or (mention.sureness, mention.place) > (known.sureness, known.place):
             found[name] = mention

@@ -244,6 +244,34 @@ def search_workspace(workspace: Workspace, instruction: str) -> str:
     return find_in_files(_texts(workspace, paths), instruction=instruction)[0]
 
 
+def check_changed(mentions: Mentions, lines: Sequence[str], path: str) -> None:
+    """Refuse an instruction about what something does if the file has nothing of that name.
+
+    Elsewhere a name that the file does not have may be one that the change adds.
+
+    Args:
+        mentions: Of an instruction such as "make load return None" or "fix load_all".
+        lines: The file as it is proposed now.
+        path: Its name.
+
+    Raises:
+        TargetUnclearError: It names a function, say, that is not there.
+    """
+    words = {word.lower() for line in lines for word in re.findall(r"\w+", line)}
+    for mention in mentions.changed:
+        last = mention.name.rpartition(".")[2]
+        name = last.lower()
+        if keyword.iskeyword(last) or hasattr(builtins, last) or any(name in w for w in words):
+            continue
+        if mention.sureness is Sureness.WORD and (
+            name in _NO_NAMES
+            or _ENGLISH.search(name)
+            or any(len(word) >= _STEM and name.startswith(word) for word in words)
+        ):
+            continue
+        raise _absent(mention, outline(lines, path), path)
+
+
 def not_renamed(
     workspace: Workspace, name: str, path: str, lines: Sequence[str], place: str
 ) -> TargetUnclearError:
@@ -395,10 +423,14 @@ def _check_existing(
         word = re.compile(rf"\b{re.escape(last)}\b")
         if any(word.search(line) for line in lines):
             continue
-        near = _nearest([mention.name], {d.name for d in outlined.definitions})
-        hint = f"; nearest: {_listed(near)}" if near else ""
-        sentence = f"There is no `{mention.name}` in {path}{hint}."
-        raise TargetUnclearError(sentence, _here(near), mention.name)
+        raise _absent(mention, outlined, path)
+
+
+def _absent(mention: Mention, outlined: Outline, path: str) -> TargetUnclearError:
+    near = _nearest([mention.name], {d.name for d in outlined.definitions})
+    hint = f"nearest: {_listed(near)}" if near else "name a function, or mark lines"
+    sentence = f"There is no `{mention.name}` in {path}; {hint}."
+    return TargetUnclearError(sentence, _here(near), mention.name)
 
 
 _NO_NAMES = frozenset({
@@ -410,6 +442,10 @@ _NO_NAMES = frozenset({
     "strings", "parameter", "argument", "variable", "attribute", "constant", "field", "name",
 })  # fmt: skip
 """Words for places and things that are not names."""
+_ENGLISH: Final = re.compile(r"(?:s|ing|ed|ly)$")
+"""Ends many a plain word (``make errors raise``) and few names that are one word."""
+_STEM: Final = 4
+"""Letters that a plain word has in common with a name that it may be about: parser, ``parse``."""
 
 
 def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, path: str) -> None:
@@ -420,12 +456,10 @@ def _check_places(lines: Sequence[str], outlined: Outline, mentions: Mentions, p
         if not mention.place or mention.sureness > Sureness.WORD:
             continue
         if name not in words and name not in _NO_NAMES:
-            near = _nearest([mention.name], {d.name for d in outlined.definitions})
-            if mention.modifies and not near:
+            absent = _absent(mention, outlined, path)
+            if mention.modifies and not absent.candidates:
                 continue  # "in upper case": an English word.
-            hint = f"; nearest: {_listed(near)}." if near else "; name a function, or mark lines."
-            sentence = f"There is no `{mention.name}` in {path}{hint}"
-            raise TargetUnclearError(sentence, _here(near), mention.name)
+            raise absent
 
 
 def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target | None:
