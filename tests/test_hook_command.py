@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from midstream.agents import hook_client
+from midstream.agents.hooks import merged_hooks, without_hooks
 from midstream.workspace.paths import state_dir
 
 OWN = '{\n    "model": "opus",\n    "hooks": {"Stop": [{"hooks": []}]},\n    "ä": [1, 2]\n}'
@@ -58,6 +59,46 @@ def test_installing_shows_the_change_and_keeps_the_rest(home: Path) -> None:
     path.write_text(before.replace("|NotebookEdit", ""))
     assert hook("--install", "claude", given="y\n").returncode == 0
     assert path.read_text() == before
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        {},
+        {"model": "opus"},
+        {"hooks": {"Stop": [{"hooks": []}]}},
+        {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"command": "lint"}]}]}},
+    ],
+)
+def test_removing_restores_what_was_there(agent: str, before: dict[str, object]) -> None:
+    merged = merged_hooks(before, agent)
+    assert merged != before
+    assert without_hooks(merged) == before
+    assert without_hooks(before) == before
+
+
+def test_removing_leaves_the_hooks_of_others_in_the_same_group() -> None:
+    own = {"type": "command", "command": "midstream hook", "timeout": 600}
+    other = {"type": "command", "command": "lint"}
+    both = {"hooks": {"Stop": [{"matcher": "x", "hooks": [own, other]}]}}
+    assert without_hooks(both) == {"hooks": {"Stop": [{"matcher": "x", "hooks": [other]}]}}
+
+
+def test_removing_shows_the_change_and_asks(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    absent = hook("--remove", "claude")
+    assert (absent.returncode, path.exists()) == (0, False)
+    assert "does not have the hook" in absent.stdout
+    path.parent.mkdir()
+    path.write_text(OWN)
+    assert hook("--install", "claude", given="y\n").returncode == 0
+    installed = path.read_text()
+    refused = hook("--remove", "claude", given="n\n")
+    assert (refused.returncode, path.read_text()) == (1, installed)
+    assert '"command": "midstream hook"' in refused.stdout
+    assert hook("--remove", "claude", given="y\n").returncode == 0
+    assert json.loads(path.read_text()) == json.loads(OWN)
 
 
 def test_codex_is_installed_in_its_own_file(home: Path) -> None:

@@ -291,6 +291,42 @@ def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
     return {**existing, "hooks": merged}
 
 
+def without_hooks(existing: dict[str, Any]) -> dict[str, Any]:
+    """An agent's settings without our hooks; equal to ``existing`` if there are none."""
+    hooks: object = existing.get("hooks")
+    if not isinstance(hooks, dict):
+        return existing
+    left: dict[str, Any] = {}
+    for kind, groups in cast("dict[str, Any]", hooks).items():
+        kept = groups
+        if isinstance(groups, list):
+            kept = [
+                other for group in cast("list[object]", groups) for other in _without_ours(group)
+            ]
+        if kept or not groups:
+            left[kind] = kept
+    if left == hooks:
+        return existing
+    others = {key: value for key, value in existing.items() if key != "hooks"}
+    return {**existing, "hooks": left} if left else others
+
+
+def _without_ours(group: object) -> list[object]:
+    """A group of hooks without ours; none if there is no other."""
+    hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
+    if not isinstance(hooks, list):
+        return [group]
+    every = cast("list[object]", hooks)
+    others = [hook for hook in every if not _runs_ours(hook)]
+    if len(others) == len(every):
+        return [group]
+    return [{**cast("dict[str, Any]", group), "hooks": others}] if others else []
+
+
+def _runs_ours(hook: object) -> bool:
+    return isinstance(hook, dict) and cast("dict[str, Any]", hook).get("command") == COMMAND
+
+
 def _is_ours(group: object) -> bool:
     """Whether a group of hooks has only ours, perhaps for fewer tools than now."""
     hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None

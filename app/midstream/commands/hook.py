@@ -2,7 +2,7 @@
 
 The agent gives it what it is about to write on standard input. If a session reviews the folder, the
 edit is shown there and the decisions are printed; otherwise nothing happens. ``--install`` adds it
-to an agent's settings, after it has shown the change.
+to an agent's settings and ``--remove`` takes it out, after they have shown the change.
 """
 
 from __future__ import annotations
@@ -25,26 +25,35 @@ AGENTS = ("claude", "codex")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
         "--install",
         choices=AGENTS,
         help="make this agent run the hook: shows what that changes in its settings file, and "
         "writes it if you agree",
     )
+    ways.add_argument(
+        "--remove",
+        choices=AGENTS,
+        help="take the hook out of this agent's settings file again, in the same way",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer a hook, or install it; returns the exit code."""
-    if options.install is None:
-        if os.isatty(0):
-            raise UsageError(
-                "`midstream hook` is what Claude Code and Codex run before each edit, which they "
-                "send it; `midstream hook --install claude` (or codex) sets that up."
-            )
-        from midstream.agents.hook_client import main
+    """Answer a hook, install it or remove it; returns the exit code."""
+    if options.install is not None:
+        return install(options.install)
+    if options.remove is not None:
+        return remove(options.remove)
+    if os.isatty(0):
+        raise UsageError(
+            "`midstream hook` is what Claude Code and Codex run before each edit, which they "
+            "send it; `midstream hook --install claude` (or codex) sets that up, and --remove "
+            "takes it back."
+        )
+    from midstream.agents.hook_client import main
 
-        return main()
-    return install(options.install)
+    return main()
 
 
 def install(agent: str) -> int:
@@ -65,18 +74,9 @@ def install(agent: str) -> int:
     if merged == existing:
         print(f"{path} already has the hook.")
         return 0
-    indent = re.search(r"\n([ \t]+)\S", text)
-    new = json.dumps(merged, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
-    changes = difflib.unified_diff(
-        text.splitlines(), new.splitlines(), str(path), str(path), lineterm=""
-    )
-    print("\n".join(changes))
-    print("\nWrite this? [y/N] ", end="", flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        print("Nothing was changed.")
+    if not _write_if_agreed(path, text, merged):
         return 1
-    _write(path, text, new)
-    print(f"{path} has the hook now; to remove it, delete the lines with + there.")
+    print(f"{path} has the hook now; `midstream hook --remove {agent}` takes it out again.")
     if agent == "codex":
         print("Codex runs it once you have trusted it: type /hooks there.")
     if shutil.which("midstream") is None:
@@ -89,6 +89,46 @@ def install(agent: str) -> int:
         )
     )
     return 0
+
+
+def remove(agent: str) -> int:
+    """Show what would be taken out of an agent's settings, and take it out if the user agrees.
+
+    Returns:
+        0 if the hook is not there afterwards, 1 if it is.
+
+    Raises:
+        UserError: The settings cannot be read or written.
+    """
+    from midstream.agents.hooks import without_hooks
+
+    path = _settings_file(agent)
+    text = _read(path)
+    existing = _parse(path, text)
+    left = without_hooks(existing)
+    if left == existing:
+        print(f"{path} does not have the hook.")
+        return 0
+    if not _write_if_agreed(path, text, left):
+        return 1
+    print(f"{path} does not have the hook any more; the agent writes without asking a review.")
+    return 0
+
+
+def _write_if_agreed(path: Path, text: str, settings: dict[str, Any]) -> bool:
+    """Show how a settings file changes and write it after a yes; whether it was written."""
+    indent = re.search(r"\n([ \t]+)\S", text)
+    new = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+    changes = difflib.unified_diff(
+        text.splitlines(), new.splitlines(), str(path), str(path), lineterm=""
+    )
+    print("\n".join(changes))
+    print("\nWrite this? [y/N] ", end="", flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print("Nothing was changed.")
+        return False
+    _write(path, text, new)
+    return True
 
 
 def _settings_file(agent: str) -> Path:
