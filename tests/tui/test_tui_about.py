@@ -137,19 +137,19 @@ async def test_uses_and_tests_of_a_hunk_are_filled_in(project: Path) -> None:
         assert "Used by\nlooking" in told(stage)
         await stage.until(lambda: "looking" not in told(stage), "what uses it")
         assert "`double`: 2 lines in 1 file\n  pkg/twice.py:1  from pkg" in told(stage)
-        assert "There are no coverage data.\nby name:\n" in told(stage)
+        assert "There are no coverage data of this file.\ntests that name it:\n" in told(stage)
         assert "  test_things.py:5  test_double" in told(stage)
         await stage.press("escape")
         (project / "lcov.info").write_text("SF:pkg/things.py\nDA:17,1\nend_of_record\n")
         os.utime(path, (1_000, 1_000))
         await stage.press("exclamation_mark")
         await stage.until(lambda: "looking" not in told(stage), "what covers it")
-        assert "run, but the data name no test (lcov.info of today " in told(stage)
+        assert "run, but the coverage data name no test (lcov.info of today " in told(stage)
         await stage.press("escape")
         os.utime(project / "lcov.info", (500, 500))
         await stage.press("exclamation_mark")
         await stage.until(lambda: "looking" not in told(stage), "what covers it")
-        words = "is older than the file; run the tests with coverage again\nby name:\n"
+        words = "is older than the file; run the tests with coverage again\ntests that name it:\n"
         assert words in told(stage)
         assert "test_things.py:5  test_double" in told(stage)
 

@@ -395,7 +395,7 @@ async def test_what_was_refused_can_be_read_again(stage: Stage) -> None:
     said = stage.notice
     stage.screen.notices.clear()
     await stage.press("escape", "exclamation_mark")
-    assert f"Said lately, newest first\n{said}" in read(stage)
+    assert f"Recent messages, newest first\n{said}" in read(stage)
 
 
 # advice and cost

@@ -43,7 +43,7 @@ async def test_a_stop_says_what_is_still_queued(stage: Stage) -> None:
     await stage.type("then this")
     await stage.press("alt+enter", "ctrl+c")
     await stage.until(lambda: "Stopped after" in stage.notice, "stopped")
-    assert stage.notice.endswith("; 1 queued, i and then enter fetches it.")
+    assert stage.notice.endswith("; 1 instruction queued, i and then enter takes it back.")
     assert stage.composer.text == ""
     requests = len(stage.model.requests)
     await stage.press("i", "enter")

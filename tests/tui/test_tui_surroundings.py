@@ -70,8 +70,8 @@ async def test_a_file_that_nobody_knows_is_told_with_the_keys(project: Path, wid
     async with on_stage(project, size=(width, 30)) as stage:
         await stage.open("a.yml")
         row = stage.screen.query_one(StatusRow)
-        await stage.until(lambda: "unguarded: only secrets" in row.render().plain, "guard")
-        assert ("kind of file" in row.render().plain) == (width == 160)
+        await stage.until(lambda: "unguarded: only credentials" in row.render().plain, "guard")
+        assert ("looked for here" in row.render().plain) == (width == 160)
         await stage.press("i")
         await stage.type("rename a to b")
         await stage.press("enter")

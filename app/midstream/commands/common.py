@@ -53,8 +53,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pacing",
         metavar="off|wafer|gpu|replay[:MODEL]",
-        help="answer at the simulated speed of a wafer or of GPUs that run a 70B model, or MODEL; "
-        "replay: whole answers at a wafer's speed",
+        help="answer at the simulated speed of a wafer, or of GPUs, that runs a 70B model or "
+        "MODEL; replay shows whole answers at a wafer's speed",
     )
     group.add_argument("--replay", type=Path, metavar="SCRIPT", help=REPLAY_HELP)
 

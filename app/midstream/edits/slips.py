@@ -81,16 +81,14 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
     if left := _left_over(instruction, before, after):
         found.append(f"left a `{left}`")
     if deleted := _deleted_beside(instruction, before, after):
-        found.append(f"deleted {deleted} lines that were not spoken of")
+        found.append(f"deleted {deleted} lines that the instruction does not mention")
     trees = _trees(before, after)
     if trees is None:
         return found
     names = frozenset(_NAME.findall(f"{known}\n{before}"))
     dead_before, dead_after = map(_unreached, trees)
     if dead_after - dead_before:
-        found.append(
-            f"put a line behind a `{min(dead_after - dead_before)}`, where it is not reached"
-        )
+        found.append(f"put a line after a `{min(dead_after - dead_before)}`, where it never runs")
     if name := renamed_unasked(instruction, *trees):
         found.append(f"renamed `{name}`, which nobody asked for")
     if words := only_words(instruction, *trees, known):

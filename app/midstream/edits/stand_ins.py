@@ -98,9 +98,7 @@ class StandIn(SourceText):
             UnencodableError: They stand for nothing.
         """
         if (properties := self.states.get(self.lines)) is None:
-            raise UnencodableError(
-                "it is not line-based text, so it is kept or put back as a whole"
-            )
+            raise UnencodableError("it is no text in lines, so it is kept or put back as a whole")
         return properties
 
     def to_bytes(self) -> bytes:

@@ -423,7 +423,7 @@ class Guard:
         from midstream.guard.pack import has_pack  # takes 50 ms, so not before a file is open
 
         if not (is_python(path) or has_pack(path)):
-            return Light(LightState.UNGUARDED, "only secrets are checked in this kind of file")
+            return Light(LightState.UNGUARDED, "only credentials are looked for here")
         if self._scanner is not None and self._scanner.problem and is_python(path):
             return Light(LightState.UNGUARDED, self._scanner.problem.rstrip("."))
         watches = [w for w in self._watches if w.path == path]

@@ -221,7 +221,7 @@ async def test_what_comes_from_nowhere_or_goes_unasked_is_named(
     )
     assert session.status.notices[-1].text.startswith(
         "stepped may have got this change wrong: it no longer defines `load` "
-        "and wrote `fetch` and `soneone` out of nowhere. "
+        "and uses `fetch` and `soneone`, which nothing defines. "
     )
 
 
@@ -394,13 +394,13 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         await ask(session, sure, changed)
         assert session.hunks.undecided("files.py")
         assert session.status.notices[-1].text == (
-            "The same again: `load` of files.py came back with the same hunks as before; "
+            "Nothing new is proposed: `load` of files.py came back with the same hunks as before; "
             "say it in other words, or ask a larger model."
         )
         assert session.status.notices[-1].action == "models"
         await ask(session, sure, changed.replace("limit", "most"))
         texts = [notice.text for notice in session.status.notices]
-        assert sum(text.startswith("The same again") for text in texts) == 1
+        assert sum(text.startswith("Nothing new is proposed") for text in texts) == 1
 
 
 async def test_a_retry_that_brings_what_was_turned_down(
@@ -413,7 +413,7 @@ async def test_a_retry_that_brings_what_was_turned_down(
     await ask(session, model, MISREAD)
     assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
     assert session.status.notices[-1].text == (
-        "The same again: the model made the change that you rejected; "
+        "Nothing new is proposed: the model made the change that you rejected; "
         "say it in other words, or ask a larger model."
     )
     # That it is unsure of it is not told over that, and is still known.
@@ -445,7 +445,7 @@ def test_signs_in_words() -> None:
         "took 2 type hints away",
         "still uses `quiet` and no longer defines it",
         "deleted 1 line",
-        "never touched `a` and `b`",
+        "did not change `a` and `b`",
         "took the word `two` for a name",
     ]
     assert "it wrote invalid Python and left out `X`." in unsure_of(

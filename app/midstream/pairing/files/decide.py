@@ -410,7 +410,7 @@ class Decisions:
                 take_back()
                 return (
                     f"Nothing was written: {path} would not parse any more ({why}). "
-                    "The same once more writes it anyway."
+                    "Decide the same once more to write it anyway."
                 )
         return ""
 

@@ -171,12 +171,12 @@ class ExternalReview:
                 "written while Midstream was not running."
             )
         if unknown := baseline.unknown:
-            one = len(unknown) == 1
-            what = min(unknown) if one else f"{counted(len(unknown), 'file')}, as {min(unknown)},"
+            what = min(unknown)
+            if len(unknown) > 1:
+                what = f"{counted(len(unknown), 'file')}, such as {what},"
             self._status.inform(
-                f"Git does not know {what} yet: {'it counts' if one else 'they count'} as "
-                f"{'it is' if one else 'they are'}, and what changes from now on is reviewed "
-                "(git add -N has all of it reviewed)."
+                f"{what} {'is' if len(unknown) == 1 else 'are'} new to git, so only what changes "
+                "there from now on is reviewed; `git add -N` has all of it reviewed."
             )
         if baseline.ignored:
             self._status.warn(

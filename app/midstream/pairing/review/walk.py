@@ -162,7 +162,7 @@ class Walkthrough:
             if number % AT_ONCE == 0:
                 await pause()
         self._status.inform(
-            f"{hunks:,} hunks are {decisions:,} decisions: risky ones come first, equal ones are "
+            f"{hunks:,} hunks need {decisions:,} decisions: risky ones come first, equal ones are "
             "decided at once",
             action="walk",
         )

@@ -254,7 +254,7 @@ def tell_same(
     said = repeated(answer, hunks)
     if said:
         out = way_out(server.others, implied=answer.turn.implied)
-        status.inform(f"The same again: {said}; {out}", LARGER_MODEL)
+        status.inform(f"Nothing new is proposed: {said}; {out}", LARGER_MODEL)
     return bool(said)
 
 
@@ -489,11 +489,11 @@ def seen_in(signs: Signs, gone: Sequence[str] = (), odd: Sequence[str] = ()) -> 
     if gone:
         found.append(f"no longer defines {_quoted(gone)}")
     if odd:
-        found.append(f"wrote {_quoted(odd)} out of nowhere")
+        found.append(f"uses {_quoted(odd)}, which nothing defines")
     if signs.deleted:
         found.append(f"deleted {signs.deleted} line{'s' * (signs.deleted != 1)}")
     if signs.untouched:
-        found.append(f"never touched {_quoted(signs.untouched)}")
+        found.append(f"did not change {_quoted(signs.untouched)}")
     if signs.borrowed:
         one = len(signs.borrowed) == 1
         found.append(

@@ -58,7 +58,7 @@ _FREE: Final = frozenset({"commit.message", "commit.editor", "commit.editor.anyw
 _OTHER: Final = "\0"
 """Marks the rows of files without accepted changes; no path has it."""
 _OTHERS: Final = {
-    Standing.UNKEPT: ("Staged by another program, kept by nobody", "error"),
+    Standing.UNKEPT: ("Staged by another program; nobody has kept it", "error"),
     Standing.SINCE: ("Staged since the review began, also committed", "warning"),
     Standing.YOURS: ("Staged by you, also committed", "muted"),
 }
@@ -632,7 +632,7 @@ class CommitScreen(PageScreen):
         step = session.commit.stage
         if changes.unkept and len(changes.replaceable) == changes.unkept:
             paths, step = changes.replaceable, session.commit.stage_instead
-            what = f"In {counted(len(paths), 'file')}, something else is staged than what was kept."
+            what = f"In {counted(len(paths), 'file')}, what is staged is not what was kept."
         elif changes.unkept:
             return False  # Refused, with what to do.
         elif partly:

@@ -187,7 +187,9 @@ class ModelSetup:
                 return
             except NoListError as error:
                 if not own.model:
-                    page.notices.say("info", f"{error.problem}: it lists no models; name the one.")
+                    page.notices.say(
+                        "info", f"{error.problem}: it lists no models; type the name of one."
+                    )
                     self._ask("Model", "as the server calls it", lambda name: called(own, name))
                     return
                 models = ()

@@ -247,7 +247,7 @@ class WalkScreen(PageScreen):
             if not titles.of(group) and (present := through.present(group.hunks))
         ]
         if not groups:
-            self.notices.say("info", "No group is without a title.")
+            self.notices.say("info", "Every group has a title.")
             return
         self.notices.say("info", f"{session.server.name_or_the_model} is asked for titles.")
 

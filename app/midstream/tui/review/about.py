@@ -49,7 +49,7 @@ def _of_another(known: ProvenanceEntry) -> Iterator[str]:
         yield f"{', '.join(filter(None, (known.author, turn)))}, noticed {seen}"
     elif known.earlier:
         yield (
-            f"There when the review began, {seen}: it is not staged, or was written while "
+            f"It was there when the review began, {seen}: it is not staged, or was written while "
             "Midstream did not run."
         )
     elif known.author:
@@ -64,7 +64,7 @@ def _of_another(known: ProvenanceEntry) -> Iterator[str]:
     if known.said:
         yield f"said:  {_in_one_line(known.said)}"
     if known.tool:
-        yield f"{'by:   ' if known.proven else 'its last command:'} {_in_one_line(known.tool)}"
+        yield f"{'by:   ' if known.proven else 'last command:'} {_in_one_line(known.tool)}"
 
 
 def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:

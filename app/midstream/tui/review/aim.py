@@ -201,7 +201,7 @@ class Aim(Controller):
             if self._sets_plan:
                 how = "these steps become the plan"
             elif session is not None and session.server.model_info.is_edit_model:
-                how = f"this model answers no questions; for another: {key}"
+                how = f"this model answers no questions; {key} chooses another"
             verb = "Plan" if wish_of(self._composer.text) else "Ask"
             model = "" if session is None else session.server.model_name
             title.show(verb, model, how, active=True)
@@ -211,7 +211,7 @@ class Aim(Controller):
             turn, path = state.turn, state.written_path
             target = path if turn is None or path != turn.path else f"{path} {turn.symbol}".strip()
             pane.strips.scope = None
-            title.show("Redirect", target, "what is complete stays", active=active)
+            title.show("Redirect", target, "complete hunks stay", active=active)
             pane.repaint()
             return
         if self._elsewhere is not None and self._elsewhere[0] == self._draft:

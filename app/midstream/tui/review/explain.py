@@ -114,7 +114,7 @@ class Explain(Controller):
                 yield _failures_of(turn, session.turns)
         if self._notices.said:
             told = tuple((text, "foreground") for text in reversed(self._notices.said))
-            yield Paragraph("Said lately, newest first", told)
+            yield Paragraph("Recent messages, newest first", told)
 
     def _read(self, title: str, paragraphs: Sequence[Paragraph]) -> None:
         services = self._services

@@ -56,7 +56,7 @@ async def look_up(hunk: Hunk, session: PairingSession) -> AsyncIterator[list[Par
         names = ", ".join(f"`{each.name}`" for each in more)
         uses.append((f"not looked for: {names}", "muted"))
     if not uses:
-        uses.append(("It lies in no definition whose uses can be found.", "muted"))
+        uses.append(("It is in no function or class whose uses can be looked for.", "muted"))
     ran = _run_by(coverage, text)
     tests = (*ran, *_named_in(named, coverage, bool(definitions)))
     yield [Paragraph("Used by", tuple(uses)), Paragraph("Tests", tests)]
@@ -91,13 +91,15 @@ def _run_by(coverage: FileCoverage | None, text: HunkText) -> list[tuple[str, st
     missed = [line for line in not_run if line not in coverage.ran]
     said: list[tuple[str, str]] = []
     if not ran:
-        said.append((f"no line of it was run ({made})", "warning"))
+        said.append((f"no test ran any of its lines ({made})", "warning"))
     elif tests := coverage.tests_of(lines):
         said.append((f"{counted(len(tests), 'test')} ran lines of it ({made})", "foreground"))
         said += ((f"  {test}", "foreground") for test in tests[:MAX_LISTED])
         said += _more(len(tests))
     else:
-        imported = "when it was imported" if coverage.tests else "but the data name no test"
+        imported = (
+            "when it was imported" if coverage.tests else "but the coverage data name no test"
+        )
         said.append((f"run, {imported} ({made})", "foreground"))
     if ran and missed:
         numbers = ", ".join(str(line + 1) for line in missed[:MAX_LISTED])
@@ -114,9 +116,9 @@ def _named_in(
     if coverage is not None and not coverage.older and coverage.tests:
         return
     if coverage is None:
-        yield "There are no coverage data.", "muted"
+        yield "There are no coverage data of this file.", "muted"
     if places:
-        yield "by name:", "muted"
+        yield "tests that name it:", "muted"
         yield from _listed(places, lambda place: place.inside or place.text)
     elif defined:
         yield "no test names it", "foreground"

@@ -438,7 +438,7 @@ class Steer(Controller):
                 how = f"{key_for('composer.send')} in the empty line"
                 if not self._panes.composing:
                     how = f"{key_for('compose')} and then {key_for('composer.send')}"
-                what += f"; {count} queued, {how} fetches {one}"
+                what += f"; {counted(count, 'instruction')} queued, {how} takes {one} back"
             text = f"Stopped after {counted(turn.tokens, 'token')}; {what}."
             self._notices.say("info", text, outcome=True)
 

@@ -148,11 +148,11 @@ class FileBar(TextLine):
         style = calling(palette.style("warning"), "follow.toggle")
         if facts.writing_in != facts.path:
             name = visible(facts.writing_in).rpartition("/")[2]
-            words = f"writing in {name} {separator} {facts.follow_key}"
+            words = f"writing in {name} {separator} {facts.follow_key} follows"
         elif facts.following:
             words, style = "following", palette.style("accent", bold=True)
         else:
             many = counted(facts.new_rows, "new line")
             new = f" {separator} {many}" if facts.new_rows else ""
-            words = f"follow off{new} {separator} {facts.follow_key}"
+            words = f"not following{new} {separator} {facts.follow_key} follows"
         return [*pieces, _BarFact(Text(f"{_GAP if pieces else ''}{words}", style), 4)]
