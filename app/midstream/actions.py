@@ -160,7 +160,7 @@ ACTIONS: Final = (
         offered=_HELD, hunk=HunkCommand("decisions.release", "let a hunk be decided that the guard holds back", reason=Reason.REQUIRED),
         also="guard security held back blocked quarantined",
     ),
-    Action("guard.file", "alt+g", "decide.guard_file", "guard off", "Switch the guard off for this file until you quit, or on again", _D, offered=_HELD, also="security disable turn off false alarm held back quarantined"),
+    Action("guard.file", "alt+g", "decide.guard_file", "guard off", "Switch the guard off for this file, or on again", _D, offered=_HELD, also="security disable turn off false alarm held back quarantined"),
     Action("decision.undo", "u", "decide.undo", "undo", "Undo the last decision, on disk as well", _D, also="revert take back mistake"),
     Action("decision.redo", "U", "decide.redo", "redo", "Redo the decision that was undone", _D),
     Action("changes.stage", "S", "decide.stage", "stage", "Stage the accepted changes of this file", _D, also="git add index"),
