@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -75,6 +76,25 @@ async def test_what_another_program_writes_is_kept_or_put_back(
     assert (root / "run.py").read_text() == AFTER.replace("work(220)", "work(20)")
     assert await decisions.undo() == (second.id,)
     assert (root / "run.py").read_text() == AFTER
+
+
+@pytest.mark.parametrize("how", ["gone", "broken"])
+async def test_who_takes_the_repository_away_hides_no_change(
+    watched: Reviewed, root: Path, how: str
+) -> None:
+    """What the files held before is in the repository: nobody can tell any more, which is said."""
+    if how == "gone":
+        shutil.rmtree(root / ".git")
+    else:
+        (root / ".git/HEAD").write_bytes(b"\0" * 40)
+    for name in ("run.py", "new.py"):
+        (root / name).write_text(AFTER)
+    (root / "other.py").unlink()
+    for name in ("run.py", "new.py", "other.py"):
+        said = f"Not reviewed: What {name} held before is not known (git cannot read its records"
+        await watched.until(
+            lambda said=said: any(said in n.text for n in watched.session.status.notices)
+        )
 
 
 async def test_more_writes_leave_the_hunks_that_they_do_not_touch(

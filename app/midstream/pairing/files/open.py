@@ -8,7 +8,6 @@ no model and no turn.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,19 +15,22 @@ from midstream.edits.documents import NO_FILE
 from midstream.edits.stand_ins import is_whole
 from midstream.errors import UserError
 from midstream.pairing.contents import NotTextFileError, decoded, encode
-from midstream.pairing.files.follow import DiskFollower
+from midstream.pairing.files.follow import DiskFollower, UnopenedChange
 from midstream.pairing.files.moves import Moves
 from midstream.pairing.journal.entries import BaseEntry
 from midstream.pairing.journal.journal import SessionJournal
 from midstream.pairing.status import HunkDecided, SessionStatus
+from midstream.workspace.errors import UnknownFormerError
 from midstream.workspace.watch import signature_of
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal
-    from midstream.pairing.files.follow import UnopenedChange
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
+
+ChangesFound = dict[str, UnopenedChange | UnknownFormerError | None]
+"""What was changed of files, or why nobody can tell; ``None``: nothing."""
 
 
 class OpenFiles(Mapping[str, "FileProposal"]):
@@ -142,26 +144,30 @@ class OpenFiles(Mapping[str, "FileProposal"]):
 
     # Following the disk
 
-    def unopened_changes(self, paths: Iterable[str]) -> dict[str, UnopenedChange | None]:
+    def unopened_changes(self, paths: Iterable[str]) -> ChangesFound:
         """What was changed of files, as far as they are not open and can be read (blocking).
 
         Large changes are left out.
         """
-        found: dict[str, UnopenedChange | None] = {}
+        found: ChangesFound = {}
         for path in paths:
-            with contextlib.suppress(UserError):
-                if path not in self:
-                    signature = signature_of(self.workspace.root / path)
-                    change = self._change(path)
-                    if change is None:
-                        found[path] = None
-                    elif not change.large:
-                        found[path] = change._replace(signature=signature)
+            if path in self:
+                continue
+            try:
+                signature = signature_of(self.workspace.root / path)
+                change = self._change(path)
+            except UnknownFormerError as error:
+                found[path] = error  # A second look would find nothing: it counts as it is now.
+                continue
+            except UserError:
+                continue
+            if change is None:
+                found[path] = None
+            elif not change.large:
+                found[path] = change._replace(signature=signature)
         return found
 
-    async def review(
-        self, rel: str, looked_at: Mapping[str, UnopenedChange | None] | None = None
-    ) -> tuple[Hunk, ...]:
+    async def review(self, rel: str, looked_at: ChangesFound | None = None) -> tuple[Hunk, ...]:
         """Make hunks of what another program has done to a file; they wait for decisions.
 
         Args:
@@ -179,9 +185,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
             if (proposal := self.get(rel)) is not None:
                 entry = await asyncio.to_thread(self.workspace.current, rel)
                 return await self.follower.review(proposal, entry)
-            if looked_at is not None and rel in looked_at and self._stands(rel, looked_at[rel]):
-                change = looked_at[rel]
-            else:
+            change = None if looked_at is None else looked_at.get(rel)
+            if isinstance(change, UnknownFormerError):
+                raise change
+            if looked_at is None or rel not in looked_at or not self._stands(rel, change):
                 change = await asyncio.to_thread(self._change, rel)
             return () if change is None else await self.follower.review_new(rel, change)
 
