@@ -33,10 +33,15 @@ _HOW: Final = (
     "Carry the instruction out and answer with the complete edited code in one code block. Keep "
     "everything that it does not ask for unchanged."
 )
+_NEW_METHOD: Final = "Answer with the new method alone, in one code block. Do not repeat the class."
 _STOPPED: Final = "You were stopped because there is a further instruction for the same code."
 _AGAIN: Final = (
     "Begin anew: carry it out together with what it leaves of the earlier ones, and answer with "
     "the complete edited code in one code block."
+)
+_NEW_AGAIN: Final = (
+    "Begin anew: carry it out together with what it leaves of the earlier ones, and answer with "
+    "the new method alone, in one code block."
 )
 _CHAT: Final = re.compile(
     r"^Edit the following [^\n]+ according to the instruction\.\n\n"
@@ -149,10 +154,23 @@ def render_chat_request(request: RegionRequest, known: str = "") -> str:
     """
     written = _WRITTEN.get(request.language, request.language.capitalize())
     what = f"{written} code" if request.language not in _PROSE else "text"
+    opening = f"Edit the following {what.strip()} according to the instruction.\n\n"
+    return _with_code(request, known, opening, _HOW)
+
+
+def render_chat_addition(request: RegionRequest, known: str = "") -> str:
+    """As ``render_chat_request``, for a method that a class gets: the answer is only that.
+
+    Asked to "edit" the class, a model of 0.5B parameters writes all of it again.
+    """
+    return _with_code(request, known, "", _NEW_METHOD)
+
+
+def _with_code(request: RegionRequest, known: str, opening: str, how: str) -> str:
     known = f"{known}\n" if known else ""
     return (
-        f"{known}Edit the following {what.strip()} according to the instruction.\n\n### Code\n"
-        f"{code_block(request)}\n### Instruction\n{request.instruction}\n\n{_HOW}"
+        f"{known}{opening}### Code\n{code_block(request)}\n"
+        f"### Instruction\n{request.instruction}\n\n{how}"
     )
 
 
@@ -178,9 +196,10 @@ def _parse_chat_request(text: str) -> RegionRequest | None:
     return RegionRequest(instruction, text[start : closing.start()], language=opening["language"])
 
 
-def render_chat_follow_up(instruction: str) -> str:
-    """A redirect for a chat model, which begins its rewrite anew."""
-    return f"{_STOPPED}\n\n### Instruction\n{instruction}\n\n{_AGAIN}"
+def render_chat_follow_up(instruction: str, *, adds: bool = False) -> str:
+    """A redirect for a chat model, which begins anew its rewrite or what it ``adds``."""
+    how = _NEW_AGAIN if adds else _AGAIN
+    return f"{_STOPPED}\n\n### Instruction\n{instruction}\n\n{how}"
 
 
 def _blocks(text: str) -> dict[str, tuple[str, str]] | None:

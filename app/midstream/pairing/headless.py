@@ -250,11 +250,13 @@ async def _left_behind(session: PairingSession, hunks: Sequence[Hunk], job: Job)
         everywhere = "--everywhere changes that as well, " if renamed else ""
         return _Left(listed(left), f"{everywhere}--unsure writes it as it is")
     verdicts = await look_at_each(before, after)
-    undefined = [
-        f"`{finding.undefined}` ({path}, line {finding.line})"
-        for path, verdict in verdicts.items()
-        for finding in verdict.undefined
-    ]
+    undefined = list(
+        dict.fromkeys(
+            f"`{finding.undefined}` ({path}, line {finding.line})"
+            for path, verdict in verdicts.items()
+            for finding in verdict.undefined
+        )
+    )
     if not undefined:
         for path, verdict in verdicts.items():
             if why := verdict.unread or session.guard.unread(path):

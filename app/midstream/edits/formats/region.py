@@ -58,6 +58,7 @@ _TEXT_NAMES: Final = re.compile(
 _PROSE_FENCE: Final = re.compile(r"\s*(?:markdown|mdx?|rst|te?xt|plain\w*)\b", re.IGNORECASE)
 _MAX_LEAD_IN: Final = 2
 """Lines before a fence in which a model talks about a region of prose, at most."""
+_AGAIN: Final = "the reply is the class again, of which the model was shown no bodies"
 _ENDLESS: Final = "the reply is in no code block, and does not end as the code did"
 
 
@@ -378,6 +379,100 @@ class RegionParser(LineParser):
             if self._last is not None:
                 self._last.feed(text)
             self._new(text)
+
+
+class AdditionParser(RegionParser):
+    """Reads what is added to a class; the rewrite is the class with that in it.
+
+    Models write it without the indentation of the class, with it, or below a repeated heading of
+    the class.  One that writes the whole class again is taken at its word, if it was shown all of
+    it.
+    """
+
+    def __init__(self, old: Sequence[str], line: int, margin: str, *, whole: bool = True) -> None:
+        """Start a parser.
+
+        Args:
+            old: The lines of the class.
+            line: The line of these that the new code comes before.
+            margin: White space in front of the members of the class.
+            whole: Whether the model was shown all of the class.
+        """
+        super().__init__()
+        self._before, self._after = old[:line], old[line:]
+        self._margin = margin
+        self._shown = whole
+        filled = [text for text in old if text.strip()]
+        self._outer = indent_of(filled[0]) if filled else ""
+        self._heading = [text.strip() for text in filled[: _lines_of_heading(filled)]]
+        self._next = filled[len(self._heading)].strip() if filled[len(self._heading) :] else ""
+        self._repeated: list[str] = []  # lines of the heading that were written again
+        self._blank: list[str] = []
+        self._shift: str | None = None
+        self._rewrites = False
+
+    def _start(self, start: str) -> str | Wait:
+        return Wait.LINE  # Where a line belongs is known once it is complete.
+
+    def _content(self, text: str) -> None:
+        line = text.removesuffix("\n")
+        if self._rewrites:
+            super()._content(text)
+        elif not line.strip():
+            self._blank.append("\n")
+        elif self._shift is None and self._is_heading(line):
+            self._repeated.append(text)
+            self._blank.clear()
+        elif self._shift is None and self._repeated and line.strip() == self._next:
+            if not self._shown:
+                self._problem(_AGAIN, fatal=True)
+                self._mode = _RegionMode.DONE
+                return
+            self._rewrites = True
+            super()._content("".join([*self._repeated, *self._blank, text]))
+        else:
+            self._add(line, text[len(line) :])
+
+    def _add(self, line: str, end: str) -> None:
+        if self._shift is None:
+            decorators = self._repeated
+            if decorators and decorators[-1].strip() == self._heading[-1]:
+                decorators = []
+            self._shift = self._shift_of(indent_of(line))
+            self._blank.clear()
+            super()._content("".join(f"{text}\n" for text in self._before))
+            if self._before and self._before[-1].strip():
+                super()._content("\n")
+            super()._content("".join(self._shift + text for text in decorators))
+        super()._content("".join([*self._blank, self._shift, line, end]))
+        self._blank.clear()
+
+    def _is_heading(self, line: str) -> bool:
+        if line.strip() not in self._heading:
+            return False
+        return not self._repeated or self._repeated[-1].strip() != self._heading[-1]
+
+    def _shift_of(self, indent: str) -> str:
+        """The white space that the new lines lack."""
+        if indent.startswith(self._margin):
+            return ""
+        inner = self._margin.removeprefix(self._outer)
+        return self._outer if inner and indent.startswith(inner) else self._margin
+
+    def _close(self) -> None:
+        if self._shift is not None:
+            rest = "".join(f"{text}\n" for text in self._after)
+            apart = self._after and self._after[0].strip() not in ("", "}", "};", "end")
+            super()._content(f"\n{rest}" if apart else rest)
+        super()._close()
+
+
+def _lines_of_heading(lines: Sequence[str]) -> int:
+    """How many of the lines of a class come before its body, with decorators."""
+    for number, line in enumerate(lines, 1):
+        if line.rstrip().endswith((":", "{")):
+            return number
+    return 0
 
 
 class _LastLine:

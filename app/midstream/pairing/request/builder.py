@@ -18,6 +18,7 @@ from midstream.code.languages import spelled
 from midstream.code.outline import outline
 from midstream.codebase.related import FileLines, Related, RelatedCode
 from midstream.errors import UserError
+from midstream.pairing.request.additions import Addition, find_addition
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
     FIRST_WORDS_S,
@@ -95,6 +96,7 @@ class Scope:
         by_region: Whether the model rewrites just these lines.
         said: The instruction, with files that it names in words named with ``@``.
         mentioned: Files and folders named with ``@``.
+        addition: Where a class gets a method, if that is all.
     """
 
     proposal: FileProposal
@@ -104,6 +106,7 @@ class Scope:
     by_region: bool
     said: str
     mentioned: tuple[AtPath, ...]
+    addition: Addition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Conversation:
         instructions: The instruction and its redirects so far, oldest first.
         correction: What the last message asks for, if the guard wrote it.
         must_change: Whether the answer may not leave the region as it is.
+        adds: Whether the answer is only what is added to the region.
     """
 
     system: str
@@ -124,6 +128,7 @@ class Conversation:
     instructions: tuple[str, ...] = ()
     correction: CorrectionRequest | None = None
     must_change: bool = False
+    adds: bool = False
 
     @property
     def instruction(self) -> str:
@@ -163,7 +168,7 @@ class Conversation:
         """The conversation after a part of an answer that a chat model is to begin anew."""
         from midstream.edits.request import render_chat_follow_up
 
-        again = self.answered_with(written, render_chat_follow_up(instruction))
+        again = self.answered_with(written, render_chat_follow_up(instruction, adds=self.adds))
         return replace(again, instructions=(*self.instructions, instruction))
 
     def answered_with(self, written: str, message: str) -> Conversation:
@@ -172,7 +177,7 @@ class Conversation:
         if written:
             messages.append(("assistant", written))
         messages.append(("user", message))
-        return Conversation(self.system, messages, self.instructions)
+        return Conversation(self.system, messages, self.instructions, adds=self.adds)
 
     def answered(self, written: Sequence[Entry], output: str) -> Conversation:
         """The conversation after the model called a tool, with the result of the last call."""
@@ -195,6 +200,7 @@ class Request:
         region: Base lines to rewrite, ``None`` where the model names the places.
         tools: Tools that the model may call.
         target: The lines to rewrite as they are sent.
+        addition: Where the answer is added to the region, if it is only what is new.
     """
 
     conversation: Conversation
@@ -202,6 +208,7 @@ class Request:
     region: tuple[int, int] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
     target: Part | None = None
+    addition: Addition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +365,12 @@ class RequestBuilder:
             target = Target(0, len(base.lines), "", "the model chooses where")
         if target.undefined and not self._finds_places(model):
             await self._check_undefined(target, proposal, renamed)
-        return Scope(proposal, base, model, target, wanted in ("region", "auto"), said, mentioned)
+        by_region, addition = wanted in ("region", "auto"), None
+        if by_region and model.is_chat and question.selection is None:
+            outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
+            found = find_addition(without_mentions(said), outlined, target, proposal.path)
+            target, addition = found or (target, None)
+        return Scope(proposal, base, model, target, by_region, said, mentioned, addition)
 
     async def _check_consent(self, path: str) -> None:
         """Raise ``NeedsConsentError`` if a file may not leave this machine unasked."""
@@ -628,14 +640,20 @@ class RequestBuilder:
         told = without_files(scope.said) if model.is_edit_model else question.text
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
+        addition = scope.addition
+        if addition is not None and region != base.text(start, stop):
+            addition = None  # What is undecided would be lost.
+        if addition is not None and model.reading_rate is not None:
+            region, addition = addition.outlined, replace(addition, whole=False)
+        adds = addition is not None
         if model.is_chat:
-            message = chat_region_message(proposal.path, base, region, asked, context)
+            message = chat_region_message(proposal.path, base, region, asked, context, adds=adds)
         else:
             message = region_message(proposal.path, base, start, stop, region, asked)
-        conversation = Conversation("", [("user", message)], (asked,))
+        conversation = Conversation("", [("user", message)], (asked,), adds=adds)
         name = f"{proposal.path} lines {start + 1}-{stop}"
         target = Part(name, "file", region, first=start + 1, why="to change")
-        return Request(conversation, "region", (start, stop), target=target)
+        return Request(conversation, "region", (start, stop), target=target, addition=addition)
 
     def _block_request(self, scope: Scope, question: Question, context: Context) -> Request:
         known = question.known is not None

@@ -233,14 +233,24 @@ def region_message(
 
 
 def chat_region_message(
-    path: str, text: SourceText, region: str, instruction: str, context: Context
+    path: str,
+    text: SourceText,
+    region: str,
+    instruction: str,
+    context: Context,
+    *,
+    adds: bool = False,
 ) -> str:
-    """The user message that asks a chat model for a rewrite; arguments as in ``region_message``."""
-    from midstream.edits.request import RegionRequest, render_chat_request
+    """The user message that asks a chat model for a rewrite; arguments as in ``region_message``.
+
+    With ``adds`` it asks only for what is added to the region.
+    """
+    from midstream.edits.request import RegionRequest, render_chat_addition, render_chat_request
 
     language = language_of(path, text.lines[0] if text.lines else "")
     request = RegionRequest(instruction, region, path, language)
-    return render_chat_request(request, context_text(context))
+    render = render_chat_addition if adds else render_chat_request
+    return render(request, context_text(context))
 
 
 _LANGUAGES: Final = {

@@ -257,6 +257,7 @@ class AnswerFactory:
             known=frozenset(base.lines[start:stop]),
             before=before,
             by_chat=by_chat,
+            addition=request.addition,
         )
 
     def _turn(

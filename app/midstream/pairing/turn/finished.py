@@ -371,7 +371,7 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
 
     found: list[str] = []
     lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
-    if neighbours_again(lines, segment.start, segment.stop, new_text):
+    if region.addition is None and neighbours_again(lines, segment.start, segment.stop, new_text):
         found.append("wrote the lines around the region again, which are in the file already")
     if not is_python(answer.turn.path):
         return found

@@ -8,7 +8,7 @@ an edit format.  ``EditMode`` is what both have; what only makes sense of a regi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.guard import Held
     from midstream.pairing.journal.journal import SessionJournal
+    from midstream.pairing.request.additions import Addition
     from midstream.pairing.request.renaming import Renaming
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.reply_files import DryRunFiles
@@ -209,6 +210,7 @@ class RegionMode:
             rewrite anew where an edit model would go on.
         known: Lines that the region had before; the journal masks credentials in all others.
         before: The region as it was proposed when this was asked for; ``None`` where unknown.
+        addition: Where what the model writes is added to the region, if it writes only that.
     """
 
     proposal: FileProposal
@@ -218,6 +220,7 @@ class RegionMode:
     before: str | None = None
     kept_before: str = ""
     by_chat: bool = False
+    addition: Addition | None = None
 
     @property
     def edit_format(self) -> str:
@@ -258,7 +261,16 @@ class RegionMode:
         return not self.is_open and bool(self.segment.new_text)
 
     def _parser(self) -> ReplyParser:
-        return _region_parser(self.old_lines, bare=self.bare)
+        return _region_parser(self._region, bare=self.bare)
+
+    def _region(self) -> ReplyParser:
+        from midstream.edits.formats.region import AdditionParser, RegionParser
+
+        if self.addition is None:
+            return RegionParser(self.old_lines, bare=self.bare)
+        line = self.addition.line - self.segment.start
+        whole = self.addition.whole
+        return AdditionParser(self.old_lines, line, self.addition.margin, whole=whole)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
@@ -430,7 +442,7 @@ class RegionMode:
     async def dry_run(self, text: str, files: DryRunFiles, *, correction: bool) -> DryRun:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
-        new = await asyncio.to_thread(_region_lines, text, lines[start:stop], bare=self.bare)
+        new = await asyncio.to_thread(_lines_of, self._region(), text)
         if self.segment.repair is not None:
             repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
             new = [repair.line(line) for line in new]
@@ -463,10 +475,11 @@ class BlockMode:
         return None if self.bare else BLOCK_ROOM + 2 * _characters(self.old_lines)
 
     def _parser(self) -> ReplyParser:
+        from midstream.edits.formats.region import RegionParser
         from midstream.edits.sniffing import SniffingParser
 
         if self.edit_format == "region":
-            return _region_parser((), bare=self.bare)
+            return _region_parser(lambda: RegionParser(bare=self.bare), bare=self.bare)
         return SniffingParser(self.edit_format)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
@@ -523,20 +536,17 @@ class BlockMode:
         return await files.dry_run(text, self._parser(), self.proposal.path, correction=correction)
 
 
-def _region_parser(lines: Sequence[str], *, bare: bool) -> ReplyParser:
-    from midstream.edits.formats.region import RegionParser
+def _region_parser(make: Callable[[], ReplyParser], *, bare: bool) -> ReplyParser:
+    """A parser of a region's text; what is not ``bare`` may come in another format as well."""
     from midstream.edits.sniffing import PreferringParser
 
-    if bare:
-        return RegionParser(lines, bare=True)
-    return PreferringParser("region", lambda: RegionParser(lines))
+    return make() if bare else PreferringParser("region", make)
 
 
-def _region_lines(text: str, old: Sequence[str], *, bare: bool) -> list[str]:
+def _lines_of(parser: ReplyParser, text: str) -> list[str]:
+    """The lines that a parser finds in a whole answer."""
     from midstream.edits.events import NewText
-    from midstream.edits.formats.region import RegionParser
 
-    parser = RegionParser(old, bare=bare)
     events = [*parser.feed(text), *parser.finish()]
     new = "".join(event.text for event in events if isinstance(event, NewText))
     return new.removesuffix("\n").split("\n") if new else []

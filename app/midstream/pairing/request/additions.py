@@ -1,0 +1,135 @@
+"""Instructions that add a method to a class: the model writes only the method.
+
+Writing a long class again for one more method takes a small model minutes.  It is shown the class
+without bodies: there is no time to read them, and what it sees in full it tends to write again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from midstream.code.languages import grammar_of
+from midstream.code.outline import Definition, Outline
+from midstream.edits.indent import indent_of
+
+if TYPE_CHECKING:
+    from midstream.pairing.request.target import Target
+
+MIN_LINES: Final = 30
+"""Shorter classes are written again as a whole."""
+_MIN_BODY: Final = 2
+_MAX_CONSTRUCTOR: Final = 12
+"""Lines of a constructor that is shown in full, because it tells what an object has."""
+_CONSTRUCTOR: Final = re.compile(r"\s*(?:def __init__\b|constructor\s*\()")
+_MEMBER: Final = (
+    r"(?:method|property|getter|setter|class\s?method|static\s?method|member function)\b"
+    r"(?!\s+(?:parameter|argument|call|name|docstring))"
+)
+_KIND: Final = (
+    r"(?:new|small|simple|short|public|private|protected|static|class|async|abstract|helper|boolean"
+    r"|convenience|second|read-?only|cached|instance|`[^`]+`|\w+\([^)]*\)|__\w+__)"
+)
+_ADDS: Final = re.compile(
+    r"^\W*(?:(?:please|now|can you|could you|let'?s)\s+)*"
+    r"(?:add|write|create|implement|define|give\s+(?:it|this class|the class|`?[\w.]+`?))\s+"
+    rf"(?:me\s+)?(?:(?:a|an|another|one|the)\s+)?(?:(?:{_KIND}\s+){{0,3}}{_MEMBER}|`?__\w+__\b)",
+    re.IGNORECASE,
+)
+_FURTHER: Final = re.compile(
+    r"(?:\band\b|\bthen\b|\bbut\b|[,;.])\s+(?:also\s+|then\s+)?(?:use|call|make|change|remove|delete"
+    r"|replace|update|rename|move|let|have|turn|convert|drop|set|add|document|test|fix)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Where a class gets one more method.
+
+    Attributes:
+        line: Base line that it comes before.
+        margin: White space in front of the members of the class.
+        outlined: The class with three dots for bodies of functions.
+        whole: Whether the model is shown all of the class, and not only what is ``outlined``.
+    """
+
+    line: int
+    margin: str
+    outlined: str
+    whole: bool = True
+
+
+def find_addition(
+    instruction: str, outlined: Outline, target: Target, path: str
+) -> tuple[Target, Addition] | None:
+    """The class that gets a method, and where; ``None`` if the instruction asks for more or else.
+
+    Args:
+        instruction: The instruction.
+        outlined: The definitions of the file.
+        target: What was found for it: a class, or a method at the cursor, behind which the new one
+            comes.
+        path: The file's name.
+    """
+    found = _ADDS.match(instruction)
+    if found is None or _FURTHER.search(instruction, found.end()):
+        return None
+    around = [d for d in outlined.definitions if d.start <= target.start and target.stop <= d.stop]
+    homes = [d for d in around if d.kind == "class"]
+    if not homes or homes[-1].length < MIN_LINES:
+        return None
+    home = homes[-1]
+    members = [d for d in outlined.definitions if d.kind != "assignment" and home.encloses(d)]
+    members = [d for d in members if not any(other.encloses(d) for other in members)]
+    if not any(d.kind == "function" for d in members):
+        return None
+    here = [d for d in members if d.start <= target.start and target.stop <= d.stop]
+    if not here and (home.start, home.stop) != (target.start, target.stop):
+        return None
+    last = here[-1] if here else members[-1]
+    addition = Addition(
+        last.stop,
+        indent_of(outlined.lines[last.start]),
+        _without_bodies(outlined.lines, home, members, python=grammar_of(path) is None),
+    )
+    place = replace(target, start=home.start, stop=home.stop, symbol=home.name)
+    return place, addition
+
+
+def _without_bodies(
+    lines: Sequence[str], home: Definition, members: Sequence[Definition], *, python: bool
+) -> str:
+    shown: list[str] = []
+    at = home.start
+    for member in members:
+        shown += lines[at : member.start]
+        at = member.stop
+        shown += _outside(lines[member.start : member.stop], python=python)
+    shown += lines[at : home.stop]
+    return "".join(f"{line}\n" for line in shown)
+
+
+def _outside(function: Sequence[str], *, python: bool) -> Sequence[str]:
+    """A function without its body."""
+    head = _head(function, python=python)
+    tail = 0 if python else 1
+    body = function[head : len(function) - tail]
+    tells = len(function) <= _MAX_CONSTRUCTOR and any(map(_CONSTRUCTOR.match, function[:head]))
+    if head == 0 or len(body) < _MIN_BODY or tells:
+        return function
+    # Dots in a comment are what a model of 0.5B parameters writes for the body of the new method.
+    return [*function[:head], f"{indent_of(body[0])}...", *function[len(function) - tail :]]
+
+
+def _head(function: Sequence[str], *, python: bool) -> int:
+    """How many lines come before the body; 0 if that is not clear."""
+    depth = 0
+    for number, line in enumerate(function, 1):
+        depth += sum(map(line.count, "([")) - sum(map(line.count, ")]"))
+        ends = line.rstrip().split("#")[0].rstrip().endswith(":") if python else "{" in line
+        if ends and depth <= 0:
+            return number
+    return 0

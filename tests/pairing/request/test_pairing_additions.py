@@ -1,0 +1,237 @@
+"""A method for a class: the model writes only the method, and it lands in the class."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.code.outline import outline
+from midstream.edits.documents import SourceText
+from midstream.edits.events import NewText, Problem
+from midstream.edits.formats.region import AdditionParser
+from midstream.pairing.headless import Job, run_job
+from midstream.pairing.request.additions import find_addition
+from midstream.pairing.request.question import Question
+from midstream.pairing.request.target import find_target
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.quirky import Asked, Quirky, Reply
+from tests.helpers.reading import answer
+from tests.pairing.turn.test_pairing_cut_answers import Quiet
+
+METHODS = "".join(
+    f"""
+    def step_{number}(self, value):
+        first = value + {number}
+        second = first * 2
+        third = second - 1
+        return first + second + third
+"""
+    for number in range(5)
+)
+CLASS = f'@final\nclass Steps(Base):\n    """All steps."""\n{METHODS}'
+FILE = f"import math\n\n\n{CLASS}\n\ndef other():\n    return 1\n"
+PAGE = (
+    textwrap.dedent("""\
+    export class Page {
+      constructor(rows) {
+        this.rows = rows;
+        this.at = 0;
+        this.size = 10;
+        this.name = "page";
+      }
+    """)
+    + "".join(
+        f"\n  row{number}(at) {{\n    const row = this.rows[at];\n"
+        f"    const next = row + {number};\n    const last = next + 1;\n    return last;\n  }}\n"
+        for number in range(5)
+    )
+    + "}\n"
+)
+NEW = "def total(self, values):\n    return sum(values)\n"
+IN_CLASS = textwrap.indent(NEW, "    ")
+
+
+def addition(instruction: str, text: str = FILE, path: str = "steps.py", line: int | None = None):
+    source = SourceText.from_bytes(text.encode())
+    target = find_target(source, instruction=instruction, cursor=line, path=path)
+    return find_addition(instruction, outline(source.lines, path), target, path)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "add a method total(self, values) to Steps that returns their sum",
+        "Please add a new total method to `Steps`",
+        "add a property size to Steps",
+        "write a small static method in Steps that parses a number, and raises on errors",
+        "add `__repr__` to Steps",
+        "give Steps a class method from_text",
+        "create a total(values) method in Steps",
+    ],
+)
+def test_a_method_for_a_class_is_an_addition(instruction: str) -> None:
+    found = addition(instruction.replace("total method", "`total` method"))
+    assert found is not None
+    target, where = found
+    lines = FILE.split("\n")
+    assert (target.symbol, where.margin) == ("Steps", "    ")
+    assert lines[where.line - 1] == "        return first + second + third"
+    assert where.line == FILE[: FILE.index("\n\n\ndef other")].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "add a method total to Steps and use it in step_1",
+        "add a method total to Steps, then remove step_2",
+        "add a method parameter to Steps",
+        "add a docstring to every method of Steps",
+        "add type hints to Steps",
+        "rename the method step_1 of Steps to first",
+        "make Steps a dataclass",
+        "in Steps, add a limit to each method",
+    ],
+)
+def test_anything_else_rewrites_the_class(instruction: str) -> None:
+    assert addition(instruction) is None
+
+
+def test_a_short_class_and_a_class_of_fields_are_written_again() -> None:
+    short = "class Cart:\n    def add(self):\n        pass\n"
+    fields = "class Steps:\n" + "".join(f"    field_{n}: int = {n}\n" for n in range(40))
+    assert addition("add a method total to Cart", short) is None
+    assert addition("add a method total to Steps", fields) is None
+
+
+def test_behind_the_method_at_the_cursor() -> None:
+    line = FILE.split("\n").index("    def step_1(self, value):") + 2
+    found = addition("add a method that sums a list", line=line)
+    assert found is not None
+    assert FILE.split("\n")[found[1].line + 1] == "    def step_2(self, value):"
+
+
+def test_bodies_are_left_out_of_what_is_shown() -> None:
+    found = addition("add a method total to Steps")
+    assert found is not None
+    shown = found[1].outlined
+    assert shown.startswith('@final\nclass Steps(Base):\n    """All steps."""\n\n    def step_0(')
+    assert shown.count("        ...\n") == 5
+    assert "second" not in shown
+    paged = addition("add a method total to Page", PAGE, "page.js")
+    assert paged is not None
+    assert paged[1].outlined.startswith(PAGE[: PAGE.index("  row0(at) {\n") + 13])
+    assert paged[1].outlined.count("    ...\n  }\n") == 5
+    assert paged[1].outlined.endswith("}\n}\n")
+
+
+def parsed(reply: str, text: str = CLASS, line: int = -1, margin: str = "    ", size: int = 9999):
+    old = text.split("\n")[:-1]
+    parser = AdditionParser(old, len(old) if line < 0 else line, margin)
+    events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
+    events += parser.finish()
+    problems = [e for e in events if isinstance(e, Problem)]
+    return "".join(e.text for e in events if isinstance(e, NewText)), problems
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        NEW,
+        IN_CLASS,
+        f"\n{NEW}",
+        f"class Steps(Base):\n\n{IN_CLASS}",
+        f"@final\nclass Steps(Base):\n{IN_CLASS}\n\n",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 9999])
+def test_the_method_is_written_at_the_end_of_the_class(code: str, size: int) -> None:
+    text, problems = parsed(f"Here it is:\n\n```python\n{code}```\nThat is all.\n", size=size)
+    assert (text, problems) == (f"{CLASS}\n{IN_CLASS}", [])
+
+
+def test_a_decorator_that_the_class_has_too_stays() -> None:
+    text, _ = parsed(f"```\n@final\n{NEW}```\n")
+    assert text == f"{CLASS}\n    @final\n{IN_CLASS}"
+
+
+def test_the_closing_brace_stays_behind_it() -> None:
+    method = "total() {\n  return this.rows.length;\n}\n"
+    lines = PAGE.count("\n")
+    text, _ = parsed(f"```js\n{method}```\n", PAGE, lines - 1, "  ")
+    assert text == PAGE.removesuffix("}\n") + "\n" + textwrap.indent(method, "  ") + "}\n"
+
+
+def test_within_a_class_it_stands_apart_from_the_next_method() -> None:
+    text, _ = parsed(
+        f"```\n{NEW}```\n", "class A:\n    def a(self): ...\n    def b(self): ...\n", 2
+    )
+    assert text == f"class A:\n    def a(self): ...\n\n{IN_CLASS}\n    def b(self): ...\n"
+
+
+def test_a_nested_class_keeps_its_own_margin() -> None:
+    nested = textwrap.indent(CLASS, "    ")
+    for code in (NEW, f"class Steps(Base):\n{IN_CLASS}", textwrap.indent(NEW, "        ")):
+        reply = code if code != f"class Steps(Base):\n{IN_CLASS}" else f"@final\n{code}"
+        text, _ = parsed(f"```\n{reply}```\n", nested, margin="        ")
+        assert text == f"{nested}\n{textwrap.indent(NEW, '        ')}"
+
+
+def test_a_class_that_is_written_again_is_taken_as_it_is() -> None:
+    again = CLASS.replace("first * 2", "first * 3") + f"\n{IN_CLASS}"
+    assert parsed(f"```python\n{again}```\n") == (again, [])
+
+
+def test_a_class_that_was_shown_without_bodies_is_not_written_again() -> None:
+    parser = AdditionParser(CLASS.split("\n")[:-1], CLASS.count("\n"), "    ", whole=False)
+    events = parser.feed(f"```python\n{CLASS}```\n") + parser.finish()
+    assert any(isinstance(event, Problem) and event.fatal for event in events)
+    assert not any(isinstance(event, NewText) for event in events)
+
+
+def test_an_answer_that_is_cut_says_so() -> None:
+    text, problems = parsed(f"```python\n{NEW}")
+    assert problems
+    assert text == f"{CLASS}\n{IN_CLASS}"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["x = 1", "    y = 2", "", "  z", "@property", "# a", "def f(self):"])
+    ),
+    st.integers(1, 30),
+)
+def test_no_line_of_the_class_is_lost(body: list[str], size: int) -> None:
+    code = "".join(f"{line}\n" for line in body)
+    text, problems = parsed(f"```python\n{code}```\n", size=size)
+    assert problems == []
+    filled = [line.strip() for line in body if line.strip()]
+    if not filled:
+        assert text == ""
+        return
+    assert text.startswith(CLASS)
+    assert [line.strip() for line in text[len(CLASS) :].split("\n") if line.strip()] == filled
+
+
+async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
+    sent: list[Asked] = []
+
+    def reply(asked: Asked) -> Reply:
+        sent.append(asked)
+        return Reply(answer("chat", f"```python\n{NEW}```\n"))
+
+    (tmp_path / "steps.py").write_text(FILE)
+    job = Job(
+        tmp_path, Question("add a method total(self, values) to Steps", "steps.py"), apply=True
+    )
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    assert outcome.written
+    assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
+    (asked,) = (a for a in sent if "messages" in str(a))
+    assert "Answer with the new method alone" in str(asked)
