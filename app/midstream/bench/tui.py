@@ -16,6 +16,7 @@ from typing import Final
 from midstream.arguments import CommandParser
 from midstream.bench import afternoon, screen_runs
 from midstream.bench.figures import Figure, print_figures
+from midstream.bench.floods import floods
 from midstream.bench.machine import compared, machine_facts, read_output
 
 _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
@@ -34,11 +35,20 @@ _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
         *afternoon.afternoon(at, 1_000, 40 if quick else 150),
     ],
     "memory": lambda at, quick: afternoon.memory(at, 20 if quick else afternoon.TURNS),
+    "floods": lambda at, quick: floods(at, 3 if quick else 20),
     "saves": lambda at, quick: screen_runs.saves(at, 5 if quick else 20),
     "large-file": lambda at, _: screen_runs.large_file(at),
 }
 """What can be measured; takes the folder of compiled bytecode, and whether to be quick."""
-_NOT_QUICK: Final = ("afternoon", "memory", "fast", "tmux", "fast-loop", "slow-link")
+_NOT_QUICK: Final = (
+    "afternoon",
+    "memory",
+    "fast",
+    "tmux",
+    "fast-loop",
+    "slow-link",
+    "floods",
+)
 
 
 def run(argv: Sequence[str]) -> int:

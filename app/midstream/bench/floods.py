@@ -1,0 +1,143 @@
+"""Keys that are typed while a coding agent writes faster than anyone can read.
+
+Run as a program, ``python -m midstream.bench.floods FLOOD``, it is the agent: it answers the first
+instruction with a flood until it is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count, cycle
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from midstream.bench.figures import Figure, at_most, beside, percentile
+from midstream.bench.screen_runs import readings, typed_times
+from midstream.bench.terminal import TerminalProgram
+
+_NAME: Final = "flooding"
+_PARAGRAPHS: Final = 25_000
+_FILES: Final = 3
+_LINES: Final = 500_000
+
+Update = Mapping[str, object]
+"""The ``update`` of a ``session/update``."""
+
+
+def _tool_calls() -> Iterator[Update]:
+    """Some sixty uses of a tool a second."""
+    for number in count(1):
+        call = {"toolCallId": f"t{number}", "status": "completed", "kind": "read"}
+        yield {"sessionUpdate": "tool_call", "title": f"Read file {number} of the folder", **call}
+        time.sleep(1 / 60)
+
+
+def _long_answer() -> Iterator[Update]:
+    """Answers of one megabyte, as fast as they are taken."""
+    while True:
+        yield _said("Some **words** of an answer, with `code`.\n\n" * _PARAGRAPHS)
+
+
+def _long_list() -> Iterator[Update]:
+    """A list that grows by an item every 12 ms."""
+    for number in count(1):
+        yield _said(f"- item **{number}** with `code` and words that go on\n")
+        time.sleep(0.012)
+
+
+def _changed_files() -> Iterator[Update]:
+    """New files of twelve megabytes each, written again and again."""
+    for number in cycle(range(_FILES)):
+        text = f"a new line of text, written at {time.monotonic():.6f}\n" * _LINES
+        Path(f"new_{number}.txt").write_text(text)
+        yield _said(".")
+        time.sleep(1)
+
+
+def _said(text: str) -> Update:
+    content = {"type": "text", "text": text}
+    return {"sessionUpdate": "agent_message_chunk", "content": content}
+
+
+_FLOODS: Final[Mapping[str, Callable[[], Iterator[Update]]]] = {
+    "tool calls": _tool_calls,
+    "an answer of many MB": _long_answer,
+    "a long list": _long_list,
+    "changes of 12 MB": _changed_files,
+}
+
+
+def floods(bytecode: Path, seconds: float) -> list[Figure]:
+    """Key to terminal in each flood, and for how long the loop is held.
+
+    Args:
+        bytecode: Where Python keeps what it has compiled.
+        seconds: How long is typed in each.
+    """
+    figures: list[Figure] = []
+    for flood in _FLOODS:
+        times, held = _typed(bytecode, flood, seconds)
+        figures += [
+            beside(f"key to terminal, median, {flood}", median(times), "ms"),
+            at_most(f"key to terminal, p95, {flood}", percentile(times, 95), "ms", 50),
+            beside(f"key to terminal, longest, {flood}", max(times), "ms"),
+            beside(f"loop held, longest, {flood}", max(held), "ms cpu"),
+        ]
+    return figures
+
+
+def _typed(bytecode: Path, flood: str, seconds: float) -> tuple[list[float], list[float]]:
+    """Milliseconds of each key in a flood, and of processor time between two beats of the loop."""
+    with tempfile.TemporaryDirectory() as name:
+        work, beats = Path(name) / "work", Path(name) / "beats.json"
+        work.mkdir()
+        agent = shlex.join([sys.executable, "-m", "midstream.bench.floods", flood])
+        command = [sys.executable, "-m", "midstream.bench.beat", str(beats), "agent", agent, "."]
+        environment = {
+            "MIDSTREAM_CONFIG": f"{name}/config.toml",
+            "MIDSTREAM_STATE_DIR": f"{name}/state",
+            "MIDSTREAM_THEME": "midnight",
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(bytecode),
+        }
+        with TerminalProgram(command, environment=environment, folder=work) as program:
+            program.wait_for(_NAME, 60)
+            program.settle()
+            program.write("go\r")
+            program.drain(3)
+            program.write("i")
+            program.drain(1)
+            readings(program, beats)
+            times = typed_times(program, round(seconds * 20), seconds)
+            held = [1000 * busy for busy in readings(program, beats)["busy_s"]]
+    return times, held
+
+
+def main() -> None:
+    """Be the agent: speak the Agent Client Protocol on the pipes."""
+    flood = _FLOODS[sys.argv[1]]
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked["method"] == "session/prompt":
+            for update in flood():
+                _send(method="session/update", params={"sessionId": "s", "update": update})
+        results = {
+            "initialize": {"protocolVersion": 1, "agentInfo": {"name": _NAME}},
+            "session/new": {"sessionId": "s"},
+        }
+        if "id" in asked:
+            _send(id=asked["id"], result=results.get(asked["method"], {}))
+
+
+def _send(**message: Any) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
