@@ -17,6 +17,8 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
@@ -118,6 +120,12 @@ class ShownConversation(Protocol):
         ...
 
 
+class _Said(VerticalScroll, can_focus=False):
+    """What was said, laid out once when it grows; Textual's containers are laid out twice."""
+
+    virtual_size = Reactive(Size(0, 0))
+
+
 class ConversationPane(Widget, can_focus=True):
     """The conversation of a session; follows its end unless scrolled up.
 
@@ -164,7 +172,7 @@ class ConversationPane(Widget, can_focus=True):
         self._glyphs = glyphs
         self._about = Static(id="about")
         self._earlier = Static(id="earlier")
-        self._said = VerticalScroll(id="said", can_focus=False)
+        self._said = _Said(id="said")
         self._flood = Static(id="flood", markup=False)
         self._plan = Static(id="plan")
         self._shown: ShownConversation | None = None

@@ -17,6 +17,7 @@ from rich.text import Text
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.strip import Strip
 
 from midstream.pairing.chat.entries import QuestionState, ToolUse
@@ -110,6 +111,7 @@ class ToolLines(Painted):
         root: Folder of the session, which paths are shown relative to.
     """
 
+    virtual_size = Reactive(Size(0, 0))  # Textual's has the screen laid out again when it changes.
     DEFAULT_CSS = """
     ToolLines { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
