@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from midstream.code.syntax import same_language
 from midstream.codebase.references import (
     Use,
     find_uses,
@@ -14,6 +16,7 @@ from midstream.codebase.references import (
     told_uses_left,
     with_name,
 )
+from midstream.codebase.references_trees import search_trees
 
 JS = {
     "cart.js": """import { price } from './price.js'
@@ -87,13 +90,18 @@ def write(folder: Path, files: dict[str, str]) -> list[str]:
     return sorted(files)
 
 
-async def uses(folder: Path, files: dict[str, str], name: str, path: str) -> list[str]:
-    """The uses as ``path:line``, 1-based; uncertain ones have a question mark."""
+def places(found: Iterable[Use]) -> list[str]:
+    """Uses as ``path:line``, 1-based; uncertain ones have a question mark."""
+    return [f"{use.path}:{use.line + 1}{'' if use.certain else '?'}" for use in found]
+
+
+def uses(files: dict[str, str], name: str, path: str) -> list[str]:
+    """What the process that searches answers, without the process."""
     lines = files[path].split("\n")
     spot = first_use(lines, name, 0, len(lines), path)
     assert spot is not None
-    found = await find_uses(folder, write(folder, files), name, Use(path, *spot))
-    return [f"{use.path}:{use.line + 1}{'' if use.certain else '?'}" for use in found]
+    texts = {other: text for other, text in files.items() if same_language(path, other)}
+    return places(Use(*use) for use in search_trees((path, *spot), name, texts))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +133,21 @@ async def uses(folder: Path, files: dict[str, str], name: str, path: str) -> lis
         (SHELL, "main", "main.sh", ["main.sh:3", "main.sh:7"]),
     ],
 )
-async def test_uses_of_a_name(
-    files: dict[str, str], name: str, path: str, said: list[str], tmp_path: Path
+def test_uses_of_a_name(files: dict[str, str], name: str, path: str, said: list[str]) -> None:
+    assert uses(files, name, path) == said
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "start", "said"),
+    [
+        (JS, "total", Use("cart.js", 5, 16), ["cart.js:6", "main.tsx:1", "main.tsx:4"]),
+        (C, "add", Use("add.c", 1, 4), ["add.c:2", "add.h:1", "main.cpp:2"]),
+    ],
+)
+async def test_a_search_reads_the_files_whose_languages_go_together(
+    files: dict[str, str], name: str, start: Use, said: list[str], tmp_path: Path
 ) -> None:
-    assert await uses(tmp_path, files, name, path) == said
+    assert places(await find_uses(tmp_path, write(tmp_path, files), name, start)) == said
 
 
 async def test_a_shorthand_of_a_local_variable_is_uncertain(tmp_path: Path) -> None:
@@ -139,15 +158,13 @@ async def test_a_shorthand_of_a_local_variable_is_uncertain(tmp_path: Path) -> N
     assert told == [(7, True, True), (8, False, False), (8, True, False)]
 
 
-async def test_two_definitions_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
+def test_two_definitions_of_one_name_are_not_mixed_up() -> None:
     files = {
         "a.rs": "fn load() {}\nfn main() { load() }\n",
         "b.rs": "fn load() {}\nfn other() { load() }\n",
         "c.rs": "fn third() { load() }\n",
     }
-    assert await uses(tmp_path, files, "load", "a.rs") == [
-        *("a.rs:1", "a.rs:2", "b.rs:1?", "b.rs:2?", "c.rs:1?")
-    ]
+    assert uses(files, "load", "a.rs") == ["a.rs:1", "a.rs:2", "b.rs:1?", "b.rs:2?", "c.rs:1?"]
 
 
 async def test_a_rename_that_leaves_a_use_behind_is_told(tmp_path: Path) -> None:
