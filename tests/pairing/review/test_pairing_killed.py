@@ -21,6 +21,8 @@ from midstream.workspace.files import Workspace
 from tests.helpers.pairing import Witness, git, make_repo, numbered
 from tests.helpers.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.system  # each kills a session in a process of its own
+
 OLD = numbered(12)
 NEW = OLD.replace("work(3)", "work(33)")
 FILES = ("one.py", "two.py")
