@@ -11,7 +11,7 @@ from textual.timer import Timer
 
 from midstream.code.lexing import LineLexer
 from midstream.pairing.files import put_backs
-from midstream.pairing.status import ExternalHunksAdded
+from midstream.pairing.status import ExternalHunksAdded, FileChangedOnDisk
 from midstream.tui.diff.view import Look
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
@@ -293,3 +293,9 @@ async def test_what_others_write_in_quick_succession_is_shown_together(
     assert len(shown) == 3, "all that waits is shown along with anything else"
     await written("g.py")
     assert len(waits) == 3, "the wait before that has ended"
+    for path in ("h.py", "i.py"):
+        stage.session.status.emit(FileChangedOnDisk(path))
+    await stage.pilot.pause()
+    assert len(shown) == 3
+    waits[2][1]()
+    assert stage.notice.startswith("2 files changed on disk")

@@ -319,7 +319,7 @@ class PlainLoop:
         elif isinstance(event, FileWritten):
             self._say(f"{event.path} is written.")
         elif isinstance(event, FileChangedOnDisk):
-            self._say(self._session.files.change_message(event.path))
+            self._say(self._session.files.change_message((event.path,)))
         elif event == StateChanged(SessionState.READY) and not self._session.turns:
             self._say(f"Ready: {self._session.server.model_name}.")
             self._prompt()

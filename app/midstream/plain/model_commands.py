@@ -169,8 +169,7 @@ class ModelCommands:
         """Have what other programs write wait for decisions, or stop that."""
         review = self._session.review
         if review.aside and rest != "off":
-            count = await review.look()
-            self._say(f"Opened {counted(count, 'file')} that another program wrote.")
+            self._say(await review.look())
             return
         on = not review.on if not rest else rest == "on"
         if on == review.on:

@@ -329,9 +329,38 @@ async def test_many_files_at_once_are_opened_when_asked(
     assert session.review.aside == set(many)
     assert f"{len(many)} files" in session.status.notices[-1].text
     assert list(session.files) == ["run.py"]
-    assert await session.review.look() == len(many)
+    assert f"{len(many)} files" in await session.review.look()
     assert len(session.hunks.undecided()) == 2 + len(many)
     assert not session.review.aside
+
+
+@pytest.mark.parametrize(("left", "said"), [(0, "Nothing to decide"), (1, "1 file ")])
+async def test_files_that_were_put_back_before_they_are_opened_are_not_counted(
+    session: PairingSession, root: Path, left: int, said: str
+) -> None:
+    await session.review.start(since_commit=True)
+    many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
+    for name in many:
+        (root / name).write_text("x = 1\n")
+    await session.review.changed(many)
+    for name in many[left:]:
+        (root / name).unlink()
+    assert said in await session.review.look()
+
+
+async def test_one_message_tells_of_all_open_files_that_changed(
+    session: PairingSession, root: Path
+) -> None:
+    for name in ("run.py", "other.py"):
+        await session.files.open(name)
+        (root / name).write_text("x = 5\n")
+    await session.files.changed(["run.py", "other.py"])
+    assert session.files.change_message(["run.py"]) == (
+        "run.py changed on disk; this is the new text."
+    )
+    assert session.files.change_message(["run.py", "other.py"]) == (
+        "2 files changed on disk; these are the new texts."
+    )
 
 
 async def test_a_file_written_after_it_was_read_ahead_is_read_again(

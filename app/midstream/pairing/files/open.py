@@ -8,7 +8,7 @@ no model and no turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from midstream.edits.documents import NO_FILE
@@ -237,8 +237,10 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         entry, _ = encode(proposal.path, proposal.base, digest)
         self._journal.add(BaseEntry.of(proposal.path, proposal.base, entry, digest))
 
-    def change_message(self, path: str) -> str:
-        """A message about a change of ``path`` by another program."""
-        moved = bool(self.hunks.undecided(path))
-        then = "undecided hunks have moved along" if moved else "this is the new text"
-        return f"{path} changed on disk; {then}."
+    def change_message(self, paths: Sequence[str]) -> str:
+        """A message about the change of files by another program."""
+        many = len(paths) > 1
+        then = "these are the new texts" if many else "this is the new text"
+        if any(map(self.hunks.undecided, paths)):
+            then = "undecided hunks have moved along"
+        return f"{f'{len(paths):,} files' if many else paths[0]} changed on disk; {then}."

@@ -262,11 +262,13 @@ class ExternalReview:
         """Put back the marked hunks as soon as no program writes."""
         await self._put_backs.finish()
 
-    async def look(self) -> int:
-        """Open the files that were set aside; returns how many there were."""
+    async def look(self) -> str:
+        """Open the files that were set aside, as far as they differ; says what came of it."""
         paths, self.aside = self.aside, frozenset()
         await self._review(sorted(paths))
-        return len(paths)
+        if opened := sum(path in self._files for path in paths):
+            return f"Opened {counted(opened, 'file')} that another program wrote."
+        return "Nothing to decide: those files are as they were before."
 
     async def _take_up(self, paths: Collection[str], most: int) -> int:
         """Review files; set aside those that are not open, if there are more than ``most``.

@@ -82,7 +82,7 @@ CLOCK_S: Final = 1.0
 """Seconds between two readings while something is waited for."""
 FACTS_S: Final = 0.25
 """Seconds between two readings of the facts around the code while text or hunks stream in."""
-_ARRIVALS: Final = (FileOpened, HunkSettled, ExternalHunksAdded)
+_ARRIVALS: Final = (FileOpened, FileChangedOnDisk, HunkSettled, ExternalHunksAdded)
 """Events that come by the hundred when many files were written: each is one more row somewhere."""
 UNKNOWN_KEYS: Final = 2
 """Keys without a meaning after which a notice says, once, how to write to the model."""
@@ -146,6 +146,8 @@ class ReviewScreen(EagerScreen):
         )
         self._start = StartFacts(state, services, partial(work.beside, group="start"))
         self._news: list[SessionEvent] = []
+        self._changed: dict[str, None] = {}
+        """Open files that have changed on disk, until that is said."""
         self._unknown_keys = 0
         self._facts_at = 0.0
         self._arrivals: Timer | None = None
@@ -291,6 +293,7 @@ class ReviewScreen(EagerScreen):
         """Let go of the session, before another one is attached."""
         self._unsubscribe()
         self._news.clear()
+        self._changed.clear()
         if self._arrivals is not None:
             self._arrivals.stop()
             self._arrivals = None
@@ -358,6 +361,9 @@ class ReviewScreen(EagerScreen):
             self._arrivals.stop()
             self._arrivals = None
         self._shown_at = perf_counter()
+        changed, self._changed = [*self._changed], {}
+        if changed and self.state.session is not None:
+            self.notices.say("info", self.state.session.files.change_message(changed))
         self.panes.pane.sync()
         self.refresh_facts()
         self.aim.update()
@@ -376,8 +382,8 @@ class ReviewScreen(EagerScreen):
             self.notices.say(notice.level.value, text, outcome=True, passing=notice.passing)
         elif isinstance(event, HunkSettled):
             self.follow.hunk_settled()
-        elif isinstance(event, FileChangedOnDisk) and self.state.session is not None:
-            self.notices.say("info", self.state.session.files.change_message(event.path))
+        elif isinstance(event, FileChangedOnDisk):
+            self._changed[event.path] = None
         elif isinstance(event, ExternalHunksAdded):
             self.follow.external(event.path)
             self.follow.hunk_settled()

@@ -562,9 +562,7 @@ class Steer(Controller):
         review, key = session.review, self._services.key_for("review.external")
 
         async def look() -> None:
-            count = await review.look()
-            text = f"Opened {counted(count, 'file')} that another program wrote."
-            self._notices.say("info", text)
+            self._notices.say("info", await review.look())
             self._state.refresh()
 
         async def work() -> None:
