@@ -57,3 +57,11 @@ def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     os.truncate(tmp_path / "tokenizer.json", 8 << 30)
     with pytest.raises(ModelFolderError, match=r"tokenizer\.json has 8,590 MB, and no tokenizer"):
         read_folder(tmp_path)
+
+
+def test_half_a_character_of_a_template_is_no_traceback(tmp_path: Path) -> None:
+    write_folder(tmp_path, prompt="chat")
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    (tmp_path / "chat_template.jinja").write_text("{{ '\\ud800' }}{{ messages[0].content }}")
+    prompt = prompt_style(read_folder(tmp_path))
+    assert prompt.plan(asked("b")).prompt_ids == prompt.plan(asked("b")).prompt_ids

@@ -25,6 +25,8 @@ WAIT: Final = "wait_for_review"
 VERSIONS: Final = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Versions of the protocol, the newest first; these two tools are the same in all."""
 
+MAX_NAMED: Final = 100
+"""Characters of a name that an error repeats."""
 MAX_WAIT_S: Final = 540
 """Most seconds that an agent may wait; many end a call after ten minutes."""
 
@@ -87,6 +89,9 @@ class _McpServer:
         request = cast("dict[str, Any]", message)
         if "id" not in request or "method" not in request:
             return  # a notification, or an answer to nothing that was asked
+        if not isinstance(request["id"], (str, int)):
+            self._say({"id": None, "error": {"code": -32600, "message": "This is no id."}})
+            return
         given = request.get("params")
         params = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
         if request["method"] == "tools/call":
@@ -110,24 +115,35 @@ class _McpServer:
         elif method == "ping":
             result = {}
         else:
-            self._say({"id": asked, "error": {"code": -32601, "message": f"No method {method}."}})
+            self._say(
+                {
+                    "id": asked,
+                    "error": {"code": -32601, "message": f"No method {method[:MAX_NAMED]}."},
+                }
+            )
             return
         self._say({"id": asked, "result": result})
 
     def _call(self, asked: object, params: dict[str, Any]) -> None:
         name = params.get("name")
         if name not in (STATUS, WAIT):
-            self._say({"id": asked, "error": {"code": -32602, "message": f"No tool {name}."}})
+            self._say(
+                {
+                    "id": asked,
+                    "error": {"code": -32602, "message": f"No tool {str(name)[:MAX_NAMED]}."},
+                }
+            )
             return
         given = params.get("arguments")
         arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-        event = {
-            "hook_event_name": REVIEW_EVENT,
-            "cwd": os.getcwd(),  # noqa: PTH109
-            "tool_name": name,
-            "tool_input": {"seconds": wait_seconds(arguments.get("seconds"))},
-        }
+        seconds = wait_seconds(arguments.get("seconds"))
         try:
+            event = {
+                "hook_event_name": REVIEW_EVENT,
+                "cwd": os.getcwd(),  # noqa: PTH109
+                "tool_name": name,
+                "tool_input": {"seconds": seconds},
+            }
             answer = ask_session(event)
         except Exception as error:  # An agent that asked waits until it gets some answer.
             self._say({"id": asked, "error": {"code": -32603, "message": f"No answer: {error}."}})

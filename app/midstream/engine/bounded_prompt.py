@@ -29,9 +29,11 @@ _Made = TypeVar("_Made")
 def token_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
     """The tokens of texts, one behind the other; other threads run meanwhile.
 
-    ``Tokenizer.encode`` would keep the interpreter's lock.
+    ``Tokenizer.encode`` would keep the interpreter's lock.  Half a surrogate pair, which a template
+    may write, counts as a question mark: it is no text.
     """
-    encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    whole = [text.encode("utf-8", "replace").decode() for text in texts]
+    encoded = tokenizer.encode_batch(whole, add_special_tokens=False)
     return list(chain.from_iterable(one.ids for one in encoded))
 
 

@@ -27,7 +27,7 @@ MAX_LENGTH: Final = 10_000_000
 """How long a text or list may become by a multiplication, and what a template writes."""
 MAX_BITS: Final = 10_000
 """How large a number may become by a multiplication."""
-MAX_ERROR: Final = 2000
+MAX_ERROR: Final = 300
 """Most characters of an error message that are reported."""
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from midstream.pairing.chat import tools
 from midstream.pairing.chat.entries import QuestionState, Speech, ToolUse, exchanges
-from midstream.pairing.chat.tools import ReadOnlyTools
+from midstream.pairing.chat.tools import Looked, ReadOnlyTools
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.conversation import ToolCall
@@ -462,3 +462,58 @@ async def test_a_look_that_takes_long_is_ended(
     assert looked.refused
     assert "took more than" in looked.text
     assert not running(int(begun.read_text()))
+
+
+async def test_nothing_that_a_terminal_obeys_is_shown(looking: ReadOnlyTools, root: Path) -> None:
+    (root / "odd.txt").write_text("a\x1b]0;own\x07b\u202ec\u200bd\n")
+    assert await look(looking, "read_file", "odd.txt") == "1 a]0;ownbcd"
+
+
+async def test_a_no_stands_for_the_question(looking: ReadOnlyTools) -> None:
+    asked = await looking.run(ToolCall("c", "read_file", "secret.txt"))
+    assert asked.unconfirmed == "is ignored by git"
+    looking.confirm("secret.txt", allowed=False)
+    refused = await looking.run(ToolCall("c", "read_file", "secret.txt"))
+    assert refused.refused
+    assert refused.unconfirmed == "", "the user is not asked again"
+    assert "does not want you to read it" in refused.text
+    looking.begin(tools.MAX_TOTAL_LENGTH)
+    assert (await looking.run(ToolCall("c", "read_file", "secret.txt"))).unconfirmed
+
+
+async def test_a_diff_in_a_subfolder_names_files_from_there(root: Path) -> None:
+    (root / "app.py").write_text("one = 1\n")
+    (root / "pkg/more.py").write_text("two = 2\n")
+    below = ReadOnlyTools(Workspace(root / "pkg"), set())
+    below.begin(tools.MAX_TOTAL_LENGTH)
+    changed = await look(below, "git_diff")
+    assert "+++ b/more.py" in changed
+    assert "one = 1" not in changed
+
+
+async def test_any_tool_is_ended_in_time(
+    looking: ReadOnlyTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(given: str) -> Looked:
+        await asyncio.Event().wait()
+        raise AssertionError(given)
+
+    monkeypatch.setattr(tools, "SECONDS", 0.05)
+    monkeypatch.setitem(looking._tools, "symbols", endless)
+    assert "That took more than" in await look(looking, "symbols", "app.py")
+
+
+async def test_git_is_given_no_longer_than_the_tool(
+    looking: ReadOnlyTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs in a thread, which the end of the tool does not end."""
+    given: list[float | None] = []
+
+    def noted(folder: Path, arguments: list[str], **more: Any) -> bytes:
+        if "log" in arguments:
+            given.append(more.get("timeout"))
+        return run_git(folder, arguments, **more)
+
+    monkeypatch.setattr(repo, "run_git", noted)
+    assert ": start" in await look(looking, "git_log")
+    assert given == [tools.SECONDS]

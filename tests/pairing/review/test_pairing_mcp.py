@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -117,6 +118,28 @@ async def test_what_is_no_request_is_an_error_and_no_end(root: Path) -> None:
         assert (await client.hear())["error"]["code"] == -32602
         await client.send(b'{"jsonrpc": "2.0", "method": "notifications/unknown", "params": 3}')
         assert await client.ask("ping") == {}
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b"1e999", b"[1]", b'{"a": 1}', b"null", b"1.5"])
+async def test_an_id_that_no_answer_can_have_is_an_error(root: Path, odd: bytes) -> None:
+    async with agent(root) as client:
+        await client.send(b'{"jsonrpc": "2.0", "id": %b, "method": "ping"}' % odd)
+        assert await client.hear() == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {"code": -32600, "message": "This is no id."},
+        }
+        assert await client.ask("ping") == {}
+
+
+async def test_an_error_repeats_little_and_a_folder_that_is_gone_is_one(root: Path) -> None:
+    async with agent(root) as client:
+        for method, named in (("m" * 10_000, {}), ("tools/call", {"name": "n" * 10_000})):
+            await client.begin(method, **named)
+            assert len((await client.hear())["error"]["message"]) < 200
+        shutil.rmtree(root)
+        await client.begin("tools/call", name="review_status")
+        assert (await client.hear())["error"]["message"].startswith("No answer: ")
 
 
 async def test_an_agent_learns_what_was_put_back_and_why(
