@@ -178,6 +178,17 @@ def test_the_key_comes_from_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None
         profile.endpoint({})
 
 
+def test_the_keyring_is_not_opened_for_a_key_that_the_environment_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That can open a window of the system's."""
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    profile = Profile("home", "custom", "wss://h.example/v1", key_env="KEY", keyring="midstream")
+    assert profile.endpoint({"KEY": "k1"}).token == "k1"
+    with pytest.raises(UsageError, match="keyring"):
+        profile.endpoint({"KEY": "  "})
+
+
 def test_cached_tokens_have_their_own_price() -> None:
     price = Price(input=2.0, output=8.0, cached=0.5)
     cost = price.of(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)

@@ -203,7 +203,8 @@ class AgentProcess:
         if version != PROTOCOL_VERSION:
             raise AgentError(
                 f"{self._name} speaks version {str(version)[:20]} of the Agent Client Protocol, "
-                f"Midstream speaks {PROTOCOL_VERSION}; install a version of the agent that speaks both."
+                f"Midstream speaks {PROTOCOL_VERSION}; install a version of the agent that speaks "
+                "both."
             )
         self.info = read_agent(result)
         return self.info

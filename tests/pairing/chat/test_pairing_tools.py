@@ -517,3 +517,24 @@ async def test_git_is_given_no_longer_than_the_tool(
     monkeypatch.setattr(repo, "run_git", noted)
     assert ": start" in await look(looking, "git_log")
     assert given == [tools.SECONDS]
+
+
+async def test_a_search_without_ripgrep_is_bounded(
+    looking: ReadOnlyTools, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("midstream.processes.find_program", lambda *_: None)
+    (root / "large.txt").write_text("needle\n" * 200_000)
+    (root / "small.txt").write_text("needle\n")
+    assert "small.txt:1:needle" in await look(looking, "search", "needle")
+    assert "large.txt" not in await look(looking, "search", "needle")
+    monkeypatch.setattr(tools, "SECONDS", -1.0)
+    assert looking._find("needle", "") == []
+
+
+async def test_the_names_of_very_many_changed_files_are_no_command_line(
+    looking: ReadOnlyTools, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "app.py").write_text("one = 1\n")
+    (root / "pkg/more.py").write_text("two = 2\n")
+    monkeypatch.setattr(tools, "MAX_BYTES", 30)
+    assert "Too many files have changed" in await look(looking, "git_diff")
