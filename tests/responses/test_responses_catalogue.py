@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from midstream.errors import UnavailableError
+from midstream.responses import http
 from midstream.responses.catalogue import ListedModel, list_models, read_list
 from midstream.responses.connection import UpgradeRefusedError, WebSocketLink
 from midstream.responses.dialect import EndpointKind
@@ -183,3 +186,48 @@ async def test_nobody_there_is_one_sentence() -> None:
     await server.wait_closed()
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1 cannot be reached"):
         await asyncio.to_thread(list_models, Endpoint(f"http://127.0.0.1:{port}/v1", None, "any"))
+
+
+@pytest.mark.parametrize(
+    ("here", "location", "there"),
+    [
+        ("https://h.example/v1", "/v2", "https://h.example/v2"),
+        ("https://h.example/v1", "https://h.example/v2", "https://h.example/v2"),
+        ("http://h.example/v1", "https://h.example/v1", "https://h.example/v1"),
+        ("https://h.example/v1", "http://h.example/v1", None),
+        ("https://h.example/v1", "https://other.example/v1", None),
+        ("https://h.example/v1", "https://h.example.evil/v1", None),
+        ("https://h.example/v1", "https://h.example:8443/v1", None),
+        ("https://h.example/v1", "//other.example/v1", None),
+        ("http://h.example:8000/v1", "https://h.example/v1", None),
+        ("http://h.example/v1", "https://h.example:8443/v1", None),
+        ("http://h.example/v1", "https://other.example/v1", None),
+        ("https://h.example/v1", "file:///etc/passwd", None),
+    ],
+)
+def test_a_redirect_takes_the_key_neither_to_another_server_nor_into_the_open(
+    here: str, location: str, there: str | None
+) -> None:
+    request = httpx.Request("GET", here)
+    answer = httpx.Response(307, headers={"location": location}, request=request)
+    assert http._moved_to(answer) == there
+
+
+@pytest.mark.parametrize(
+    ("url", "proxies", "checks"),
+    [
+        ("https://h.example/v1", True, True),
+        ("http://h.example/v1", True, True),
+        ("https://127.0.0.1:8443/v1", False, True),
+        ("http://127.0.0.1:8000/v1", False, False),
+    ],
+)
+def test_certificates_are_checked_and_no_proxy_sees_what_stays_here(
+    url: str, proxies: bool, checks: bool
+) -> None:
+    options = http._options(Endpoint(url, "key", "m"), "application/json")
+    assert options["trust_env"] is proxies
+    if checks:
+        assert options["verify"].verify_mode is ssl.CERT_REQUIRED
+        assert options["verify"].check_hostname
+    assert options["headers"]["Authorization"] == "Bearer key"

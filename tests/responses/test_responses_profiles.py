@@ -124,9 +124,9 @@ def test_a_folder_chooses_among_the_endpoints(tmp_path: Path) -> None:
         ('[endpoints.a]\nkind = "xai"\neffort = ["hihg"]', 'did you mean "high"'),
         ('[endpoints.a]\nkind = "xai"\ncontext = 1.5', "must be a whole number of tokens"),
         ('[endpoints.a]\nurl = "https://key@h/v1"', "must not contain a name or a key"),
-        (
-            '[endpoints.a]\nkey = "sk-1"',
-            "a key does not belong in a file",
+        *(
+            (f'[endpoints.a]\n{name} = "sk-1"', "a key does not belong in a file")
+            for name in ("key", "api_key", "token", "secret")
         ),
         ('[endpoints.built-in]\nkind = "xai"', "needs a name other than"),
         ("endpoints = 3", r"write \[endpoints\.NAME\]"),
