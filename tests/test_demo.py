@@ -142,7 +142,7 @@ class _Tourist:
         return self.app.session
 
     async def begin(self) -> None:
-        await shown(self.pilot, lambda: "in the empty line below" in self.text)
+        await shown(self.pilot, lambda: "in the empty line" in self.text)
         await shown(self.pilot, lambda: self.app.session and self.session.external.watching)
         await self.pilot.press("enter")
         await self.until(1)
@@ -299,10 +299,10 @@ async def test_the_tour_is_left_at_any_step(tmp_path: Path) -> None:
     app = MidstreamApp(demo.root, Settings(journal=False), demo=demo, replay=_script(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
         line = app.review.panes.tour
-        await shown(pilot, lambda: "in the empty line below" in line.words.text)
+        await shown(pilot, lambda: "in the empty line" in line.words.text)
         await pilot.press("enter")
         await shown(pilot, lambda: line.words.place)
         await pilot.press("escape")
-        await shown(pilot, lambda: "f4 begins a tour" in line.words.text)
+        await shown(pilot, lambda: "Press f4 for a tour" in line.words.text)
         await pilot.press("i", "h", "i")
         assert app.review.panes.composer.text == "hi"

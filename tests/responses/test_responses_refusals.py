@@ -97,7 +97,7 @@ async def test_an_answer_in_http_1_0_means_try_post() -> None:
 
 @pytest.mark.parametrize(
     ("status", "sentence"),
-    [(401, "refused the key (HTTP 401: \"No such key.\"); check the endpoint's token"),
+    [(401, "refused the key (HTTP 401: \"No such key.\"); check the endpoint's key"),
      (429, 'overloaded (HTTP 429: "No such key."); try again shortly'),
      (503, "overloaded (HTTP 503")],
 )  # fmt: skip
@@ -120,7 +120,7 @@ async def test_a_websocket_that_is_asked_for_is_not_replaced() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (403, FASTAPI, 'refused the key (HTTP 403: "Not Found"); check the endpoint\'s token.'),
+        (403, FASTAPI, 'refused the key (HTTP 403: "Not Found"); check the endpoint\'s key.'),
         (401, b'{"error": "Bad token."}', 'refused the key (HTTP 401: "Bad token.")'),
         (404, FASTAPI, "has no Responses, Chat Completions or Messages API below "
          'http://127.0.0.1:PORT/v1 (HTTP 404: "Not Found"); check the address.'),

@@ -81,8 +81,8 @@ class OtherProgram:
 WRITER: Final = OtherProgram("tally/money.py", 'CURRENCY = "EUR"', 'CURRENCY = "USD"')
 PATH: Final = "tally/report.py"
 """The file that the instructions of the tour are about."""
-OFFER: Final = "New here? {composer.send} in the empty line below begins a tour of three minutes."
-OFFER_OUTSIDE: Final = "New here? {tour} begins a tour of three minutes."
+OFFER: Final = "New here? Press {composer.send} in the empty line for a tour of three minutes."
+OFFER_OUTSIDE: Final = "New here? Press {tour} for a tour of three minutes."
 """The offer while the line below is not in use."""
 
 STEPS: Final = (

@@ -127,7 +127,7 @@ class Refusal:
                 "key_env for an endpoint of your settings)."
             )
         if status == 401 or (status == 403 and self._given is not None):
-            return f"{where} refused the key (HTTP {status}{quote}); check the endpoint's token."
+            return f"{where} refused the key (HTTP {status}{quote}); check the endpoint's key."
         if status == 403:
             return (
                 f"{where} is closed to this request (HTTP 403{quote}); a firewall or a proxy in "

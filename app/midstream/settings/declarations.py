@@ -319,7 +319,7 @@ class Settings:
     )
     guard_levels: tuple[tuple[str, str], ...] = setting(
         (), LEVELS, Section.CARE,
-        "Levels of guard rules: halt stops the model, warn marks the hunk, off is silent.",
+        "What the guard does by rule: halt stops the model, warn marks the hunk, off is silent.",
         "guard", none="as shipped", example='[guard] S608 = "warn"', in_projects=True,
         also="security rules ignore",
     )

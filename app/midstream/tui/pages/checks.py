@@ -136,7 +136,7 @@ class ChecksScreen(PageScreen):
             lines = list(check.output)[-TAIL:]
             before = check.dropped + len(check.output) - len(lines)
             if before:
-                text.append(f"{counted(before, 'line')} before these\n", muted)
+                text.append(f"{counted(before, 'earlier line')}\n", muted)
         for line in lines:
             text.append(f"{visible(line)}\n", plain)
         self.detail.show(text, finding.place if finding else "output")

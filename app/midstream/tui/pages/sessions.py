@@ -160,7 +160,8 @@ class SessionsScreen(PageScreen):
         text.append("\nInstructions\n", palette.style("muted", bold=True))
         shown = summary.instructions[-MAX_LISTED:]
         if len(shown) < len(summary.instructions):
-            text.append(f"  {len(summary.instructions) - len(shown)} before these\n", muted)
+            left_out = len(summary.instructions) - len(shown)
+            text.append(f"  {counted(left_out, 'earlier instruction')}\n", muted)
         outcomes = summary.outcomes[-MAX_LISTED:]
         for words, outcome in zip_longest(shown or ("none",), outcomes):
             text.append(f"  {visible(' '.join(words.split()))}\n", plain)

@@ -302,7 +302,7 @@ class Navigate(Controller):
         """Say that this file has nothing to decide, and which key goes to the next that has."""
         words = "No undecided hunks in this file"
         if self._state.running and self._state.written_path == self._state.path:
-            words = "Nothing to decide here yet, the model is still writing"
+            words = "Nothing to decide here yet: the model is still writing"
         if count := sum(self._state.waiting_by_path.values()):
             key, wait = (
                 self._services.key_for("hunk.next_undecided"),
