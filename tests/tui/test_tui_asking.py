@@ -364,7 +364,7 @@ async def test_edits_without_a_place_are_counted_and_listed(
         assert "! what failed" in stage.keys
         stage.screen.notices.clear()
         await stage.press("exclamation_mark")
-        words = read(stage).partition("\n\nSaid lately")[0]
+        words = read(stage).partition("\n\nRecent messages")[0]
         assert words.count("run.py: rename three") == 2
         assert words.count("run.py: The quoted lines are not in run.py") == 4
         assert "quoted:   line_21 = 99\n   line 22:  line_21 = 21\n" in words

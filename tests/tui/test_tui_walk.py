@@ -180,7 +180,7 @@ async def test_a_model_titles_groups_when_asked_and_decides_nothing(folder: Path
         assert [row for row in rows(screen) if row not in added] == before
         assert len(stage.session.hunks.undecided()) == 6
         await stage.press("t")
-        await stage.until(lambda: "without a title" in str(screen.notice.render()), "a sentence")
+        await stage.until(lambda: "Every group" in str(screen.notice.render()), "a sentence")
         assert len(stage.model.requests) == asked + 1
 
 
