@@ -36,16 +36,25 @@ def _pilots_wait_for_the_loop() -> None:
 def _rules_are_parsed_once() -> Iterator[None]:
     """Apps share what was parsed: each of them, and each page, would parse the same CSS again."""
     parsed: dict[tuple[object, ...], list[RuleSet]] = {}
-    parse = Stylesheet._parse_rules
+    whole: dict[tuple[object, ...], list[RuleSet]] = {}
+    parse_rules, parse = Stylesheet._parse_rules, Stylesheet.parse
 
-    def parse_once(sheet: Stylesheet, *piece: Any, **more: Any) -> list[RuleSet]:
+    def parse_rules_once(sheet: Stylesheet, *piece: Any, **more: Any) -> list[RuleSet]:
         key = (*piece, *more.items(), *sheet._variables.items())
         if key not in parsed:
-            parsed[key] = parse(sheet, *piece, **more)
+            parsed[key] = parse_rules(sheet, *piece, **more)
         return parsed[key]
 
+    def parse_once(sheet: Stylesheet) -> None:
+        key = (*sheet.source.items(), *sheet._variables.items(), *sheet._invalid_css)
+        if key not in whole:
+            parse(sheet)
+            whole[key] = sheet._rules
+        sheet._rules, sheet._rules_map, sheet._require_parse = whole[key], None, False
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(Stylesheet, "_parse_rules", parse_rules_once)
+        patch.setattr(Stylesheet, "parse", parse_once)
         yield
 
 
