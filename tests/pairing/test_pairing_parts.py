@@ -45,6 +45,19 @@ def test_meter_counts_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert meter.turn_rate is None, "a moment has no rate"
 
 
+def test_a_pause_of_the_answer_is_part_of_its_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("midstream.pairing.status.time.monotonic", lambda: now[0])
+    meter = Meter()
+    meter.start_turn()
+    meter.add(5)
+    assert meter.samples == ()
+    now[0] += 1.05
+    assert meter.samples == (20.0, 0.0, 0.0, 0.0)
+    meter.finish_turn()
+    assert len(meter.samples) == 1, "what has ended does not pause"
+
+
 def test_meter_forgets() -> None:
     meter = Meter()
     for _ in range(HISTORY + 20):

@@ -11,7 +11,8 @@ from midstream.demo import DemoInfo
 from midstream.settings import load_settings
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.pages.settings import SettingsScreen
-from midstream.tui.widgets.row_list import RowList
+from midstream.tui.widgets.row_list import ListRow, RowList
+from tests.helpers.contrast import contrast
 from tests.helpers.pages import git
 from tests.helpers.stage import Stage, on_stage
 
@@ -211,3 +212,33 @@ async def test_a_box_over_the_screen_has_the_only_keys(stage: Stage) -> None:
     await stage.until(lambda: not bar.render().plain.strip(), "no keys below the box")
     await stage.press("escape")
     await stage.until(lambda: "keys" in bar.render().plain, "its keys again")
+
+
+async def test_placeholders_are_legible_in_every_theme(stage: Stage) -> None:
+    panes = stage.screen.panes
+    panes.search.open("", placeholder="a text")
+    await stage.press("escape", "colon")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "palette")
+    fields = (
+        (panes.composer.field, "text-area--placeholder"),
+        (panes.search.field, "input--placeholder"),
+        (stage.app.screen.query_one(Input), "input--placeholder"),
+    )
+    for name, palette in stage.app.palettes.items():
+        if palette.ansi:
+            continue
+        stage.app.use_theme(name)
+        await stage.pilot.pause()
+        for field, part in fields:
+            style = field.get_visual_style(part)
+            ratio = contrast(style.foreground, style.background)
+            assert ratio >= 4.5, f"{name}: {field} has {ratio:.1f}"
+
+
+async def test_a_list_is_as_wide_as_its_rows(stage: Stage) -> None:
+    rows = [ListRow(str(n), ((f" {'x' * 20} ", "foreground"), ("y" * n, "muted"))) for n in (9, 85)]
+    picker = PickerScreen(stage.app, "Rows", rows)
+    stage.app.push_screen(picker)
+    await stage.until(lambda: stage.app.screen is picker, "list")
+    await stage.pilot.pause()
+    assert picker.list.columns > len("".join(text for text, _ in rows[1].left))

@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from rich.style import Style
+from rich.text import Text
 from textual.widgets import Input, Static
 
 from midstream.edits.hunks import HunkState
@@ -146,6 +148,23 @@ async def test_editing_a_hunk(stage: Stage, project: Path) -> None:
     await stage.until(lambda: on_disk(project) == wanted, "write")
     await stage.press("u", "u")
     await stage.until(lambda: stage.session.hunks.get(1).added == 4, "the model's text again")
+
+
+async def test_the_hunk_editor_takes_the_colours_of_another_theme(stage: Stage) -> None:
+    await propose(stage)
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, HunkEditor), "editor")
+    editor = stage.app.screen
+    assert isinstance(editor, HunkEditor)
+    for name in ("midnight", "paper"):
+        stage.app.use_theme(name)
+        await stage.pilot.pause()
+        palette = stage.app.palettes[name]
+        gone = editor.query_one(".gone", Static).content
+        assert isinstance(gone, Text)
+        for text in (editor.field.get_line(1), gone):
+            styles = [span.style for span in text.spans if isinstance(span.style, Style)]
+            assert palette.token_styles["keyword"].color in {style.color for style in styles}
 
 
 async def test_the_hunk_editor_has_keys_colours_and_the_users_editor(

@@ -47,7 +47,8 @@ async def test_the_list_says_what_became_of_a_session(project: Path) -> None:
     await one_session(project)
     async with on_stage(project, settings=KEPT) as stage:
         screen = await opened(stage)
-        (row,) = rows(screen)
+        heading, row = rows(screen)
+        assert heading.split() == ["last", "used", "asked", "for"]
         assert row.startswith("▸ today ")
         assert " ".join(row.split()[3:]) == "rename total to found ✓ 1 ✗ 0 1 to decide"
         about = shown(screen, "about")
@@ -77,7 +78,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         await stage.until(lambda: any("seen" in row for row in stage.rows), "rows")
         screen = await opened(stage)
-        assert "this session" in rows(screen)[0]
+        assert "this session" in rows(screen)[1]
         await stage.press("enter")
         assert "This is the current session" in screen.notice.text
         await stage.press("d")
@@ -110,7 +111,7 @@ async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, sta
     try:
         async with on_stage(project, settings=KEPT) as stage:
             screen = await opened(stage)
-            assert "open elsewhere" in rows(screen)[0]
+            assert "open elsewhere" in rows(screen)[1]
             await stage.press("enter")
             assert "This session is open in another Midstream" in screen.notice.text
             await stage.press("d")
@@ -128,7 +129,7 @@ async def test_a_damaged_journal_is_named_and_not_taken_up(project: Path, state:
     async with on_stage(project, settings=KEPT) as stage:
         screen = await opened(stage)
         former = stage.session
-        assert "damaged" in rows(screen)[0]
+        assert "damaged" in rows(screen)[1]
         assert "its journal breaks at entry" in shown(screen, "about")
         await stage.press("enter")
         assert "cannot be resumed" in screen.notice.text
@@ -171,7 +172,7 @@ async def test_rows_fit(project: Path, size: tuple[int, int], ascii_only: bool) 
     settings = Settings(journal=True, attention=False, ascii=ascii_only)
     async with on_stage(project, size=size, settings=settings) as stage:
         screen = await opened(stage)
-        (row,) = rows(screen)
+        _, row = rows(screen)
         assert "1 to decide" in row
         assert len(row) <= screen.list.size.width
         assert row.isascii() or not ascii_only

@@ -20,7 +20,7 @@ from midstream.edits.proposal import FileProposal
 from midstream.guard.findings import Finding, Level
 from midstream.pairing.guard import FoundLine
 from midstream.resources import themes_dir
-from midstream.tui.diff.painter import Marks, RowPainter, breaks, hanging, wrapped
+from midstream.tui.diff.painter import Marks, RowPainter, SplitPainter, breaks, hanging, wrapped
 from midstream.tui.diff.strips import RowStrips
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, Look, ViewRow
@@ -248,6 +248,58 @@ def test_the_note_of_a_flagged_hunk_that_is_put_back_later_has_no_brief_form() -
     hunks.postpone([hunk.id], "")
     assert "will be put back" in rows()
     assert "flagged" not in rows()
+
+
+def test_a_fact_stands_at_the_edge_on_its_own_ground_and_covers_no_code() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = RowPainter(palette, UNICODE, 44, 3, focused=True)
+    row = ViewRow(Look.ADDED, None, 3, "x = 1", line=3)
+    marks = Marks(note="on disk", fact=True, brief="", cursor=True)
+    (strip,) = painter.paint(row, (), marks)
+    assert strip.text.endswith("x = 1" + " " * 21 + " on disk ")
+    grounds = [style.bgcolor for _, style, _ in strip if style is not None]
+    assert grounds[-1] == palette.colors["raised"].rich_color not in grounds[:-1]
+    (strip,) = painter.paint(replace(row, text="x = 1" + ", 2" * 8), (), marks)
+    assert strip.text.rstrip().endswith(", 2"), "without room, there is the code"
+    below = RowPainter(palette, UNICODE, 44, 3, focused=True, wrap=True)
+    first, last = below.paint(replace(row, text="x = 1" + ", 2" * 8), (), marks)
+    assert first.text.rstrip().endswith(", 2")
+    assert last.text.split() == ["↳", "on", "disk"]
+
+
+def test_a_note_leaves_the_words_that_have_changed() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = RowPainter(palette, UNICODE, 54, 3, focused=True)
+    text = "value = compute(first, second, changed, 4, 5, 6)"
+    stop = text.index("changed") + len("changed")
+    row = ViewRow(Look.ADDED, None, 3, text, line=3)
+    marks = Marks(note="would not parse (line 7)", cursor=True)
+    assert "changed" not in painter.paint(row, (), marks)[0].text
+    marks = replace(marks, changed=((stop - 7, stop),))
+    assert text[: stop - 1] in painter.paint(row, (), marks)[0].text
+
+
+def test_sides_scroll_to_what_has_changed_and_no_further_than_to_its_start() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = SplitPainter(palette, UNICODE, 80, 3, focused=True)
+
+    def halves(old: str, new: str) -> list[str]:
+        word = [(max(text.find("word"), 0), len(text)) for text in (old, new)]
+        before = ViewRow(Look.DELETED, 3, None, old, line=3)
+        row = ViewRow(Look.ADDED, None, 3, new, line=3, beside=before)
+        one, other = (Marks(changed=(at,)) for at in word)
+        (strip,) = painter.paint_both(row, (), other, (), one)
+        return strip.text.split("│")
+
+    start = "        minutes = total_minutes("
+    old, new = halves(f"{start}word_before)", f"{start}word)")
+    assert "…" in old
+    assert old.rstrip().endswith("total_minutes(word_before)")
+    assert new.rstrip().endswith("total_minutes(word)")
+    assert old.index("total") == new.index("total"), "they are scrolled alike"
+    old, new = halves("word" + " more" * 9, "word")
+    assert "word" in old
+    assert new.rstrip().endswith("+ word")
 
 
 async def test_overview_marks_stand_beside_the_lines_of_a_short_wrapped_file(

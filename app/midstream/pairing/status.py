@@ -740,6 +740,17 @@ class Meter:
         span = min(WINDOW_S, max(now - self._first_at, 0.05))
         return sum(tokens for _, tokens in self._recent) / span
 
+    @property
+    def samples(self) -> tuple[float, ...]:
+        """``history`` up to now: an answer that pauses adds quarter seconds without tokens."""
+        passed = 0
+        if self._bucket_start is not None:
+            passed = int((time.monotonic() - self._bucket_start) / SAMPLE_S)
+        if passed < 1:
+            return tuple(self.history)
+        paused = (0.0,) * min(passed - 1, HISTORY)
+        return (*self.history, self._bucket / SAMPLE_S, *paused)[-HISTORY:]
+
     def _sample(self, now: float) -> None:
         start = self._bucket_start
         if start is None:

@@ -30,6 +30,7 @@ class Glyphs:
         separator: Between facts on one line.
         close: Closes what it stands on.
         rule: Horizontal line.
+        side: Vertical line.
         spark: Eight or fewer levels, lowest first.
         states: First-row mark by hunk state.
     """
@@ -50,6 +51,7 @@ class Glyphs:
     separator: str
     close: str
     rule: str
+    side: str
     up: str
     down: str
     spark: str
@@ -74,6 +76,7 @@ UNICODE = Glyphs(
     separator="·",
     close="×",
     rule="─",
+    side="│",
     up="↑",
     down="↓",
     spark="▁▂▃▄▅▆▇█",
@@ -116,6 +119,7 @@ ASCII = Glyphs(
     separator="-",
     close="x",
     rule="-",
+    side="|",
     up="^",
     down="v",
     spark=".:-=+*#@",

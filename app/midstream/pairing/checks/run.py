@@ -125,6 +125,8 @@ class ProjectCheck:
         self.exit_code: int | None = None
         self.output: deque[str] = deque(maxlen=MAX_LINES)
         self.dropped = self.waiting = 0
+        self.columns = 0
+        """Cells of a line where the output is shown, for commands that fill lines; 0: not known."""
         self._workspace = workspace
         self._folder = workspace.root
         self._proposed = proposed
@@ -345,6 +347,8 @@ class ProjectCheck:
         """Start the command in the folder of this run."""
         # Colours are for terminals, and output is wanted as it comes.
         environment = {**environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+        if self.columns:
+            environment["COLUMNS"] = str(self.columns)
         try:
             self._process = await processes.start(
                 *shlex.split(command.text),

@@ -577,7 +577,7 @@ class SplitPainter(RowPainter):
             left = max(left, self._shift((old, old_marks), (right, marks)))
         olds = self._side(old, old_spans, old_marks, marks, row, left, is_left=True)
         news = self._side(right, spans, marks, marks, row, left, is_left=False)
-        line = Segment("\u2502" if self.glyphs.ellipsis != "~" else "|", self._divider)
+        line = Segment(self.glyphs.side, self._divider)
         shorter = olds if len(olds) < len(news) else news
         empty = self._below(old if shorter is olds else right, marks, row, is_left=shorter is olds)
         lines = zip_longest(olds, news, fillvalue=empty)

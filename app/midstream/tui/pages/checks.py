@@ -165,6 +165,7 @@ class ChecksScreen(PageScreen):
             if self.check.running:
                 await self.check.stop()
                 return
+            self.check.columns = self.detail.columns - 1  # beside a scroll bar
             try:
                 await self.check.start(confirmed=confirmed, proposed=proposed)
             except UnconfirmedCommandError as error:

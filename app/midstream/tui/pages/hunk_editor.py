@@ -47,6 +47,10 @@ class CodeField(TextField):
         )
         self.cursor_blink = False
 
+    def set_palette(self, palette: Palette) -> None:
+        self._palette = palette
+        self.notify_style_update()  # which forgets the lines in the former colours
+
     def get_line(self, line_index: int) -> Text:
         """One line in its colours; Textual's place for styling lines."""
         line = super().get_line(line_index)
@@ -122,6 +126,7 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         self._gone = gone
         self._outside = False
         """Whether an editor has the text."""
+        self._shown_gone = Static(classes="gone", markup=False)
         self._words = Static("as you left it" if resumed else "", classes="words", markup=False)
         self.set_class(resumed, "-said")
         self.field = CodeField(text, path, services.palette)
@@ -132,7 +137,8 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
         box.border_title = self._title
         with box:
             if self._gone:
-                yield Static(self._gone_text(), classes="gone", markup=False)
+                self._shown_gone.update(self._gone_text())
+                yield self._shown_gone
             yield self.field
             yield self._words
         # In place of the review's keys, which do nothing here.
@@ -147,6 +153,11 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
             text = styled(Text(visible(line)), spans, self._services.palette)
             lines.append(Text("- ").append_text(text))
         return Text("\n").join(lines)
+
+    def set_palette(self, palette: Palette) -> None:
+        self.field.set_palette(palette)
+        self._keys.set_palette(palette)
+        self._shown_gone.update(self._gone_text())
 
     def on_mount(self) -> None:
         self.field.focus()

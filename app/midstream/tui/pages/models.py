@@ -235,7 +235,7 @@ class ModelsScreen(PageScreen):
         if not agent.installed:
             facts.append(("install", agent.install, "warning"))
         facts.append(("log in", f"{agent.login}, in a separate terminal"))
-        self.tell_facts(text, facts, 10)
+        self.tell_facts(text, facts, 10, commands=("runs", "install"))
         return text
 
     def _facts(self, choice: ModelChoice) -> list[tuple[str, str] | tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
@@ -44,6 +44,9 @@ MIN_FACT_WIDTH: Final = 10
 
 CLOSE_CELLS: Final = 4
 """Cells of the title row that the cross takes."""
+
+_INDENT: Final = 2
+"""Cells before a value below its name."""
 
 
 class TitleRow(Painted):
@@ -280,18 +283,29 @@ class PageScreen(EagerScreen):
         self.show_all()
 
     def tell_facts(
-        self, text: Text, facts: Iterable[tuple[str, str] | tuple[str, str, str]], names: int
+        self,
+        text: Text,
+        facts: Iterable[tuple[str, str] | tuple[str, str, str]],
+        names: int,
+        *,
+        commands: Sequence[str] = (),
     ) -> None:
         """Append one fact a line: the name, padded to ``names`` cells, and its value.
 
-        A third element of a fact is the palette role of its value.
+        A third element of a fact is the palette role of its value.  The facts named in
+        ``commands`` are there to be copied: one that fits only into a line of its own gets one.
         """
-        room = max(12, self.detail.columns - names - 1)
+        columns = self.detail.columns
         for name, value, *role in facts:
             text.append(f"{name:<{names}} ", self.palette.style("muted"))
-            lines = textwrap.wrap(visible(value), room) or [""]
+            words, indent = visible(value), names + 1
+            if name in commands and columns - indent < cell_len(words) <= columns - _INDENT:
+                text.append("\n" + " " * _INDENT)
+                indent = _INDENT
+            room = max(12, columns - indent)
+            lines = textwrap.wrap(words, room, break_on_hyphens=False) or [""]
             style = self.palette.style(role[0] if role else "foreground")
-            text.append(("\n" + " " * (names + 1)).join(lines) + "\n", style)
+            text.append(("\n" + " " * indent).join(lines) + "\n", style)
 
     @on(RowList.Highlighted)
     def _moved_in_list(self, event: RowList.Highlighted) -> None:

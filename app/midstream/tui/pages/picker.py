@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -43,6 +44,10 @@ _STEPS = {
     "pageup": -10,
 }
 """Keys that move through the list, and by how many rows."""
+WIDTH = 84
+"""Cells of the box, if no row needs more; a narrow screen gives it less."""
+FRAME = 4
+"""Cells beside a row: the border, the cursor and the edge."""
 ROOMY = 32
 """Rows of the screen at which a sample has room below the list."""
 
@@ -68,7 +73,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
     DEFAULT_CSS = """
     PickerScreen { align: center top; background: $ms-background 60%; }
     PickerScreen > Vertical {
-        width: 84; max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
+        max-width: 94%; height: auto; max-height: 80%; margin-top: 2; padding: 0;
         background: $ms-panel; border: round $ms-border; border-title-color: $ms-accent;
         border-subtitle-color: $ms-muted; layers: base corner;
     }
@@ -135,6 +140,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self.list.show(self._rows[:MAX_SHOWN], select=self._select)
+        widest = max((_width(row) for row in self._rows), default=0)
+        self.query_one(Vertical).styles.width = max(WIDTH, widest + FRAME)
         height = max(1, min(18, len(self._rows)))
         # What stands in for an empty list takes its room: the box keeps its size.
         self.list.styles.height = self.query_one(".none", Static).styles.height = height
@@ -226,6 +233,10 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             return
         event.stop()
         event.prevent_default()
+
+
+def _width(row: ListRow) -> int:
+    return sum(cell_len(text) for text, _ in (*row.left, *row.right))
 
 
 def _marked(row: ListRow, wanted: str) -> ListRow:

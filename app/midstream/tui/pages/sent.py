@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import ClassVar
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from midstream.counting import counted
 from midstream.guard.secrets import find_secrets, mask_text
 from midstream.pairing.request.sent import Sent, SentLog, SentPart
 from midstream.tui.clock import when
+from midstream.tui.diff.painter import breaks, hanging
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen
 from midstream.tui.pages.sheet import Paragraph, ReadingScreen
@@ -95,11 +97,12 @@ class SentScreen(PageScreen):
         """A request from its first word to its last."""
         verb = "Would go" if sent.at is None else "Went"
         lines = [(f"{verb} to {sent.recipient}.", "foreground")]
-        size = f"{sent.tokens:,} tokens, estimated"
-        size += f"; {sent.counted:,} as the server counted" if sent.counted else ""
-        if sent.context.parts:
-            size += f"; what goes along may take {sent.context.limit:,}"
+        size = f"About {sent.tokens:,} tokens, estimated from its length"
+        size += f"; the server counted {sent.counted:,} in its own way" if sent.counted else ""
         lines.append((f"{size}.", "muted"))
+        if sent.context.parts:
+            limit = f"What goes along may take up to {sent.context.limit:,} tokens."
+            lines.append((limit, "muted"))
         if sent.kind == "message":
             lines.append(("The agent does not tell what it sends to its model.", "muted"))
         whole = [part for part in sent.parts if not part.inside]
@@ -118,9 +121,18 @@ class SentScreen(PageScreen):
             if len(paragraphs) > 1:
                 text.append(f"{visible(paragraph.heading)}\n", self.palette.style("accent"))
             for line, role in paragraph.lines:
-                text.append(f"{line}\n", self.palette.style(role))
+                self._append(text, line, role)
             text.append("\n")
         self.detail.show(text, paragraphs[0].heading if len(paragraphs) == 1 else "in full")
+
+    def _append(self, text: Text, line: str, role: str) -> None:
+        """Append a line as it went out; where it goes on below, a mark says that it is the same."""
+        room = self.detail.columns
+        stops = (0, *breaks(line, room), len(line))
+        lead = f"{self.glyphs.wrapped:>{hanging(line, room) - 1}} "
+        for start, stop in pairwise(stops):
+            text.append(lead if start else "", self.palette.style("muted"))
+            text.append(f"{line[start:stop]}\n", self.palette.style(role))
 
     # doing
 

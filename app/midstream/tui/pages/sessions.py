@@ -35,6 +35,8 @@ MAX_READ_BYTES: Final = 24_000_000
 """Journals with more bytes are listed, but not followed for their counts."""
 MAX_LISTED: Final = 40
 """Instructions of one session that are shown."""
+_WHEN: Final = 19
+"""Cells of the column of times."""
 
 
 class SessionsScreen(PageScreen):
@@ -85,13 +87,15 @@ class SessionsScreen(PageScreen):
             (tilde(self.services.root), "foreground"),
             (counted(count, "session") if self.read else "reading", "muted"),
         )
-        self.list.show([self._row(info) for info in self.infos])
+        heading = ListRow(None, ((f" {'last used':<{_WHEN}}asked for", "muted"),))
+        rows = [self._row(info) for info in self.infos]
+        self.list.show([heading, *rows] if rows else [])
         self.show_detail()
         self.show_keys()
 
     def _row(self, info: SessionInfo) -> ListRow:
         summary = self.summaries.get(info.path.name)
-        left: list[Piece] = [(f" {when(info.changed):<19}", "foreground")]
+        left: list[Piece] = [(f" {when(info.changed):<{_WHEN}}", "foreground")]
         state, role = self._state(info, summary)
         right: list[Piece] = []
         if summary is not None and not summary.trouble:
@@ -146,7 +150,7 @@ class SessionsScreen(PageScreen):
             text.append(f"\n{visible(summary.trouble)}", palette.style("error"))
         else:
             self._tell(text, summary)
-        self.detail.show(text, when(info.started))
+        self.detail.show(text, f"begun {when(info.started)}")
 
     def _tell(self, text: Text, summary: SessionSummary) -> None:
         palette = self.palette

@@ -287,6 +287,8 @@ class Tour(Controller):
 
         session = self._state.session
         self._number, self._sent, self._tried, self._tries = number, False, None, 0
+        if self._notices.line.level == "info" and not self._notices.asking:
+            self._notices.clear()  # The step says what comes next.
         self._wrote = None
         self._before = None if session is None else _Facts.of(session)
         if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor

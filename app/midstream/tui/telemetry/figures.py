@@ -87,7 +87,7 @@ class Measured:
             session.status.state,
             meter.tokens_per_second if session.status.state in RUNNING else 0.0,
             meter.turn_rate,
-            tuple(meter.history),
+            meter.samples,
             meter.ttft_s,
             meter.request_s,
             meter.turn_tokens,
@@ -146,11 +146,14 @@ def measured_lines(
     first = _first_text(make, now, column)
     counts = [*_counts(make, now, column), Text(), *fold(pace, column)]
     beside = len(first) + 1 if two else len(first) + len(counts) + 2
-    rows = max(2, min(MAX_GRAPH_ROWS, height - beside - 6))
+    across = min(column, MAX_COLUMNS)
+    head = fold([_rate(make, now)], across)
+    rows = max(2, min(MAX_GRAPH_ROWS, height - beside - 5 - len(head)))
     lines = [
         make.heading("Wall clock", "measured here"),
         Text(),
-        *_rate(make, now, min(column, MAX_COLUMNS), rows),
+        *head,
+        *_graph(make, now, across, rows),
         Text(),
         *first,
     ]
@@ -169,22 +172,25 @@ def measured_lines(
     return joined
 
 
-def _rate(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
+def _rate(make: Lines, now: Measured) -> Text:
     rate = now.rate if now.running else now.mean
     if rate is None:
         words = "no answer yet; its rate is drawn here"
         if now.ttft_s is not None:
             words = "the answer was too short for a rate"
-        head = make.text((words, "muted"))
-    elif now.running and now.ttft_s is None:
-        head = make.text(("waiting for the first token", "muted"))
-    else:
-        when = "  over the last second" if now.running else "  mean of the last answer"
-        head = make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
+        return make.text((words, "muted"))
+    if now.running and now.ttft_s is None:
+        return make.text(("waiting for the first token", "muted"))
+    when = "  over the last second" if now.running else "  mean of the last answer"
+    return make.text((f"{rate:,.0f}", "foreground!"), (" tok/s", "foreground"), (when, "muted"))
+
+
+def _graph(make: Lines, now: Measured, across: int, rows: int) -> list[Text]:
     peak = max(now.history[-across:], default=0.0)
-    scale = f"quarter seconds, peak {peak:,.0f}" if peak else "a column for each quarter second"
+    scale = (
+        f"quarter seconds, peak {peak:,.0f} tok/s" if peak else "a column for each quarter second"
+    )
     return [
-        head,
         *(make.text((row, "accent")) for row in graph(now.history, across, rows, make.glyphs)),
         make.text((make.glyphs.rule * across, "border")),
         make.text((scale, "muted")),
@@ -319,9 +325,9 @@ def figure_lines(make: Lines, simulated: Simulated, context: str) -> list[Text]:
         _second(make, "nameplate power, assumed"),
         Text(),
         fact("context", f"{report.options.context:,} tokens", context),
-        fact("cache", f"{cache:.1%}", f"simulated, of {plan.kv.shift:,}"),
+        fact("cache", f"{cache:.1%}", f"of {plan.kv.shift:,} tokens"),
         fact("SRAM", f"{plan.fill:.1%}", "simulated, fullest PE"),
-        fact("bandwidth", f"{report.sram_share:.2%}", "simulated, of SRAM's"),
+        fact("bandwidth", f"{report.sram_share:.2%}", "simulated, of the SRAM"),
         fact("colours", f"{plan.colours} of {plan.hw.count('colours')}"),
     ]
     if report.notes:

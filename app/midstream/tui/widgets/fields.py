@@ -42,9 +42,17 @@ class _InOrder:
 class TextField(_InOrder, TextArea):
     """A field of several lines."""
 
+    DEFAULT_CSS = """
+    TextField .text-area--placeholder { color: $ms-muted; }
+    """
+
 
 class LineField(_InOrder, Input):
     """A field of one line."""
+
+    DEFAULT_CSS = """
+    LineField > .input--placeholder, LineField > .input--suggestion { color: $ms-muted; }
+    """
 
     def on_mount(self) -> None:
         self.cursor_blink = False  # nothing on screen moves by itself
@@ -231,7 +239,6 @@ class MessageField(Vertical):
     MessageField TextArea:focus { border: none; }
     MessageField TextArea .text-area--cursor-line { background: $ms-panel; }
     MessageField TextArea .text-area--cursor { background: $ms-accent; color: $ms-background; }
-    MessageField TextArea .text-area--placeholder { color: $ms-muted; }
     MessageField TextArea .text-area--selection { background: $ms-selection; }
     """
 

@@ -111,6 +111,11 @@ class Rail(RowList):
         """Only where the keys go."""
         return self.has_focus
 
+    @property
+    def edged(self) -> bool:
+        """Where it lies over the code."""
+        return self.is_attached and self.screen.has_class("-rail-open")
+
     def show_files(
         self,
         opened: Sequence[FileEntry],
@@ -147,7 +152,7 @@ class Rail(RowList):
         self._show_rows()
 
     def _show_rows(self, select: str | None = None) -> None:
-        width = self.size.width or _WIDTH
+        width = self.columns or _WIDTH
         if not self._listed or width != self._listed_width:
             if width != self._listed_width:
                 self._open_rows = {}

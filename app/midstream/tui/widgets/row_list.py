@@ -194,8 +194,25 @@ class RowList(ScrollView, can_focus=True):
             strip = self._strips[key] = self._paint(y)
         return strip
 
+    @property
+    def edged(self) -> bool:
+        """Whether a line at the right divides the rows from what they lie over."""
+        return False
+
+    @property
+    def columns(self) -> int:
+        """Cells of a row."""
+        return max(0, self.size.width - self.edged)
+
     def _paint(self, y: int) -> Strip:
-        palette, width = self._palette, self.size.width
+        strip = self._paint_row(y)
+        if not self.edged:
+            return strip
+        line = self._palette.style("accent", self._ground)
+        return Strip([*strip, Segment(self._glyphs.side, line)])
+
+    def _paint_row(self, y: int) -> Strip:
+        palette, width = self._palette, self.columns
         if not 0 <= y < len(self.rows):
             return Strip.blank(width, palette.ground(self._ground))
         row = self.rows[y]
