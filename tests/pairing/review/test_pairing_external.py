@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
+from midstream.workspace.watch import Signature
 from tests.helpers.pairing import Witness, git, make_repo, numbered
 
 BEFORE = numbered(30)
@@ -197,6 +198,29 @@ async def test_a_checkout_needs_no_review(watched: Reviewed, root: Path) -> None
     (root / "other.py").write_text("x = 2\n")
     (hunk,) = await watched.waiting(1)
     assert hunk.old == ("x = 1",)
+
+
+async def test_what_is_written_while_a_move_of_head_is_followed_is_reviewed(
+    session: PairingSession, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await session.review.start(since_commit=True)
+    (root / "run.py").write_text(AFTER)
+    await session.review.changed({"run.py"})
+    before = [hunk.new for hunk in session.hunks.waiting()]
+    assert before
+    take_as_reviewed = session.files.take_as_reviewed
+
+    async def late(seen: Mapping[str, Signature | None]) -> frozenset[str]:
+        git(root, "stash", "pop", "-q")
+        return await take_as_reviewed(seen)
+
+    git(root, "stash", "-q")
+    monkeypatch.setattr(session.files, "take_as_reviewed", late)
+    await session.review.changed({"run.py"})
+    monkeypatch.undo()
+    await session.review.changed({"run.py"})
+    assert (root / "run.py").read_text() == AFTER
+    assert [hunk.new for hunk in session.hunks.waiting()] == before
 
 
 async def test_a_checkout_of_many_files_leaves_the_hunks_of_others_alone(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
     from midstream.pairing.journal.journal import Replay
     from midstream.workspace.files import Workspace
+    from midstream.workspace.watch import Signature
 
 ChangesFound = dict[str, UnopenedChange | UnknownFormerError | None]
 """What was changed of files, or why nobody can tell; ``None``: nothing."""
@@ -200,13 +201,28 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         """Whether a change is still what was read; a file without one is followed once it has."""
         return change is None or change.signature == signature_of(self.workspace.root / rel)
 
-    async def take_as_reviewed(self, paths: Iterable[str]) -> None:
-        """Follow files that are as a commit has them: nothing in them waits for a decision."""
-        for path in sorted(paths):
-            if path in self:
-                async with self.lock:
-                    for hunk in await self.follower.take_as_reviewed(path):
-                        self._status.emit(HunkDecided(hunk.path, hunk.id))
+    def signatures(self, paths: Iterable[str]) -> dict[str, Signature | None]:
+        """What tells later that files were written since (blocking)."""
+        return {path: signature_of(self.workspace.root / path) for path in paths}
+
+    async def take_as_reviewed(self, seen: Mapping[str, Signature | None]) -> frozenset[str]:
+        """Follow open files that are as a commit has them: nothing in them waits for a decision.
+
+        Args:
+            seen: The files, with their signatures from before they were found to be so.
+
+        Returns:
+            Those that were written since: they are left for a review.
+        """
+        written: set[str] = set()
+        for path in sorted(seen):
+            async with self.lock:
+                if self.signatures((path,))[path] != seen[path]:
+                    written.add(path)
+                    continue
+                for hunk in await self.follower.take_as_reviewed(path):
+                    self._status.emit(HunkDecided(hunk.path, hunk.id))
+        return frozenset(written)
 
     async def changed(self, paths: Iterable[str]) -> None:
         """Move open files onto their new text after another program changed them."""

@@ -202,15 +202,19 @@ class ExternalReview:
 
         Nor where a merge has stopped at an open file and left it as it is.
         """
-        head = baseline.head
+        head, files = baseline.head, self._files
+        seen = await asyncio.to_thread(files.signatures, [*files])
         # Git writes files first, so some of them may have been looked at before HEAD was moved.
-        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *self._files)))
+        clean = await asyncio.to_thread(baseline.follow_head, frozenset((*paths, *files)))
         if baseline.head != head:
             self._record(baseline)
-        conflicts = await asyncio.to_thread(baseline.new_conflicts)
-        followed = clean | conflicts.intersection(self._files)
-        await self._files.take_as_reviewed(followed)
-        return frozenset(paths) - followed
+        conflicts = (await asyncio.to_thread(baseline.new_conflicts)).intersection(files)
+        seen |= files.signatures(conflicts)
+        followed = clean | conflicts
+        written = await files.take_as_reviewed(
+            {path: seen[path] for path in followed & seen.keys()}
+        )
+        return (frozenset(paths) - followed) | written
 
     def stop(self) -> None:
         """Review nothing new; hunks that wait stay.
