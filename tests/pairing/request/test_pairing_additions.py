@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -80,8 +81,10 @@ def test_a_method_for_a_class_is_an_addition(instruction: str) -> None:
     target, where = found
     lines = FILE.split("\n")
     assert (target.symbol, where.margin) == ("Steps", "    ")
-    assert lines[where.line - 1] == "        return first + second + third"
-    assert where.line == FILE[: FILE.index("\n\n\ndef other")].count("\n") + 1
+    last = target.start + where.line
+    assert lines[last - 1] == "        return first + second + third"
+    assert last == FILE[: FILE.index("\n\n\ndef other")].count("\n") + 1
+    assert lines[target.start + where.first] == "    def step_0(self, value):"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,8 @@ def test_behind_the_method_at_the_cursor() -> None:
     line = FILE.split("\n").index("    def step_1(self, value):") + 2
     found = addition("add a method that sums a list", line=line)
     assert found is not None
-    assert FILE.split("\n")[found[1].line + 1] == "    def step_2(self, value):"
+    behind = found[0].start + found[1].line
+    assert FILE.split("\n")[behind + 1] == "    def step_2(self, value):"
 
 
 def test_bodies_are_left_out_of_what_is_shown() -> None:
@@ -131,7 +135,10 @@ def test_bodies_are_left_out_of_what_is_shown() -> None:
 
 def parsed(reply: str, text: str = CLASS, line: int = -1, margin: str = "    ", size: int = 9999):
     old = text.split("\n")[:-1]
-    parser = AdditionParser(old, len(old) if line < 0 else line, margin)
+    first = next(
+        (n for n, each in enumerate(old) if re.match(r" +(?:def|constructor)\b", each)), None
+    )
+    parser = AdditionParser(old, len(old) if line < 0 else line, margin, first=first)
     events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
     events += parser.finish()
     problems = [e for e in events if isinstance(e, Problem)]
@@ -187,7 +194,9 @@ def test_a_class_that_is_written_again_is_taken_as_it_is() -> None:
 
 
 def test_a_class_that_was_shown_without_bodies_is_not_written_again() -> None:
-    parser = AdditionParser(CLASS.split("\n")[:-1], CLASS.count("\n"), "    ", whole=False)
+    old = CLASS.split("\n")[:-1]
+    first = old.index("    def step_0(self, value):")
+    parser = AdditionParser(old, len(old), "    ", first=first, whole=False)
     events = parser.feed(f"```python\n{CLASS}```\n") + parser.finish()
     assert any(isinstance(event, Problem) and event.fatal for event in events)
     assert not any(isinstance(event, NewText) for event in events)
@@ -235,3 +244,108 @@ async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
     (asked,) = (a for a in sent if "messages" in str(a))
     assert "Answer with the new method alone" in str(asked)
+
+
+TOTAL = "total() {\n  return 1;\n}\n"
+RUBY = "class Steps < Base\n  attr_reader :at\n" + (
+    "\n  def step(at)\n    first = at\n    second = first\n    second\n  end\n" * 6 + "end\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "path", "added"),
+    [
+        (f"class Steps:\n{IN_CLASS}", FILE, "steps.py", IN_CLASS),
+        (f'class Steps(Base):\n    """All steps."""\n\n{IN_CLASS}', FILE, "steps.py", IN_CLASS),
+        (f"# steps.py\nimport math\n\nclass Steps(Base):\n{IN_CLASS}", FILE, "steps.py", IN_CLASS),
+        (
+            f"class Steps(Base):  # all\n{IN_CLASS}",
+            FILE.replace("(Base):", "(Base):  # all"),
+            "steps.py",
+            IN_CLASS,
+        ),
+        (
+            f"export class Page {{\n{textwrap.indent(TOTAL, '  ')}}}\n",
+            PAGE,
+            "page.js",
+            textwrap.indent(TOTAL, "  "),
+        ),
+        (
+            f"class Page {{\n{textwrap.indent(TOTAL, '  ')}}}\n",
+            "// Shows rows:\n" + PAGE,
+            "page.js",
+            textwrap.indent(TOTAL, "  "),
+        ),
+        ("def sum\n  1\nend\n", RUBY, "steps.rb", "  def sum\n    1\n  end\n"),
+        (
+            "class Steps < Base\n  def sum\n    1\n  end\nend\n",
+            RUBY,
+            "steps.rb",
+            "  def sum\n    1\n  end\n",
+        ),
+        (
+            f"    @property\n{IN_CLASS}",
+            FILE.replace("    def step_0", "    @property\n    def step_0"),
+            "steps.py",
+            f"    @property\n{IN_CLASS}",
+        ),
+        ("# Sums.\n" + IN_CLASS, FILE, "steps.py", f"    # Sums.\n{IN_CLASS}"),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_class_around_it_is_not_written_twice(
+    reply: str, text: str, path: str, added: str, whole: bool
+) -> None:
+    name = "Page" if "Page" in text else "Steps"
+    found = addition(f"add a method to {name}", text, path)
+    assert found is not None
+    target, where = found
+    old = text.split("\n")[target.start : target.stop]
+    parser = AdditionParser(old, where.line, where.margin, first=where.first, whole=whole)
+    events = parser.feed(f"```\n{reply}```\n") + parser.finish()
+    assert not [event for event in events if isinstance(event, Problem)]
+    new = "".join(event.text for event in events if isinstance(event, NewText))
+    lines = [*old[: where.line], "", *added.split("\n")[:-1], *old[where.line :]]
+    assert new.split("\n")[:-1] == lines
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json\n{"code": "def total(self, values):\\n    return sum(values)\\n"}\n```\n',
+        "<region>def total(self, values):\n    return sum(values)</region>",
+    ],
+)
+def test_what_surrounds_it_is_no_part_of_it(reply: str) -> None:
+    rest = "    limit = 3\n"
+    text, problems = parsed(reply, CLASS + rest, CLASS.count("\n"))
+    assert (text, problems) == (f"{CLASS}\n{IN_CLASS}\n{rest}", [])
+
+
+def test_an_answer_of_words_adds_nothing() -> None:
+    text, problems = parsed("I cannot do that.\n")
+    assert (text, len(problems)) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "implement the method step_2 of Steps",
+        "implement `step_2` in Steps",
+        "add a property decorator to step_2",
+        "write a static method called step_2 in Steps",
+    ],
+)
+def test_a_method_that_is_there_is_written_again(instruction: str) -> None:
+    assert addition(instruction) is None
+
+
+def test_a_method_does_not_land_in_a_condition() -> None:
+    late = "    if math:\n\n        def late(self):\n            return 1\n"
+    found = addition("add a method total to Steps", FILE.replace(CLASS, CLASS + late))
+    assert found is not None
+    target, where = found
+    assert where.margin == "    "
+    assert (
+        FILE.split("\n")[target.start + where.line - 1] == "        return first + second + third"
+    )

@@ -384,73 +384,121 @@ class RegionParser(LineParser):
 class AdditionParser(RegionParser):
     """Reads what is added to a class; the rewrite is the class with that in it.
 
-    Models write it without the indentation of the class, with it, or below a repeated heading of
-    the class.  One that writes the whole class again is taken at its word, if it was shown all of
-    it.
+    Models write it without the indentation of the class, with it, or below the heading of the
+    class and what comes before its first method.  One that repeats that method as well writes the
+    whole class again, and is taken at its word if it was shown all of it.
     """
 
-    def __init__(self, old: Sequence[str], line: int, margin: str, *, whole: bool = True) -> None:
+    def __init__(
+        self,
+        old: Sequence[str],
+        line: int,
+        margin: str,
+        *,
+        first: int | None = None,
+        whole: bool = True,
+    ) -> None:
         """Start a parser.
 
         Args:
             old: The lines of the class.
             line: The line of these that the new code comes before.
             margin: White space in front of the members of the class.
+            first: The line of these that names the first method.
             whole: Whether the model was shown all of the class.
         """
-        super().__init__()
+        super().__init__(old)
         self._before, self._after = old[:line], old[line:]
         self._margin = margin
         self._shown = whole
         filled = [text for text in old if text.strip()]
         self._outer = indent_of(filled[0]) if filled else ""
-        self._heading = [text.strip() for text in filled[: _lines_of_heading(filled)]]
-        self._next = filled[len(self._heading)].strip() if filled[len(self._heading) :] else ""
-        self._repeated: list[str] = []  # lines of the heading that were written again
-        self._blank: list[str] = []
+        self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
+        self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
+        start = line if first is None else first
+        self._repeatable = {text.strip() for text in old[:start] if text.strip()}
+        self._first = "" if first is None else old[first].strip()
+        self._held: list[str] = []  # all that came before the new code
+        self._own: list[str] = []  # what of that belongs to the new code
+        self._blank: list[str] = []  # dropped unless more follows
+        self._headed = False
+        self._inside = False
         self._shift: str | None = None
+        self._inner = ""  # white space in front of the first new line
         self._rewrites = False
+        self._ended = True  # whether the last new line has ended
 
     def _start(self, start: str) -> str | Wait:
         return Wait.LINE  # Where a line belongs is known once it is complete.
 
     def _content(self, text: str) -> None:
-        line = text.removesuffix("\n")
+        *lines, last = text.split("\n")
+        for line in lines:
+            self._take_line(line, "\n")
+        if last:
+            self._take_line(last, "")
+
+    def _take_line(self, line: str, end: str) -> None:
+        if self._mode is _RegionMode.DONE:  # It was the class again.
+            return
         if self._rewrites:
-            super()._content(text)
+            super()._content(line + end)
         elif not line.strip():
             self._blank.append("\n")
-        elif self._shift is None and self._is_heading(line):
-            self._repeated.append(text)
-            self._blank.clear()
-        elif self._shift is None and self._repeated and line.strip() == self._next:
-            if not self._shown:
-                self._problem(_AGAIN, fatal=True)
-                self._mode = _RegionMode.DONE
-                return
+        elif self._shift is not None:
+            self._add(line, end)
+        elif self._inside and line.strip() == self._first:
+            self._begin_rewrite(line + end)
+        elif not self._hold(line):
+            self._begin(line)
+            self._add(line, end)
+
+    def _hold(self, line: str) -> bool:
+        """Whether a line may come before the new code; then it is kept."""
+        found = _CLASS.match(line)
+        heads = not self._headed and found is not None and found["name"] == self._class
+        again = heads or (self._headed and line.strip() in self._repeatable)
+        if not again and not _ABOVE.match(line):
+            return False
+        self._held += [*self._blank, f"{line}\n"]
+        if heads:
+            self._headed = True
+            self._own.clear()  # Comments on the file, its imports, decorators of the class.
+        if _ABOVE.match(line):
+            self._own += [*self._blank, f"{line}\n"]
+        self._blank.clear()
+        if self._headed and not self._inside:
+            self._inside = self._closed_by_end or _opens_block(line)
+        return True
+
+    def _begin_rewrite(self, text: str) -> None:
+        if self._shown:
             self._rewrites = True
-            super()._content("".join([*self._repeated, *self._blank, text]))
+            super()._content("".join([*self._held, *self._blank, text]))
         else:
-            self._add(line, text[len(line) :])
+            self._problem(_AGAIN, fatal=True)
+            self._close()
+
+    def _begin(self, line: str) -> None:
+        self._inner = indent_of(line)
+        self._shift = self._shift_of(self._inner)
+        super()._content("".join(f"{text}\n" for text in self._before))
+        if self._before and self._before[-1].strip():
+            super()._content("\n")
+        own = "".join(self._own).lstrip("\n").splitlines(keepends=True)
+        for text in own:
+            super()._content(text if text == "\n" else self._shift_of(indent_of(text)) + text)
+        if not own:
+            self._blank.clear()
 
     def _add(self, line: str, end: str) -> None:
-        if self._shift is None:
-            decorators = self._repeated
-            if decorators and decorators[-1].strip() == self._heading[-1]:
-                decorators = []
-            self._shift = self._shift_of(indent_of(line))
-            self._blank.clear()
-            super()._content("".join(f"{text}\n" for text in self._before))
-            if self._before and self._before[-1].strip():
-                super()._content("\n")
-            super()._content("".join(self._shift + text for text in decorators))
-        super()._content("".join([*self._blank, self._shift, line, end]))
+        text = f"{self._shift}{line}{end}"
+        if self._headed and line.strip() in _CLOSERS and len(indent_of(line)) < len(self._inner):
+            self._blank.append(text)  # The end of the class, which has one.
+            return
+        super()._content("".join([*self._blank, text]))
         self._blank.clear()
-
-    def _is_heading(self, line: str) -> bool:
-        if line.strip() not in self._heading:
-            return False
-        return not self._repeated or self._repeated[-1].strip() != self._heading[-1]
+        self._ended = bool(end)
 
     def _shift_of(self, indent: str) -> str:
         """The white space that the new lines lack."""
@@ -459,20 +507,36 @@ class AdditionParser(RegionParser):
         inner = self._margin.removeprefix(self._outer)
         return self._outer if inner and indent.startswith(inner) else self._margin
 
+    def _end_of_bare(self) -> None:
+        if self._rewrites:
+            super()._end_of_bare()
+        elif self._opened:  # Nothing tells where new code ends.
+            self._cut(_ENDLESS)
+
     def _close(self) -> None:
-        if self._shift is not None:
-            rest = "".join(f"{text}\n" for text in self._after)
-            apart = self._after and self._after[0].strip() not in ("", "}", "};", "end")
-            super()._content(f"\n{rest}" if apart else rest)
+        if self._shift is None and self._own and not self._headed:
+            self._begin(self._own[-1])
+        if self._shift is not None and self._after:
+            if not self._ended:
+                super()._content("\n")
+            if self._after[0].strip() not in ("", *_CLOSERS):
+                super()._content("\n")
+            super()._content("".join(f"{text}\n" for text in self._after))
         super()._close()
 
 
-def _lines_of_heading(lines: Sequence[str]) -> int:
-    """How many of the lines of a class come before its body, with decorators."""
-    for number, line in enumerate(lines, 1):
-        if line.rstrip().endswith((":", "{")):
-            return number
-    return 0
+_CLASS: Final = re.compile(
+    r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module)\s+"
+    r"(?:\w+(?:::|\.))*(?P<name>\w+)"
+)
+_ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
+"""Begins a comment, a decorator or an import, which may come before a class or a method."""
+_CLOSERS: Final = ("}", "};", "end")
+_COMMENT: Final = re.compile(r"\s(?:#|//).*$")
+
+
+def _opens_block(line: str) -> bool:
+    return _COMMENT.sub("", line).rstrip().endswith((":", "{"))
 
 
 class _LastLine:

@@ -26,7 +26,8 @@ _MAX_CONSTRUCTOR: Final = 12
 _CONSTRUCTOR: Final = re.compile(r"\s*(?:def __init__\b|constructor\s*\()")
 _MEMBER: Final = (
     r"(?:method|property|getter|setter|class\s?method|static\s?method|member function)\b"
-    r"(?!\s+(?:parameter|argument|call|name|docstring))"
+    r"(?!\s+(?:parameter|argument|call|name|doc\w*|decorator|annotation|comment|signature|body|type"
+    r"|return))"
 )
 _KIND: Final = (
     r"(?:new|small|simple|short|public|private|protected|static|class|async|abstract|helper|boolean"
@@ -50,14 +51,16 @@ class Addition:
     """Where a class gets one more method.
 
     Attributes:
-        line: Base line that it comes before.
+        line: The line of the class that it comes before, from the start of the class.
         margin: White space in front of the members of the class.
+        first: The line of the class that names its first method.
         outlined: The class with three dots for bodies of functions.
         whole: Whether the model is shown all of the class, and not only what is ``outlined``.
     """
 
     line: int
     margin: str
+    first: int
     outlined: str
     whole: bool = True
 
@@ -84,19 +87,46 @@ def find_addition(
     home = homes[-1]
     members = [d for d in outlined.definitions if d.kind != "assignment" and home.encloses(d)]
     members = [d for d in members if not any(other.encloses(d) for other in members)]
-    if not any(d.kind == "function" for d in members):
+    functions = [d for d in members if d.kind == "function"]
+    if not functions:
         return None
     here = [d for d in members if d.start <= target.start and target.stop <= d.stop]
     if not here and (home.start, home.stop) != (target.start, target.stop):
         return None
-    last = here[-1] if here else members[-1]
+    said = set(re.findall(r"\w+", instruction if here else _with_next_word(instruction, found)))
+    if any(_own_name(d) in said for d in here or members):  # It is there already.
+        return None
+    margin = min((indent_of(outlined.lines[d.start]) for d in members), key=len)
+    last = [d for d in here or members if indent_of(outlined.lines[d.start]) == margin]
+    if not last:  # The method at the cursor is in a condition.
+        return None
     addition = Addition(
-        last.stop,
-        indent_of(outlined.lines[last.start]),
+        last[-1].stop - home.start,
+        margin,
+        _line_of_name(outlined.lines, functions[0]) - home.start,
         _without_bodies(outlined.lines, home, members, python=grammar_of(path) is None),
     )
     place = replace(target, start=home.start, stop=home.stop, symbol=home.name)
     return place, addition
+
+
+def _with_next_word(instruction: str, found: re.Match[str]) -> str:
+    """What an instruction says up to the name of what it adds, which may follow at once."""
+    following = re.match(r"(?:\W|\b(?:called|named)\b)*\w+", instruction[found.end() :])
+    return found[0] + (following[0] if following else "")
+
+
+def _own_name(definition: Definition) -> str:
+    return re.split(r"\W+", definition.name)[-1]
+
+
+def _line_of_name(lines: Sequence[str], function: Definition) -> int:
+    """The line that names a function, below its comments and decorators."""
+    word = re.compile(rf"\b{re.escape(_own_name(function))}\b")
+    for number in range(function.start, function.stop):
+        if word.search(lines[number]) and not re.match(r"\s*(?:[#@*]|//|/\*)", lines[number]):
+            return number
+    return function.start
 
 
 def _without_bodies(

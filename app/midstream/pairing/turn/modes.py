@@ -268,9 +268,10 @@ class RegionMode:
 
         if self.addition is None:
             return RegionParser(self.old_lines, bare=self.bare)
-        line = self.addition.line - self.segment.start
-        whole = self.addition.whole
-        return AdditionParser(self.old_lines, line, self.addition.margin, whole=whole)
+        new = self.addition
+        return AdditionParser(
+            self.old_lines, new.line, new.margin, first=new.first, whole=new.whole
+        )
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
