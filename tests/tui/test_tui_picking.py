@@ -214,7 +214,7 @@ async def test_a_box_over_the_screen_has_the_only_keys(stage: Stage) -> None:
     await stage.until(lambda: "keys" in bar.render().plain, "its keys again")
 
 
-async def test_placeholders_are_legible_in_every_theme(stage: Stage) -> None:
+async def test_placeholders_are_legible_and_cursors_stand_out_in_every_theme(stage: Stage) -> None:
     panes = stage.screen.panes
     panes.search.open("", placeholder="a text")
     await stage.press("escape", "colon")
@@ -233,6 +233,8 @@ async def test_placeholders_are_legible_in_every_theme(stage: Stage) -> None:
             style = field.get_visual_style(part)
             ratio = contrast(style.foreground, style.background)
             assert ratio >= 4.5, f"{name}: {field} has {ratio:.1f}"
+        cursor = panes.composer.field.get_visual_style("text-area--cursor")
+        assert cursor.background.hex == palette.colors["accent"].hex
 
 
 async def test_a_list_is_as_wide_as_its_rows(stage: Stage) -> None:

@@ -96,7 +96,6 @@ class HunkEditor(EagerScreen, ModalScreen[tuple[bool, str]]):
     }
     HunkEditor TextArea:focus { border: none; }
     HunkEditor TextArea .text-area--cursor-line { background: $ms-panel; }
-    HunkEditor TextArea .text-area--cursor { background: $ms-accent; color: $ms-background; }
     HunkEditor .words { color: $ms-muted; height: 1; margin-top: 1; display: none; }
     HunkEditor.-said .words { display: block; }
     HunkEditor KeyBar { dock: bottom; }

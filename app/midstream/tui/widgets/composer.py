@@ -224,7 +224,6 @@ class ComposerText(TextField):
         background: $ms-background; color: $ms-muted; scrollbar-size-vertical: 1; }}
     ComposerText:focus {{ border: none; color: $ms-foreground; }}
     ComposerText .text-area--cursor-line {{ background: $ms-background; }}
-    ComposerText .text-area--cursor {{ background: $ms-accent; color: $ms-background; }}
     """
 
     @dataclass

@@ -44,6 +44,9 @@ class TextField(_InOrder, TextArea):
 
     DEFAULT_CSS = """
     TextField .text-area--placeholder { color: $ms-muted; }
+    TextField .text-area--cursor, TextField:light .text-area--cursor {
+        background: $ms-accent; color: $ms-background;
+    }
     """
 
 
@@ -238,7 +241,6 @@ class MessageField(Vertical):
     }
     MessageField TextArea:focus { border: none; }
     MessageField TextArea .text-area--cursor-line { background: $ms-panel; }
-    MessageField TextArea .text-area--cursor { background: $ms-accent; color: $ms-background; }
     MessageField TextArea .text-area--selection { background: $ms-selection; }
     """
 
