@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from midstream.pairing.review.external import MAX_FILES
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
+from midstream.workspace.content import Entry
 from midstream.workspace.journal import Journal
-from midstream.workspace.watch import Signature
 from tests.helpers.pairing import Witness, git, make_repo, numbered
 
 BEFORE = numbered(30)
@@ -208,17 +208,19 @@ async def test_what_is_written_while_a_move_of_head_is_followed_is_reviewed(
     await session.review.changed({"run.py"})
     before = [hunk.new for hunk in session.hunks.waiting()]
     assert before
-    take_as_reviewed = session.files.take_as_reviewed
-
-    async def late(seen: Mapping[str, Signature | None]) -> frozenset[str]:
-        git(root, "stash", "pop", "-q")
-        return await take_as_reviewed(seen)
-
     git(root, "stash", "-q")
-    monkeypatch.setattr(session.files, "take_as_reviewed", late)
+    current, popped = session.workspace.current, list[str]()
+
+    def late(rel: str) -> Entry | None:
+        if not popped:
+            popped.append(git(root, "stash", "pop"))
+        return current(rel)
+
+    monkeypatch.setattr(session.workspace, "current", late)
     await session.review.changed({"run.py"})
     monkeypatch.undo()
     await session.review.changed({"run.py"})
+    assert popped
     assert (root / "run.py").read_text() == AFTER
     assert [hunk.new for hunk in session.hunks.waiting()] == before
 

@@ -114,12 +114,17 @@ class DiskFollower:
             if self.disk.digests[proposal.path] is not None:
                 raise
 
-    async def _compare(self, proposal: FileProposal, *, reviewed: bool = False) -> None:
+    async def _compare(
+        self, proposal: FileProposal, reviewed: Callable[[], bool] | None = None
+    ) -> bool:
         """Compare an open file with the disk.
 
         Args:
             proposal: Its proposal.
-            reviewed: Whether what was changed needs no decision in a review either.
+            reviewed: Says whether what was just read needs no decision in a review either.
+
+        Returns:
+            False if ``reviewed`` says that it does: then nothing is done.
 
         Raises:
             UserError: The file is missing, unreadable, too large, or not text.
@@ -127,8 +132,10 @@ class DiskFollower:
         from midstream.workspace.errors import MissingFileError
 
         path = proposal.path
-        review = self.reviewing and not reviewed
+        review = self.reviewing and reviewed is None
         entry = await asyncio.to_thread(self._workspace.current, path)
+        if reviewed is not None and not reviewed():
+            return False
         if entry is None:
             raise MissingFileError(f"{path} is gone", "restore it, or work on another file")
         before = self.disk.digests[path]
@@ -137,6 +144,7 @@ class DiskFollower:
             self.announce_external(path, added)
         elif content_part(before) != entry.digest:
             self._status.emit(FileChangedOnDisk(path))
+        return True
 
     def change_of(self, path: str, entry: Entry | None) -> UnopenedChange | None:
         """What was changed of a file that is not open, if anything was (blocking).
@@ -199,20 +207,24 @@ class DiskFollower:
     def announce_external(self, path: str, added: Sequence[Hunk]) -> None:
         self._status.emit(ExternalHunksAdded(path, tuple(hunk.id for hunk in added)))
 
-    async def follow(self, path: str, *, reviewed: bool = False) -> None:
-        """Compare an open file with the disk; a notice says what could not be kept."""
+    async def follow(self, path: str, reviewed: Callable[[], bool] | None = None) -> bool:
+        """Compare an open file with the disk; a notice says what could not be kept.
+
+        Arguments and result as those of ``_compare``.
+        """
         from midstream.workspace.errors import MissingFileError
 
         try:
-            await self._compare(self.proposals[path], reviewed=reviewed)
+            return await self._compare(self.proposals[path], reviewed)
         except UserError as error:
-            if self.reviewing and not reviewed and isinstance(error, MissingFileError):
+            if self.reviewing and reviewed is None and isinstance(error, MissingFileError):
                 await self.review(self.proposals[path], None)
             elif self.disk.digests[path] is not None:
                 self.disk.digests[path] = None
                 self._status.emit(FileChangedOnDisk(path))
                 kept = "its hunks are kept, but cannot be written until it is back"
                 self._status.warn(f"{error.problem.rstrip('.')}; {kept}.")
+        return True
 
     def _rebase(
         self,
@@ -265,13 +277,20 @@ class DiskFollower:
             changes.append(f"permissions ({now})")
         return ", ".join(changes)
 
-    async def take_as_reviewed(self, path: str) -> Sequence[Hunk]:
+    async def take_as_reviewed(
+        self, path: str, stands: Callable[[], bool]
+    ) -> Sequence[Hunk] | None:
         """Follow an open file that is as a commit has it: nothing in it waits for a decision.
 
+        Args:
+            path: The file.
+            stands: Whether it is still that file, asked once it was read.
+
         Returns:
-            The hunks that are gone with that.
+            The hunks that are gone with that; ``None`` if it is not.
         """
-        await self.follow(path, reviewed=True)
+        if not await self.follow(path, stands):
+            return None
         proposal = self.proposals[path]
         before, after = proposal.accepted()
         gone = proposal.committed()

@@ -217,11 +217,14 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         written: set[str] = set()
         for path in sorted(seen):
             async with self.lock:
-                if self.signatures((path,))[path] != seen[path]:
-                    written.add(path)
-                    continue
-                for hunk in await self.follower.take_as_reviewed(path):
+                known = {path: seen[path]}
+                gone = await self.follower.take_as_reviewed(
+                    path, lambda known=known: self.signatures(known) == known
+                )
+                for hunk in gone or ():
                     self._status.emit(HunkDecided(hunk.path, hunk.id))
+            if gone is None:
+                written.add(path)
         return frozenset(written)
 
     async def changed(self, paths: Iterable[str]) -> None:
