@@ -400,7 +400,7 @@ async def test_an_edit_model_says_what_answers_instead(root: Path) -> None:
 async def test_without_a_conversation_its_keys_say_how_to_begin_one(root: Path) -> None:
     async with on_stage(root) as stage:
         await stage.press("escape", "D")
-        assert "begins with ? asks the model" in stage.notice
+        assert "begin a text with ? to ask the model" in stage.notice
         await stage.press("I")
         assert "no code" in stage.notice
         await stage.press("O")
