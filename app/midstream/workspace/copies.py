@@ -93,7 +93,7 @@ def make_copy(
     listed, cut = list_files(root)
     if cut:
         raise CopyRefusedError(
-            "This folder has too many files to copy", "accept the hunks and run on the tree"
+            "This folder has too many files to copy", "accept the hunks and run the tests here"
         )
     names = sorted({*listed, *_ignored_files(root)})
     into = make_scratch(f"{PREFIX}{os.getpid()}-")
@@ -132,7 +132,7 @@ def remove(folder: Path) -> None:
 
 def _refused(error: OSError) -> CopyRefusedError:
     return CopyRefusedError(
-        f"The folder cannot be copied ({error.strerror})", "accept the hunks and run on the tree"
+        f"The folder cannot be copied ({error.strerror})", "accept the hunks and run the tests here"
     )
 
 
@@ -168,7 +168,7 @@ def _check_room(root: Path, names: Iterable[str], into: Path) -> None:
         raise CopyRefusedError(
             f"The files of this folder have {size / 1e6:,.0f} MB, and at most "
             f"{MAX_BYTES / 1e6:,.0f} MB are copied",
-            "open a subfolder, or accept the hunks and run on the tree",
+            "open a subfolder, or accept the hunks and run the tests here",
         )
     if size > shutil.disk_usage(into).free:
         raise CopyRefusedError(

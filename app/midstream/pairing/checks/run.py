@@ -363,7 +363,7 @@ class ProjectCheck:
             why = error.strerror if isinstance(error, OSError) else error
             raise UserError(
                 f"{shown(command.text)} cannot be started ({why})",
-                "check_command in the settings names another one",
+                "set another one as check_command in the settings",
             ) from error
         return self._process
 

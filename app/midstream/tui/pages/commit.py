@@ -571,7 +571,7 @@ class CommitScreen(PageScreen):
                 level, words = "info", f"The next commit replaces {found.id[:8]}"
                 if found.published:
                     level, words = "warning", f"{words}, which {found.published[0]} already has"
-                self.notices.say(level, f"{words}; {key} reverts to a new commit.")
+                self.notices.say(level, f"{words}; {key} makes a new commit instead.")
             self.show_keys()
 
         self.work.run(work)
