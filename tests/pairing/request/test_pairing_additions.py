@@ -289,6 +289,21 @@ RUBY = "class Steps < Base\n  attr_reader :at\n" + (
             "steps.py",
             f"    @property\n{IN_CLASS}",
         ),
+        (
+            f"class Steps(Base):\n    # ... existing methods ...\n\n{IN_CLASS}",
+            FILE,
+            "steps.py",
+            IN_CLASS,
+        ),
+        (f"class Steps(Base):\n    ...\n\n{IN_CLASS}", FILE, "steps.py", IN_CLASS),
+        (f"# ... existing code ...\n\n{IN_CLASS}", FILE, "steps.py", IN_CLASS),
+        (f"{IN_CLASS}\n    # ... existing code ...\n", FILE, "steps.py", IN_CLASS),
+        (
+            f"class Steps(Base):\n    # Kept.\n{IN_CLASS}",
+            FILE.replace("    def step_0", "    # Kept.\n    at = 0\n\n    def step_0"),
+            "steps.py",
+            IN_CLASS,
+        ),
         ("# Sums.\n" + IN_CLASS, FILE, "steps.py", f"    # Sums.\n{IN_CLASS}"),
     ],
 )
@@ -320,6 +335,16 @@ def test_what_surrounds_it_is_no_part_of_it(reply: str) -> None:
     rest = "    limit = 3\n"
     text, problems = parsed(reply, CLASS + rest, CLASS.count("\n"))
     assert (text, problems) == (f"{CLASS}\n{IN_CLASS}\n{rest}", [])
+
+
+def test_what_is_left_out_of_the_method_is_not_passed_over() -> None:
+    text, _ = parsed("```\ndef total(self):\n    # ... rest of the code\n    return 1\n```\n")
+    assert "# ... rest of the code\n" in text
+
+
+def test_what_a_class_that_is_written_again_leaves_out_stays_visible() -> None:
+    again = CLASS.replace("    def step_0", "    # ... existing fields ...\n    def step_0")
+    assert parsed(f"```python\n{again}```\n") == (again, [])
 
 
 def test_an_answer_of_words_adds_nothing() -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, cast
 
+from midstream.edits.elision import is_elision
 from midstream.edits.events import (
     FileOp,
     FileSectionClosed,
@@ -457,19 +458,26 @@ class AdditionParser(RegionParser):
         """Whether a line may come before the new code; then it is kept."""
         found = _CLASS.match(line)
         heads = not self._headed and found is not None and found["name"] == self._class
-        again = heads or (self._headed and line.strip() in self._repeatable)
-        if not again and not _ABOVE.match(line):
+        again = heads or self._left_out(line)
+        again = again or (self._headed and line.strip() in self._repeatable)
+        above = _ABOVE.match(line) is not None
+        if not again and not above:
             return False
         self._held += [*self._blank, f"{line}\n"]
         if heads:
             self._headed = True
             self._own.clear()  # Comments on the file, its imports, decorators of the class.
-        if _ABOVE.match(line):
-            self._own += [*self._blank, f"{line}\n"]
+        elif above and (not again or line.lstrip().startswith("@")):
+            self._own += [*self._blank, f"{line}\n"] if self._own else [f"{line}\n"]
         self._blank.clear()
         if self._headed and not self._inside:
             self._inside = self._closed_by_end or _opens_block(line)
         return True
+
+    def _left_out(self, line: str) -> bool:
+        """Whether a line stands for the other methods ("# ... existing methods")."""
+        dots = self._headed and self._shift is None and line.strip() == "..."
+        return dots or (is_elision(line) and line.strip() not in self._old)
 
     def _begin_rewrite(self, text: str) -> None:
         if self._shown:
@@ -485,16 +493,17 @@ class AdditionParser(RegionParser):
         super()._content("".join(f"{text}\n" for text in self._before))
         if self._before and self._before[-1].strip():
             super()._content("\n")
-        own = "".join(self._own).lstrip("\n").splitlines(keepends=True)
-        for text in own:
+        for text in self._own:
             super()._content(text if text == "\n" else self._shift_of(indent_of(text)) + text)
-        if not own:
+        if not self._own:
             self._blank.clear()
 
     def _add(self, line: str, end: str) -> None:
         text = f"{self._shift}{line}{end}"
-        if self._headed and line.strip() in _CLOSERS and len(indent_of(line)) < len(self._inner):
-            self._blank.append(text)  # The end of the class, which has one.
+        depth = len(indent_of(line)) - len(self._inner)
+        closes = self._headed and depth < 0 and line.strip() in _CLOSERS
+        if closes or (depth <= 0 and self._left_out(line)):
+            self._blank.append(text)  # The class has an end and other methods.
             return
         super()._content("".join([*self._blank, text]))
         self._blank.clear()

@@ -41,9 +41,8 @@ class WholeFileParser(LineParser):
         super().__init__()
         self._bare = bare
         self._recent: list[str] = []
-        self._pending: list[
-            str
-        ] = []  # everything, while no fence was seen and the reply may be bare
+        # Everything, while no fence was seen and the reply may be bare.
+        self._pending: list[str] = []
         self._fence: OpenFence | None = None
         self._tag = ""  # the line that ends a file given between tags
         self._first = False  # the next line is the first one in a fence
