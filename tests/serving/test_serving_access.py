@@ -52,8 +52,9 @@ async def test_a_browser_page_is_refused_even_with_the_token(origin: str) -> Non
                 pass
         assert refused.value.response.status_code == 403
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-            answer = await http.get("/v1/models", headers=AUTH | {"Origin": origin})
-        assert answer.status_code == 403
+            for path in ("/v1/models", "/healthz", "/metrics"):
+                answer = await http.get(path, headers=AUTH | {"Origin": origin})
+                assert answer.status_code == 403
 
 
 async def test_without_a_token_a_name_pointed_here_reads_nothing() -> None:
