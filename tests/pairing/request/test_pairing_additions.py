@@ -173,6 +173,13 @@ def test_the_closing_brace_stays_behind_it() -> None:
     assert text == PAGE.removesuffix("}\n") + "\n" + textwrap.indent(method, "  ") + "}\n"
 
 
+@pytest.mark.parametrize("code", [NEW, IN_CLASS, IN_CLASS.replace("    ", "\t")])
+def test_a_class_with_tabs_gets_tabs(code: str) -> None:
+    old = CLASS.replace("    ", "\t")
+    text, _ = parsed(f"```\n{code}```\n", old, margin="\t")
+    assert text == f"{old}\n{IN_CLASS.replace('    ', chr(9))}"
+
+
 def test_within_a_class_it_stands_apart_from_the_next_method() -> None:
     text, _ = parsed(
         f"```\n{NEW}```\n", "class A:\n    def a(self): ...\n    def b(self): ...\n", 2

@@ -428,6 +428,7 @@ class AdditionParser(RegionParser):
         self._inner = ""  # white space in front of the first new line
         self._rewrites = False
         self._ended = True  # whether the last new line has ended
+        self._spaces = 0  # that the model writes for a tab of the class
 
     def _start(self, start: str) -> str | Wait:
         return Wait.LINE  # Where a line belongs is known once it is complete.
@@ -444,7 +445,9 @@ class AdditionParser(RegionParser):
             return
         if self._rewrites:
             super()._content(line + end)
-        elif not line.strip():
+            return
+        line = self._with_tabs(line)
+        if not line.strip():
             self._blank.append("\n")
         elif self._shift is not None:
             self._add(line, end)
@@ -515,6 +518,15 @@ class AdditionParser(RegionParser):
             return ""
         inner = self._margin.removeprefix(self._outer)
         return self._outer if inner and indent.startswith(inner) else self._margin
+
+    def _with_tabs(self, line: str) -> str:
+        """A new line with tabs for spaces, if the class has tabs."""
+        indent = indent_of(line)
+        if not self._margin.startswith("\t") or not indent or indent.strip(" "):
+            return line
+        self._spaces = self._spaces or len(indent)
+        tabs, rest = divmod(len(indent), self._spaces)
+        return "\t" * tabs + " " * rest + line[len(indent) :]
 
     def _end_of_bare(self) -> None:
         if self._rewrites:
