@@ -47,6 +47,27 @@ def gone(pid: int) -> bool:
     return state in "ZX"
 
 
+async def test_each_start_has_its_own_token_and_listens_on_loopback_alone(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-hosted")
+    tokens: set[str | None] = set()
+    for _ in range(2):
+        server = EmbeddedServer(ModelSource(replay=script), state_dir=tmp_path)
+        endpoint = await server.start()
+        try:
+            assert server.process is not None
+            assert b"sk-hosted" not in proc(server.process.pid, "environ")
+            tokens.add(endpoint.token)
+            port = urlsplit(endpoint.url).port
+            with pytest.raises(ConnectionRefusedError):  # A server on every address answers here.
+                await asyncio.open_connection("127.0.0.2", port)
+        finally:
+            await server.close()
+    assert len(tokens) == 2
+    assert all(token is not None and len(token) >= 22 for token in tokens)
+
+
 async def test_it_serves_with_a_token_that_is_not_on_its_command_line(
     script: Path, tmp_path: Path
 ) -> None:
