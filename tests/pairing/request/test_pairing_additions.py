@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,13 @@ from midstream.code.outline import outline
 from midstream.edits.documents import SourceText
 from midstream.edits.events import NewText, Problem
 from midstream.edits.formats.region import AdditionParser
+from midstream.edits.hunk_store import HunkStore
+from midstream.edits.proposal import FileProposal
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.additions import find_addition
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.target import find_target
+from midstream.pairing.turn.modes import RegionMode
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.quirky import Asked, Quirky, Reply
@@ -231,6 +235,21 @@ def test_no_line_of_the_class_is_lost(body: list[str], size: int) -> None:
         return
     assert text.startswith(CLASS)
     assert [line.strip() for line in text[len(CLASS) :].split("\n") if line.strip()] == filled
+
+
+async def test_lines_that_come_above_the_class_meanwhile_move_the_place_along() -> None:
+    found = addition("add a method total to Steps")
+    assert found is not None
+    target, where = found
+    proposal = FileProposal("steps.py", SourceText.from_bytes(FILE.encode()), HunkStore())
+    segment = proposal.begin(target.start, target.stop)
+    mode = RegionMode(
+        proposal, segment, bare=False, known=frozenset(), by_chat=True, addition=where
+    )
+    proposal.advance(SourceText.from_bytes(f"# one\n# two\n{FILE}".encode()))
+    run = await mode.dry_run(f"```python\n{NEW}```\n", Mock(), correction=False)
+    new = FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
+    assert "\n".join([*run.after["steps.py"], ""]) == f"# one\n# two\n{new}"
 
 
 async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
