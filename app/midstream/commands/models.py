@@ -182,6 +182,7 @@ def _in_thread(steps: Iterator[_Step]) -> Iterator[_Step]:
     try:
         while (step := found.get()) is not None:
             if isinstance(step, BaseException):
+                thread.join()  # It is at its end, and no reason to end the program.
                 raise step
             yield step
         thread.join()
