@@ -137,12 +137,20 @@ def test_bodies_are_left_out_of_what_is_shown() -> None:
     assert paged[1].outlined.endswith("}\n}\n")
 
 
-def parsed(reply: str, text: str = CLASS, line: int = -1, margin: str = "    ", size: int = 9999):
+def parsed(
+    reply: str,
+    text: str = CLASS,
+    line: int = -1,
+    margin: str = "    ",
+    size: int = 9999,
+    path: str = "steps.py",
+) -> tuple[str, list[Problem]]:
     old = text.split("\n")[:-1]
     first = next(
         (n for n, each in enumerate(old) if re.match(r" +(?:def|constructor)\b", each)), None
     )
-    parser = AdditionParser(old, len(old) if line < 0 else line, margin, first=first)
+    at = len(old) if line < 0 else line
+    parser = AdditionParser(old, at, margin, first=first, path=path)
     events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
     events += parser.finish()
     problems = [e for e in events if isinstance(e, Problem)]
@@ -199,18 +207,30 @@ def test_a_nested_class_keeps_its_own_margin() -> None:
         assert text == f"{nested}\n{textwrap.indent(NEW, '        ')}"
 
 
-def test_a_class_that_is_written_again_is_taken_as_it_is() -> None:
-    again = CLASS.replace("first * 2", "first * 3") + f"\n{IN_CLASS}"
-    assert parsed(f"```python\n{again}```\n") == (again, [])
+OUTLINED = CLASS[: CLASS.index("        first")] + "        ...\n"
 
 
-def test_a_class_that_was_shown_without_bodies_is_not_written_again() -> None:
-    old = CLASS.split("\n")[:-1]
-    first = old.index("    def step_0(self, value):")
-    parser = AdditionParser(old, len(old), "    ", first=first, whole=False)
-    events = parser.feed(f"```python\n{CLASS}```\n") + parser.finish()
-    assert any(isinstance(event, Problem) and event.fatal for event in events)
-    assert not any(isinstance(event, NewText) for event in events)
+def test_of_a_class_that_is_written_again_only_the_new_methods_count() -> None:
+    more = "\n    @property\n    def size(self):\n        return 1\n"
+    added = f"{CLASS}\n{IN_CLASS}{more}"
+    for again in (OUTLINED, CLASS.replace("first * 2", "first * 3")):
+        assert parsed(f"```python\n{again}\n{IN_CLASS}{more}```\nDone.\n") == (added, [])
+    lines = PAGE.count("\n")
+    again = "export class Page {\n  constructor(rows) {\n  }\n\n  size() {\n  }\n}\n"
+    text, problems = parsed(f"```js\n{again}```\n", PAGE, lines - 1, "  ", path="page.js")
+    assert (text, problems) == (PAGE.removesuffix("}\n") + "\n  size() {\n  }\n}\n", [])
+
+
+def test_a_class_that_is_written_again_with_nothing_new_says_so() -> None:
+    text, problems = parsed(f"```python\n{OUTLINED}```\n")
+    assert text == ""
+    assert any(problem.fatal for problem in problems)
+
+
+def test_a_method_of_javascript_is_no_function() -> None:
+    method = "async function total() {\n  return 1;\n}\n"
+    text, _ = parsed(f"```js\n{method}```\n", PAGE, PAGE.count("\n") - 1, "  ", path="page.js")
+    assert "\n  async total() {\n    return 1;\n  }\n}\n" in text
 
 
 def test_an_answer_that_is_cut_says_so() -> None:
@@ -333,16 +353,15 @@ RUBY = "class Steps < Base\n  attr_reader :at\n" + (
         ("# Sums.\n" + IN_CLASS, FILE, "steps.py", f"    # Sums.\n{IN_CLASS}"),
     ],
 )
-@pytest.mark.parametrize("whole", [True, False])
 def test_the_class_around_it_is_not_written_twice(
-    reply: str, text: str, path: str, added: str, whole: bool
+    reply: str, text: str, path: str, added: str
 ) -> None:
     name = "Page" if "Page" in text else "Steps"
     found = addition(f"add a method to {name}", text, path)
     assert found is not None
     target, where = found
     old = text.split("\n")[target.start : target.stop]
-    parser = AdditionParser(old, where.line, where.margin, first=where.first, whole=whole)
+    parser = AdditionParser(old, where.line, where.margin, first=where.first, path=path)
     events = parser.feed(f"```\n{reply}```\n") + parser.finish()
     assert not [event for event in events if isinstance(event, Problem)]
     new = "".join(event.text for event in events if isinstance(event, NewText))
@@ -366,11 +385,6 @@ def test_what_surrounds_it_is_no_part_of_it(reply: str) -> None:
 def test_what_is_left_out_of_the_method_is_not_passed_over() -> None:
     text, _ = parsed("```\ndef total(self):\n    # ... rest of the code\n    return 1\n```\n")
     assert "# ... rest of the code\n" in text
-
-
-def test_what_a_class_that_is_written_again_leaves_out_stays_visible() -> None:
-    again = CLASS.replace("    def step_0", "    # ... existing fields ...\n    def step_0")
-    assert parsed(f"```python\n{again}```\n") == (again, [])
 
 
 def test_an_answer_of_words_adds_nothing() -> None:

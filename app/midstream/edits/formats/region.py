@@ -59,7 +59,7 @@ _TEXT_NAMES: Final = re.compile(
 _PROSE_FENCE: Final = re.compile(r"\s*(?:markdown|mdx?|rst|te?xt|plain\w*)\b", re.IGNORECASE)
 _MAX_LEAD_IN: Final = 2
 """Lines before a fence in which a model talks about a region of prose, at most."""
-_AGAIN: Final = "the reply is the class again, of which the model was shown no bodies"
+_AGAIN: Final = "the reply is the class again, with nothing new in it"
 _ENDLESS: Final = "the reply is in no code block, and does not end as the code did"
 
 
@@ -387,7 +387,7 @@ class AdditionParser(RegionParser):
 
     Models write it without the indentation of the class, with it, or below the heading of the
     class and what comes before its first method.  One that repeats that method as well writes the
-    whole class again, and is taken at its word if it was shown all of it.
+    whole class again: then only the methods count that the class lacks.
     """
 
     def __init__(
@@ -397,7 +397,7 @@ class AdditionParser(RegionParser):
         margin: str,
         *,
         first: int | None = None,
-        whole: bool = True,
+        path: str = "",
     ) -> None:
         """Start a parser.
 
@@ -406,12 +406,12 @@ class AdditionParser(RegionParser):
             line: The line of these that the new code comes before.
             margin: White space in front of the members of the class.
             first: The line of these that names the first method.
-            whole: Whether the model was shown all of the class.
+            path: The file's name, which tells its language.
         """
         super().__init__(old)
         self._before, self._after = old[:line], old[line:]
         self._margin = margin
-        self._shown = whole
+        self._path = path
         filled = [text for text in old if text.strip()]
         self._outer = indent_of(filled[0]) if filled else ""
         self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
@@ -426,7 +426,8 @@ class AdditionParser(RegionParser):
         self._inside = False
         self._shift: str | None = None
         self._inner = ""  # white space in front of the first new line
-        self._rewrites = False
+        self._again: list[str] = []  # the class, if it is written again
+        self._has_functions = any(map(_FUNCTION.match, old))
         self._ended = True  # whether the last new line has ended
         self._spaces = 0  # that the model writes for a tab of the class
 
@@ -441,10 +442,8 @@ class AdditionParser(RegionParser):
             self._take_line(last, "")
 
     def _take_line(self, line: str, end: str) -> None:
-        if self._mode is _RegionMode.DONE:  # It was the class again.
-            return
-        if self._rewrites:
-            super()._content(line + end)
+        if self._again:
+            self._again.append(line)
             return
         line = self._with_tabs(line)
         if not line.strip():
@@ -452,8 +451,11 @@ class AdditionParser(RegionParser):
         elif self._shift is not None:
             self._add(line, end)
         elif self._inside and line.strip() == self._first:
-            self._begin_rewrite(line + end)
+            held = "".join([*self._held, *self._blank]).split("\n")
+            self._again = [*held[:-1], line]
         elif not self._hold(line):
+            if not self._has_functions:  # Methods of JavaScript have no such word.
+                line = _FUNCTION.sub(r"\1\2", line)
             self._begin(line)
             self._add(line, end)
 
@@ -482,13 +484,15 @@ class AdditionParser(RegionParser):
         dots = self._headed and self._shift is None and line.strip() == "..."
         return dots or (is_elision(line) and line.strip() not in self._old)
 
-    def _begin_rewrite(self, text: str) -> None:
-        if self._shown:
-            self._rewrites = True
-            super()._content("".join([*self._held, *self._blank, text]))
-        else:
-            self._problem(_AGAIN, fatal=True)
-            self._close()
+    def _add_what_is_new(self, again: Sequence[str]) -> None:
+        """Add the methods of a class that was written again, if the class lacks them."""
+        self._own.clear()
+        there = {name for name, _, _ in _members([*self._before, *self._after], self._path)}
+        for name, start, stop in _members(again, self._path):
+            if name not in there:
+                self._blank = [] if self._shift is None else ["\n"]
+                for line in again[start:stop]:
+                    self._take_line(line, "\n")
 
     def _begin(self, line: str) -> None:
         self._inner = indent_of(line)
@@ -529,12 +533,15 @@ class AdditionParser(RegionParser):
         return "\t" * tabs + " " * rest + line[len(indent) :]
 
     def _end_of_bare(self) -> None:
-        if self._rewrites:
-            super()._end_of_bare()
-        elif self._opened:  # Nothing tells where new code ends.
+        if self._opened or self._again:  # Nothing tells where new code ends.
             self._cut(_ENDLESS)
 
     def _close(self) -> None:
+        if again := self._again:
+            self._again = []
+            self._add_what_is_new(again)
+            if self._shift is None:
+                self._problem(_AGAIN, fatal=True)
         if self._shift is None and self._own and not self._headed:
             self._begin(self._own[-1])
         if self._shift is not None and self._after:
@@ -550,10 +557,21 @@ _CLASS: Final = re.compile(
     r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module)\s+"
     r"(?:\w+(?:::|\.))*(?P<name>\w+)"
 )
+_FUNCTION: Final = re.compile(r"(\s*)((?:async\s+)?)function\s+(?=\w+\s*\()")
 _ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
 """Begins a comment, a decorator or an import, which may come before a class or a method."""
 _CLOSERS: Final = ("}", "};", "end")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*$")
+
+
+def _members(lines: Sequence[str], path: str) -> list[tuple[str, int, int]]:
+    """Functions and classes right in the first class: name, first line, line after the last."""
+    from midstream.code.outline import outline
+
+    found = [d for d in outline(list(lines), path).definitions if d.kind != "assignment"]
+    members = [d for d in found[1:] if found[0].encloses(d)]
+    members = [d for d in members if not any(other.encloses(d) for other in members)]
+    return [(d.name.rpartition(".")[2], d.start, d.stop) for d in members]
 
 
 def _opens_block(line: str) -> bool:

@@ -1,7 +1,7 @@
 """Instructions that add a method to a class: the model writes only the method.
 
-Writing a long class again for one more method takes a small model minutes.  It is shown the class
-without bodies: there is no time to read them, and what it sees in full it tends to write again.
+Writing a long class again for one more method takes a small model minutes.  It is shown such a
+class without the bodies that there is no time to read.
 """
 
 from __future__ import annotations
@@ -55,14 +55,12 @@ class Addition:
         margin: White space in front of the members of the class.
         first: The line of the class that names its first method.
         outlined: The class with three dots for bodies of functions.
-        whole: Whether the model is shown all of the class, and not only what is ``outlined``.
     """
 
     line: int
     margin: str
     first: int
     outlined: str
-    whole: bool = True
 
 
 def find_addition(

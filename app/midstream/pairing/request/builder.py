@@ -643,8 +643,8 @@ class RequestBuilder:
         addition = scope.addition
         if addition is not None and region != base.text(start, stop):
             addition = None  # What is undecided would be lost.
-        if addition is not None and model.reading_rate is not None:
-            region, addition = addition.outlined, replace(addition, whole=False)
+        if addition is not None and self._quick(region + asked) == 0:
+            region = addition.outlined
         adds = addition is not None
         if model.is_chat:
             message = chat_region_message(proposal.path, base, region, asked, context, adds=adds)

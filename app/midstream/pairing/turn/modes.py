@@ -268,10 +268,8 @@ class RegionMode:
 
         if self.addition is None:
             return RegionParser(self.old_lines, bare=self.bare)
-        new = self.addition
-        return AdditionParser(
-            self.old_lines, new.line, new.margin, first=new.first, whole=new.whole
-        )
+        new, path = self.addition, self.proposal.path
+        return AdditionParser(self.old_lines, new.line, new.margin, first=new.first, path=path)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
