@@ -22,6 +22,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from midstream.cli import main
+from midstream.commands.serve import read_token
+from midstream.errors import UsageError
 from tests.helpers.wire import made_certificate, peer
 
 pytestmark = pytest.mark.system
@@ -280,3 +282,11 @@ async def test_an_answer_that_does_not_end_holds_no_server_up(
         with suppress(httpx.HTTPError):
             assert "response.completed" not in "".join([line async for line in lines])
         assert await process.wait() == 0
+
+
+@pytest.mark.parametrize("content", ["", " \n", "two words", "one\ntwo", "t\u00f6ken", "a\tb"])
+def test_a_file_with_no_one_token_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(content, "utf-8")
+    with pytest.raises(UsageError, match="must contain one token without spaces"):
+        read_token(file)
