@@ -336,6 +336,12 @@ async def test_an_odd_refusal_is_one(tmp_path: Path, refusal: object) -> None:
             await process.prompt(SESSION, "go")
 
 
+async def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path) -> None:
+    lines = "".join(f'{{"id":{number},"result":{{"a":1e400}}}}\n' for number in range(9))
+    with pytest.raises(AgentError, match="Scripted sent an answer that cannot be read"):
+        await prompted(tmp_path, Ear(), [{"raw": lines}, says("late")])
+
+
 @pytest.mark.parametrize("number", [10**400, -1, True, None, "7", 1e300])
 def test_an_odd_number_counts_as_absent(number: object) -> None:
     data = {"sessionUpdate": "usage_update", "used": number, "cost": {"amount": number}}

@@ -108,6 +108,16 @@ class _Envelope(msgspec.Struct):
 _DECODER: Final = msgspec.json.Decoder(_Envelope)
 
 
+class _Id(msgspec.Struct):
+    """Of a message that cannot be read in full, what it answers."""
+
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_ID_DECODER: Final = msgspec.json.Decoder(_Id)
+
+
 class AgentProcess:
     """An agent that runs.  Made by ``launch``; ``close`` ends it.
 
@@ -440,6 +450,7 @@ class AgentProcess:
         try:
             message = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._unread(line)
             return
         parameters = as_object(message.params)
         if message.method is None:
@@ -456,6 +467,18 @@ class AgentProcess:
             if (question := self._questions.get(raw_id)) is not None:
                 self._withdrawn.add(raw_id)
                 question.cancel()
+
+    def _unread(self, line: bytes) -> None:
+        """Fail the request that an unreadable answer (a number of 400 digits, say) belongs to."""
+        try:
+            message = _ID_DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        if message.method is not msgspec.UNSET:
+            return
+        answer = self._waiting.get(number) if (number := _number(message.id)) is not None else None
+        if answer is not None and not answer.done():
+            answer.set_exception(AgentError(f"{self._name} sent an answer that cannot be read."))
 
     def _tell(self, session_id: str, update: AgentUpdate) -> None:
         try:

@@ -34,6 +34,7 @@ MAX_ENDPOINTS: Final = 3
 _LEAVE_NOTHING_OUT: Final = (
     "Answer again with the complete edited code in one code block, and leave nothing out."
 )
+_WHOLE_METHOD: Final = "Answer again with the complete new method alone, in one code block."
 _LAST_KINDS: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
 """Follow-ups whose unchanged answer stands: it was asked for twice, or the checks took it back."""
 MAX_MENDINGS: Final = 1
@@ -208,7 +209,7 @@ def _mend(answer: Answer) -> FollowUp:
             FollowUp(
                 FollowUpKind.MISPLACED,
                 answer.turn.instruction,
-                f"{message} {_LEAVE_NOTHING_OUT}",
+                f"{message} {_LEAVE_NOTHING_OUT if region.addition is None else _WHOLE_METHOD}",
                 "writes all of the code",
                 notice=f"{message} Asking the model once for all of it.",
             )

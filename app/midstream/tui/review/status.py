@@ -43,7 +43,8 @@ class Moment:
         folder: What Enter does with the folder under the rail's cursor, ``""`` at a file.
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
-        external: Another program wrote that hunk, so it is kept or put back.
+        external: Another program wrote that hunk, so it is kept or put back; where the cursor is on
+            none, all of them.
         read_only: Nothing is put back or written: a range of commits is looked at.
         answers: The model answers questions.
         flagged: There is a reason to look at it closely.
@@ -434,7 +435,9 @@ class Status(Controller):
             following=pane.following,
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
-            external=hunk is not None and hunk.external,
+            external=(
+                hunk.external if hunk is not None else session is not None and session.only_reviews
+            ),
             read_only=session is not None and session.workspace.read_only,
             planned=session is not None and bool(session.chat.steps.next),
             answers=session is not None and not session.server.model_info.is_edit_model,

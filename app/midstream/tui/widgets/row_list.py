@@ -230,7 +230,8 @@ class RowList(ScrollView, can_focus=True):
         room = width - 2 - sum(cell_len(s.text) for s in right)
         body = Strip([*segments, *left])
         if body.cell_length > room + 1:
-            body = Strip([*body.crop(0, room), Segment(self._glyphs.ellipsis, ground)])
+            cut = _segment(palette, (self._glyphs.ellipsis, "muted"), ground)
+            body = Strip([*body.crop(0, room), cut])
         body = body.adjust_cell_length(room + 1, ground)
         return Strip([*body, *right, Segment(" ", ground)]).adjust_cell_length(width, ground)
 
