@@ -369,7 +369,8 @@ class RequestBuilder:
         if by_region and model.is_chat and question.selection is None:
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
             found = find_addition(without_mentions(said), outlined, target, proposal.path)
-            target, addition = found or (target, None)
+            if found is not None and not _has_undecided(proposal, base, found[0]):
+                target, addition = found
         return Scope(proposal, base, model, target, by_region, said, mentioned, addition)
 
     async def _check_consent(self, path: str) -> None:
@@ -641,8 +642,8 @@ class RequestBuilder:
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
         addition = scope.addition
-        if addition is not None and region != base.text(start, stop):
-            addition = None  # What is undecided would be lost.
+        if addition is not None and _has_undecided(proposal, base, scope.target):
+            addition = None  # It has come since.
         if addition is not None and self._quick(region + asked) == 0:
             region = addition.outlined
         adds = addition is not None
@@ -741,6 +742,12 @@ class RequestBuilder:
             return f"{text}\n\nThe person who reads along has not decided about any edit yet."
         self._decisions_sent.update(hunk.id for hunk in decided)
         return f"{text}\n\nDecided by the person who reads along:\n{decisions(decided).text}"
+
+
+def _has_undecided(proposal: FileProposal, base: SourceText, target: Target) -> bool:
+    """Whether undecided hunks change a place, which a method written beside them would lose."""
+    shown = proposal.proposed_region(*proposal.cover(target.start, target.stop))
+    return shown != base.text(target.start, target.stop)
 
 
 def _not_written(entry: Entry) -> bool:
