@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from midstream.edits.hunks import Hunk, HunkState
+from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.pairing.files import put_backs
 from midstream.pairing.journal.journal import Replay
 from midstream.pairing.leaving import behind, left_behind
+from midstream.pairing.request.question import Question
 from midstream.pairing.review.external import MAX_FILES
 from midstream.pairing.session import PairingSession
+from midstream.pairing.turn.factory import NotReviewedError
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.content import Entry
@@ -96,6 +98,26 @@ async def test_who_takes_the_repository_away_hides_no_change(
         await watched.until(
             lambda said=said: any(said in n.text for n in watched.session.status.notices)
         )
+
+
+async def test_an_instruction_takes_the_place_of_no_change_that_is_not_reviewed(
+    watched: Reviewed, root: Path
+) -> None:
+    """It would be on disk with nothing to decide, once the answer is rejected."""
+    (root / "run.py").write_text(AFTER)
+    first, second = await watched.waiting(2)
+    watched.session.hunks.hold_back(second.id, HoldReason("S608", "SQL"))
+    turns = watched.session.turns
+    line = second.start + 1
+    for lines, said in (
+        ((0, 42), "2 changes of other programs in run of run.py wait for you"),
+        ((second.start, second.stop), f"1 change of other programs in line {line} of run.py waits"),
+    ):
+        with pytest.raises(NotReviewedError, match=f"^{said}"):
+            await turns.instruct(Question("rename it", "run.py", selection=lines))
+    assert [hunk.id for hunk in watched.session.hunks.waiting()] == [first.id, second.id]
+    assert await watched.session.decisions.reject_all() == 2, "what is held back as well"
+    assert (root / "run.py").read_text() == BEFORE
 
 
 async def test_more_writes_leave_the_hunks_that_they_do_not_touch(

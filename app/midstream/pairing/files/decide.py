@@ -120,18 +120,21 @@ class Decisions:
         return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
     async def reject_rest(self, path: str) -> int:
-        """Reject every undecided settled hunk of a file in one undo step; returns how many."""
-        return await self.reject_together([hunk.id for hunk in self.hunks.undecided(path)])
+        """Reject every hunk of a file that waits in one undo step; returns how many.
+
+        What the guard holds back and is on disk already is put back with the rest.
+        """
+        return await self.reject_together([hunk.id for hunk in self.hunks.waiting(path)])
 
     async def reject_together(self, only: Collection[int]) -> int:
-        """Reject undecided settled hunks of any files in one undo step; returns how many.
+        """Reject hunks of any files that wait in one undo step; returns how many.
 
         Args:
             only: Their ids.
         """
         from midstream.edits.hunks import HunkState
 
-        wanted = [hunk.id for hunk in self.hunks.undecided() if hunk.id in only]
+        wanted = [hunk.id for hunk in self.hunks.waiting() if hunk.id in only]
         ids = self._files.moves.with_partners(wanted)
         later = self.put_backs.add(ids, "")
         ids = [hunk_id for hunk_id in ids if hunk_id not in later]
@@ -155,8 +158,8 @@ class Decisions:
         return len(ids) if ids and await self._accept(ids, anyway=anyway) else 0
 
     async def reject_all(self) -> int:
-        """Reject every undecided settled hunk, of one file after the other; returns how many."""
-        paths = dict.fromkeys(hunk.path for hunk in self.hunks.undecided())
+        """Reject every hunk that waits, of one file after the other; returns how many."""
+        paths = dict.fromkeys(hunk.path for hunk in self.hunks.waiting())
         return sum([await self.reject_rest(path) for path in paths])
 
     async def _put_back_postponed(self, hunk_ids: Sequence[int], note: str) -> Sequence[Hunk]:

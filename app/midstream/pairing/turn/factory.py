@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.code.outline import outline
+from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
@@ -23,9 +24,11 @@ from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMo
 from midstream.pairing.turn.reply_files import ReplyFiles
 
 if TYPE_CHECKING:
+    from midstream.edits.hunks import Hunk
     from midstream.pairing.files.open import OpenFiles
     from midstream.pairing.guard import Guard
     from midstream.pairing.models.server import ServerLink
+    from midstream.pairing.request.target import Target
     from midstream.pairing.turn.log import TurnLog
 
 
@@ -33,6 +36,25 @@ class StoppedError(UserError):
     """The user stopped the instruction before it was sent."""
 
     code = "stopped"
+
+
+class NotReviewedError(UserError):
+    """The lines hold changes of other programs that nobody has decided.
+
+    Args:
+        count: How many.
+        place: The lines, in words.
+    """
+
+    code = "not-reviewed"
+
+    def __init__(self, count: int, place: str) -> None:
+        wait = "waits" if count == 1 else "wait"
+        them = "it" if count == 1 else "them"
+        super().__init__(
+            f"{counted(count, 'change')} of other programs in {place} {wait} for you",
+            f"keep {them} or put {them} back first, then ask again",
+        )
 
 
 class AnswerFactory:
@@ -85,6 +107,7 @@ class AnswerFactory:
             scope = await self.builder.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
+            self._check_reviewed(scope)
             self._tell_undecided(scope, question)
             return self._begin(scope, question)
 
@@ -149,17 +172,28 @@ class AnswerFactory:
             in_full=in_full,
         )
 
+    def _check_reviewed(self, scope: Scope) -> None:
+        """Raise ``NotReviewedError`` if a rewrite would take the place of unreviewed changes.
+
+        What other programs wrote is on disk: if the rewrite is rejected, nobody would see it again.
+        """
+        if not scope.by_region:
+            return
+        every = self._files.hunks.waiting(scope.proposal.path)
+        waiting = [hunk for hunk in _within(every, scope.target) if hunk.external]
+        if waiting:
+            target = scope.target
+            first, last = target.start + 1, target.stop
+            lines = f"line {first}" if first == last else f"lines {first}-{last}"
+            place = f"{target.symbol or lines} of {scope.proposal.path}"
+            raise NotReviewedError(len(waiting), place)
+
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
         """Say that an instruction works on the text of hunks that were not decided."""
         if question.background or question.asked or not scope.by_region:
             return  # What is about the last answer is about its hunks.
         target, path = scope.target, scope.proposal.path
-        waiting = [
-            hunk
-            for hunk in self._files.hunks.undecided(path)
-            if hunk.start < target.stop and max(hunk.stop, hunk.start + 1) > target.start
-        ]
-        if waiting:
+        if waiting := _within(self._files.hunks.undecided(path), target):
             one = len(waiting) == 1
             many = "an undecided hunk" if one else f"{len(waiting)} undecided hunks"
             self._log.status.inform(
@@ -306,3 +340,12 @@ class AnswerFactory:
         for rewrite in new.rewrites:
             self._guard.watch(rewrite, held)
         return new
+
+
+def _within(hunks: Iterable[Hunk], target: Target) -> list[Hunk]:
+    """Those of the hunks that change lines of a place."""
+    return [
+        hunk
+        for hunk in hunks
+        if hunk.start < target.stop and max(hunk.stop, hunk.start + 1) > target.start
+    ]

@@ -227,7 +227,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            what = _written(session.hunks.undecided(), accept=False)
+            what = _written(session.hunks.waiting(), accept=False)
             if not (count := await session.decisions.reject_all()):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():
@@ -241,7 +241,7 @@ class Decide(Controller):
             return
 
         async def work() -> None:
-            what = _written(session.hunks.undecided(path), accept=False)
+            what = _written(session.hunks.waiting(path), accept=False)
             if not (count := await session.decisions.reject_rest(path)):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():  # Those have a notice of their own.
