@@ -44,7 +44,7 @@ def report(role, line, name):
             "handle nan",
             "return str(kept)\n",
             "return str(kept)\n    kept = 0\n",
-            "behind a `return`",
+            "after a `return`, where it never runs",
         ),
         (
             "remove the print of the role",

@@ -145,7 +145,7 @@ async def test_the_title_says_what_goes_along_while_typing(
             "AGENTS.md",
         ]
         assert "Would go to model-x at hosted." in detail_of(page)
-        assert "may take 24,000" in detail_of(page)
+        assert "may take up to 24,000 tokens" in detail_of(page)
         await stage.press("escape")
         assert stage.composer.text == "sort it as in @other.py"
         stage.composer.put("see @pkg/thing.py ")
