@@ -104,6 +104,24 @@ async def test_what_is_proposed_is_run_in_a_copy(project: Path) -> None:
         assert "counted" not in (project / "pkg/things.py").read_text()
 
 
+async def test_what_is_proposed_is_run_in_place_of_a_run_without_it(project: Path) -> None:
+    code = (
+        "import time; text = open('pkg/things.py').read(); "
+        "print(text.count('counted'), flush=True); time.sleep(0 if 'counted' in text else 600)"
+    )
+    async with on_stage(project, settings=settings(code)) as stage:
+        turn = await stage.session.turns.instruct(Question("count", path="pkg/things.py", cursor=7))
+        for text in ("def count(rows):\n", "    return counted(rows)\n", None):
+            stage.model.give(text)
+        await stage.until(lambda: not turn.running, "end")
+        screen = await checks(stage)
+        await stage.until(lambda: list(stage.session.check.output) == ["0"], "the first run")
+        assert "p with proposed hunks" in hints(screen)
+        await stage.press("p")
+        await ended(stage, CheckState.PASSED)
+        assert list(stage.session.check.output) == ["1"]
+
+
 async def test_a_run_is_stopped_and_begun_again(project: Path) -> None:
     code = "import time; print('begun', flush=True); time.sleep(600)"
     async with on_stage(project, settings=settings(code)) as stage:

@@ -571,6 +571,19 @@ async def test_the_colours_are_those_of_the_code_pane_and_the_theme(stage: Stage
     assert "prefilled" in title.plain
 
 
+async def test_enter_takes_no_message_away_that_is_selected(stage: Stage, repo: Path) -> None:
+    await answered(stage)
+    await accepted(stage, 2)
+    screen = await page(stage, "C", CommitScreen)
+    await stage.until(lambda: screen.message.field.text != "", "the message")
+    begun = screen.message.field.text
+    assert not screen.message.field.selection.is_empty
+    await stage.press("enter")
+    assert screen.message.field.text == begun
+    await stage.press("enter")
+    assert screen.message.field.text == f"{begun}\n"
+
+
 async def test_one_key_commits_from_the_message_and_the_footer_shows_it(
     stage: Stage, repo: Path
 ) -> None:

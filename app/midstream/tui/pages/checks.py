@@ -145,7 +145,8 @@ class ChecksScreen(PageScreen):
 
     def hidden_hints(self) -> frozenset[str]:
         hidden = {"checks.open", "checks.mend"} if self.finding is None else set[str]()
-        return frozenset(hidden | ({"checks.proposed"} if self.check.running else set()))
+        copied = self.check.running and self.check.on_top
+        return frozenset(hidden | ({"checks.proposed"} if copied else set()))
 
     def hint_words(self) -> dict[str, str]:
         return {"checks.run": "stop" if self.check.running else "run again"}
@@ -157,14 +158,17 @@ class ChecksScreen(PageScreen):
         self._begin()
 
     def action_run_proposed(self) -> None:
-        """Run the command in a copy that has the undecided hunks, or stop it."""
+        """Run the command in a copy that has the undecided hunks, or stop it there."""
         self._begin(proposed=True)
 
     def _begin(self, *, confirmed: bool = False, proposed: bool = False) -> None:
         async def work() -> None:
             if self.check.running:
+                instead = proposed and not self.check.on_top
                 await self.check.stop()
-                return
+                if not instead:
+                    return
+                await self.check.finished()
             self.check.columns = self.detail.columns - 1  # beside a scroll bar
             try:
                 await self.check.start(confirmed=confirmed, proposed=proposed)

@@ -446,13 +446,18 @@ class CommitScreen(PageScreen):
         """Keep keys that act on the files until these are known; other characters are text."""
         bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
         key = "" if bound is None else bound.binding.id
-        does_step = isinstance(event, events.Key) and event.key == "enter" and self._toured
+        enters = isinstance(event, events.Key) and event.key == "enter"
+        does_step = enters and self._toured
         waits = bool(self._kept) or does_step or (key and key not in _FREE)
         if self._reading and waits and key not in _LEAVING:
             self._kept.append(event)
             return True
         if does_step:
             self.action_commit_all()
+            return True
+        field = self.message.field
+        if enters and self.typing and field.text == self._begun and not field.selection.is_empty:
+            self.action_message()  # A new line would take the place of the message.
             return True
         is_text = isinstance(event, events.Paste) or event.is_printable
         if is_text and bound is None and not (self.typing or self._outside):
