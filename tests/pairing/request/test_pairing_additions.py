@@ -108,6 +108,12 @@ def test_anything_else_rewrites_the_class(instruction: str) -> None:
     assert addition(instruction) is None
 
 
+def test_the_verb_of_a_request_is_no_method_that_is_there() -> None:
+    text = FILE.replace("step_1", "add")
+    assert addition("add a method total to Steps", text) is not None
+    assert addition("add a method add to Steps", text) is None
+
+
 def test_a_short_class_and_a_class_of_fields_are_written_again() -> None:
     short = "class Cart:\n    def add(self):\n        pass\n"
     fields = "class Steps:\n" + "".join(f"    field_{n}: int = {n}\n" for n in range(40))

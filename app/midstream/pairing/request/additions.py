@@ -39,6 +39,7 @@ _ADDS: Final = re.compile(
     rf"(?:me\s+)?(?:(?:a|an|another|one|the)\s+)?(?:(?:{_KIND}\s+){{0,3}}{_MEMBER}|`?__\w+__\b)",
     re.IGNORECASE,
 )
+_VERB: Final = re.compile(r"\b(?:add|write|create|implement|define|give)\b", re.IGNORECASE)
 _FURTHER: Final = re.compile(
     r"(?:\band\b|\bthen\b|\bbut\b|[,;.])\s+(?:also\s+|then\s+)?(?:use|call|make|change|remove|delete"
     r"|replace|update|rename|move|let|have|turn|convert|drop|set|add|document|test|fix)\b",
@@ -91,7 +92,8 @@ def find_addition(
     here = [d for d in members if d.start <= target.start and target.stop <= d.stop]
     if not here and (home.start, home.stop) != (target.start, target.stop):
         return None
-    said = set(re.findall(r"\w+", instruction if here else _with_next_word(instruction, found)))
+    told = instruction if here else _with_next_word(instruction, found)
+    said = set(re.findall(r"\w+", _VERB.sub("", told, count=1)))
     if any(_own_name(d) in said for d in here or members):  # It is there already.
         return None
     margin = min((indent_of(outlined.lines[d.start]) for d in members), key=len)
