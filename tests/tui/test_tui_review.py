@@ -70,6 +70,17 @@ async def test_the_title_leaves_out_folders_before_the_lines(project: Path) -> N
         assert "Instruct · things.py  count, lines 6-13" in stage.title
 
 
+@pytest.mark.parametrize("name", ["a" * 200, "\u6f22" * 100], ids=["narrow", "wide"])
+async def test_a_long_file_name_leaves_room_for_what_waits(stage: Stage, name: str) -> None:
+    await stage.open("pkg/things.py")
+    bar = stage.screen.query_one(FileBar)
+    bar.show(FileFacts(path=f"folder/{name}.py", undecided=1))
+    shown = bar.render()
+    assert shown.plain.endswith(" 1 to decide")
+    assert "…" in shown.plain
+    assert shown.cell_len <= bar.size.width
+
+
 async def test_accept_a_settled_hunk_while_the_rest_streams(stage: Stage, project: Path) -> None:
     await start(stage)
     await stage.stream("".join(NEW_COUNT[:5]))

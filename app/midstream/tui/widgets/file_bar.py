@@ -104,7 +104,11 @@ class FileBar(TextLine):
         if used + cell_len(folder + slash) <= room:
             line.append(folder + slash, muted)
             used += cell_len(folder + slash)
-        line.append(name, palette.style("foreground", bold=True))
+        shown = Text(name, palette.style("foreground", bold=True))
+        if cell_len(name) > (most := max(1, room - right.cell_len - 2)):
+            shown.truncate(most - 1, overflow="crop")
+            shown.append(self._glyphs.ellipsis)
+        line.append_text(shown)
         if used + cell_len(details) <= room:
             line.append(details, muted)
         gap = room + 1 - cell_len(line.plain) - right.cell_len
