@@ -178,6 +178,9 @@ async def resume(root: Path) -> dict[str, Any]:
             await commit(session)
             found = committed(root)
             (root / "later.py").write_text(BEFORE)
+            await session.files.open("later.py")
+            for hunk in session.hunks.waiting("later.py"):  # In a review, of another program.
+                await session.decisions.accept(hunk.id)
             model.give(changed(A))
             model.end()
             await session.turns.instruct(Question("later", path="later.py", cursor=3))
