@@ -148,7 +148,7 @@ async def test_what_another_program_staged_and_nobody_kept_is_marked_and_unstage
     await session.review.changed({"notes.md"})
     screen = await at_the_files(stage)
     assert ("1 not kept", "error") in screen.title_row.facts
-    assert rows(screen)[0].strip() == "Staged by another program; nobody has kept it"
+    assert rows(screen)[0].strip() == "Staged by another program, not kept yet"
     assert rows(screen)[1].split()[-4:] == ["[!]", "notes.md", "not", "kept"]
     assert "nobody has kept" in shown(screen, "change")
     await stage.press("space")

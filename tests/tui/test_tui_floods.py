@@ -108,7 +108,7 @@ def test_a_long_answer_is_taken_a_piece_at_a_time() -> None:
     for number in range(1, 20):
         next(taken)
         assert len(pieces.all) == number
-    follow(pieces, [speech])  # whoever did not wait for the end begins where it was left
+    follow(pieces, [speech])  # a reader who left early starts at that point
     assert whole(pieces) == speech.text
 
 

@@ -84,6 +84,11 @@ class Outline:
                 found.append(definition)
         return found
 
+    def members(self, home: Definition) -> list[Definition]:
+        """Functions and classes right in a class."""
+        inside = [d for d in self.definitions if d.kind != "assignment" and home.encloses(d)]
+        return [d for d in inside if not any(other.encloses(d) for other in inside)]
+
     def binding(self, name: str) -> list[Definition]:
         """Outermost functions that have ``name`` as a parameter or local variable."""
         if self.local is not None:

@@ -85,7 +85,7 @@ async def test_what_another_program_writes_is_kept_or_put_back(
 async def test_who_takes_the_repository_away_hides_no_change(
     watched: Reviewed, root: Path, how: str
 ) -> None:
-    """What the files held before is in the repository: nobody can tell any more, which is said."""
+    """The former text of the files is in the repository: without it, a notice names each file."""
     if how == "gone":
         shutil.rmtree(root / ".git")
     else:
@@ -382,15 +382,21 @@ async def test_many_files_at_once_are_opened_when_asked(
     assert not session.review.aside
 
 
-@pytest.mark.parametrize(("left", "said"), [(0, "Nothing to decide"), (1, "1 file ")])
-async def test_files_that_were_put_back_before_they_are_opened_are_not_counted(
-    session: PairingSession, root: Path, left: int, said: str
-) -> None:
+async def many_written(session: PairingSession, root: Path) -> list[str]:
+    """New files in a review, more than it opens by itself."""
     await session.review.start(since_commit=True)
     many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
     for name in many:
         (root / name).write_text("x = 1\n")
     await session.review.changed(many)
+    return many
+
+
+@pytest.mark.parametrize(("left", "said"), [(0, "Nothing to decide"), (1, "1 file ")])
+async def test_files_that_were_put_back_before_they_are_opened_are_not_counted(
+    session: PairingSession, root: Path, left: int, said: str
+) -> None:
+    many = await many_written(session, root)
     for name in many[left:]:
         (root / name).unlink()
     assert said in await session.review.look()
@@ -428,11 +434,7 @@ async def test_a_file_written_after_it_was_read_ahead_is_read_again(
 async def test_a_review_that_stops_opens_no_further_file(
     session: PairingSession, root: Path
 ) -> None:
-    await session.review.start(since_commit=True)
-    many = [f"many_{number}.py" for number in range(MAX_FILES + 10)]
-    for name in many:
-        (root / name).write_text("x = 1\n")
-    await session.review.changed(many)
+    many = await many_written(session, root)
     looking = asyncio.create_task(session.review.look())
     await Witness(session).until(lambda: len(session.files) > 1)
     session.review.stop()

@@ -419,7 +419,7 @@ class AdditionParser(RegionParser):
         start = line if first is None else first
         self._repeatable = {text.strip() for text in old[:start] if text.strip()}
         self._first = "" if first is None else old[first].strip()
-        self._held: list[str] = []  # all that came before the new code
+        self._preceding: list[str] = []  # all that came before the new code
         self._own: list[str] = []  # what of that belongs to the new code
         self._blank: list[str] = []  # dropped unless more follows
         self._headed = False
@@ -451,16 +451,16 @@ class AdditionParser(RegionParser):
         elif self._shift is not None:
             self._add(line, end)
         elif self._inside and line.strip() == self._first:
-            held = "".join([*self._held, *self._blank]).split("\n")
-            self._again = [*held[:-1], line]
-        elif not self._hold(line):
+            above = "".join([*self._preceding, *self._blank]).split("\n")
+            self._again = [*above[:-1], line]
+        elif not self._precedes(line):
             if not self._has_functions:  # Methods of JavaScript have no such word.
                 line = _FUNCTION.sub(r"\1\2", line)
             self._begin(line)
             self._add(line, end)
 
-    def _hold(self, line: str) -> bool:
-        """Whether a line may come before the new code; then it is kept."""
+    def _precedes(self, line: str) -> bool:
+        """Whether a line comes before the new code; then it is kept."""
         found = _CLASS.match(line)
         heads = not self._headed and found is not None and found["name"] == self._class
         again = heads or self._left_out(line)
@@ -468,7 +468,7 @@ class AdditionParser(RegionParser):
         above = _ABOVE.match(line) is not None
         if not again and not above:
             return False
-        self._held += [*self._blank, f"{line}\n"]
+        self._preceding += [*self._blank, f"{line}\n"]
         if heads:
             self._headed = True
             self._own.clear()  # Comments on the file, its imports, decorators of the class.
@@ -568,9 +568,9 @@ def _members(lines: Sequence[str], path: str) -> list[tuple[str, int, int]]:
     """Functions and classes right in the first class: name, first line, line after the last."""
     from midstream.code.outline import outline
 
-    found = [d for d in outline(list(lines), path).definitions if d.kind != "assignment"]
-    members = [d for d in found[1:] if found[0].encloses(d)]
-    members = [d for d in members if not any(other.encloses(d) for other in members)]
+    outlined = outline(list(lines), path)
+    first = next((d for d in outlined.definitions if d.kind != "assignment"), None)
+    members = [] if first is None else outlined.members(first)
     return [(d.name.rpartition(".")[2], d.start, d.stop) for d in members]
 
 

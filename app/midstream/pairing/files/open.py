@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from midstream.workspace.watch import Signature
 
 ChangesFound = dict[str, UnopenedChange | UnknownFormerError | None]
-"""What was changed of files, or why nobody can tell; ``None``: nothing."""
+"""The changes of files by path: ``None`` for no change, an error where it is unknown."""
 
 
 class OpenFiles(Mapping[str, "FileProposal"]):

@@ -84,8 +84,7 @@ def find_addition(
     if not homes or homes[-1].length < MIN_LINES:
         return None
     home = homes[-1]
-    members = [d for d in outlined.definitions if d.kind != "assignment" and home.encloses(d)]
-    members = [d for d in members if not any(other.encloses(d) for other in members)]
+    members = outlined.members(home)
     functions = [d for d in members if d.kind == "function"]
     if not functions:
         return None

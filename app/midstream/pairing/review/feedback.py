@@ -131,7 +131,7 @@ class Feedback:
 
 
 def verdict(hunks: Sequence[Hunk]) -> str:
-    """What an agent is told about a call that waited for decisions: what was kept, and what not."""
+    """The answer to an agent's call that waited for decisions: what was accepted, what was not."""
     kept = [hunk for hunk in hunks if hunk.state == "accepted"]
     items = [
         _item(hunk, "not written")

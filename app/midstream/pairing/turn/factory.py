@@ -39,7 +39,7 @@ class StoppedError(UserError):
 
 
 class NotReviewedError(UserError):
-    """The lines hold changes of other programs that nobody has decided.
+    """The lines contain undecided changes by other programs.
 
     Args:
         count: How many.
@@ -175,7 +175,7 @@ class AnswerFactory:
     def _check_reviewed(self, scope: Scope) -> None:
         """Raise ``NotReviewedError`` if a rewrite would take the place of unreviewed changes.
 
-        What other programs wrote is on disk: if the rewrite is rejected, nobody would see it again.
+        Those changes are on disk: after the rewrite is rejected, no hunk would show them any more.
         """
         if not scope.by_region:
             return

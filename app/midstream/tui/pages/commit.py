@@ -58,7 +58,7 @@ _FREE: Final = frozenset({"commit.message", "commit.editor", "commit.editor.anyw
 _OTHER: Final = "\0"
 """Marks the rows of files without accepted changes; no path has it."""
 _OTHERS: Final = {
-    Standing.UNKEPT: ("Staged by another program; nobody has kept it", "error"),
+    Standing.UNKEPT: ("Staged by another program, not kept yet", "error"),
     Standing.SINCE: ("Staged since the review began, also committed", "warning"),
     Standing.YOURS: ("Staged by you, also committed", "muted"),
 }
