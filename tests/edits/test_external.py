@@ -66,6 +66,19 @@ def test_a_hunk_that_is_put_back_leaves_the_others() -> None:
     assert on_disk(proposal) == NEW
 
 
+def test_a_write_takes_out_one_of_two_equal_insertions_side_by_side() -> None:
+    """They have the same place in the reviewed text; one stays, and the other is gone."""
+    proposal = opened(["a", "a"])
+    (first,) = proposal.advance(text(["b", "a", "a"]), review=True)
+    proposal.hunks.accept(first.id)
+    (second,) = proposal.advance(text(["b", "b", "a", "a"]), review=True)
+    proposal.hunks.undo()
+    assert waiting_hunks(proposal.hunks.for_path("a.py")) == [first, second]
+    proposal.advance(text(["b", "a", "a"]), review=True)
+    assert reviewed(proposal) == list(proposal.reviewed().lines) == ["a", "a"]
+    assert proposal.hunks.undecided("a.py") == [first]
+
+
 def test_a_write_into_a_hunk_whose_put_back_was_undone_waits_as_well() -> None:
     proposal = opened()
     first, _ = proposal.advance(text(NEW), review=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from midstream.edits.documents import LineEdit
@@ -93,11 +94,13 @@ class ExternalWrite:
             self.added.append(ExternalChange(first, tuple(old), tuple(now)))
             return
         reviewed: list[str] = []
-        known: dict[LineEdit, Hunk] = {}  # in the coordinates of the reviewed lines
+        # In the coordinates of the reviewed lines, where insertions side by side can be equal.
+        known: dict[LineEdit, list[Hunk]] = {}
         at = region.start
         for hunk in region.hunks:
             reviewed += before[at : hunk.start]
-            known[LineEdit(len(reviewed), len(reviewed) + hunk.deleted, hunk.new)] = hunk
+            edit = LineEdit(len(reviewed), len(reviewed) + hunk.deleted, hunk.new)
+            known.setdefault(edit, []).append(hunk)
             reviewed += hunk.old
             at = hunk.stop
         reviewed += before[at : region.stop]
@@ -105,13 +108,12 @@ class ExternalWrite:
         for edit in line_edits(reviewed, now):
             start = first + edit.start + grown
             grown += len(edit.lines) - (edit.stop - edit.start)
-            hunk = known.pop(edit, None)
-            if hunk is not None:
-                self._keep(hunk, start)
+            if equal := known.get(edit):
+                self._keep(equal.pop(0), start)
             else:
                 old = tuple(reviewed[edit.start : edit.stop])
                 self.added.append(ExternalChange(start, old, edit.lines))
-        self.gone += known.values()
+        self.gone += chain.from_iterable(known.values())
 
 
 def waits(hunk: Hunk) -> bool:

@@ -277,15 +277,20 @@ class FileProposal:
         """The base, what belongs on disk, and that without the external hunks that wait."""
         return self.base, self.composed(), self.reviewed()
 
-    def reviewed(self, without: Collection[int] = ()) -> SourceText:
+    def reviewed(
+        self, *, without: Collection[int] = (), within: Collection[int] = ()
+    ) -> SourceText:
         """The file without the external hunks that wait for a decision.
 
         Args:
             without: Ids of accepted hunks to leave out as well; their lines are in the base.
+            within: Ids of undecided hunks to count as accepted; their lines are not in the base.
         """
         edits: list[LineEdit] = []
         for hunk in self.hunks.for_path(self.path):
-            if hunk.id not in without and not waits(hunk):
+            if hunk.id in within:
+                edit = LineEdit(hunk.start, hunk.stop, hunk.new)
+            elif hunk.id not in without and not waits(hunk):
                 edit = hunk.edit()
             elif hunk.base_lines != hunk.old:
                 edit = LineEdit(hunk.start, hunk.stop, hunk.old)
@@ -393,7 +398,9 @@ class FileProposal:
         before, contained = self.reviewed(), self._contained()
         self._note_written(new_base)
         added = self._follow(new_base, review=review, programs=programs)
-        after = self.reviewed(without=self._contained() - contained)
+        # A hunk that the file has accepted, or taken back, counts as decided, not as changed.
+        waiting = {h.id for h in self.hunks.for_path(self.path) if h.state is HunkState.SETTLED}
+        after = self.reviewed(without=self._contained() - contained, within=waiting & contained)
         self._follow_with_origins(before, after)
         return added
 

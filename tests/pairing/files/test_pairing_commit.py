@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from midstream.edits.hunk_store import HunkStore
@@ -310,6 +310,24 @@ async def test_what_was_staged_before_a_review_is_committed(root: Path, endpoint
         assert git(root, "show", "HEAD:run.py") == TEXT.replace("y = 1", "y = 'own'")
 
 
+@pytest.mark.parametrize("also_kept", [False, True])
+async def test_what_the_user_took_out_of_the_file_leaves_the_index_when_staged_again(
+    root: Path, endpoint: Endpoint, also_kept: bool
+) -> None:
+    """A hunk that a save has reverted waits again, so the index must not have its lines."""
+    async with await _opened(root, endpoint, review=False) as session:
+        if also_kept:
+            await session.decisions.accept(await _proposed(session, 0, "x = 2\n"))
+        await session.decisions.accept(await _proposed(session, 8, "y = 2\n"))
+        await session.commit.stage("run.py")
+        place = root / "run.py"
+        place.write_text(place.read_text().replace("y = 2", "y = 1"))
+        await session.files.changed(["run.py"])
+        assert [hunk.new for hunk in session.hunks.undecided()] == [("y = 2",)]
+        await session.commit.stage("run.py")
+        assert _index(root) == place.read_text()
+
+
 @pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
 async def test_own_lines_of_a_file_that_git_passes_over_stay_own(
     root: Path, endpoint: Endpoint, mark: str
@@ -349,6 +367,7 @@ async def test_a_last_newline_that_was_kept_counts_while_later_lines_wait(
 @pytest.mark.system
 @pytest.mark.fuzz
 @given(seed=st.integers(0, 2**32))
+@example(seed=78848663)
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("review", [True, False])
 async def test_only_what_was_accepted_is_staged(
