@@ -12,7 +12,8 @@ looked up, so that the caller can open it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from midstream.edits.elision import elided, elides, merge, placeholder
@@ -46,12 +47,19 @@ from midstream.edits.parsing import ReplyParser
 from midstream.edits.proposal import FileProposal, Overlay
 from midstream.edits.reply import HunkLine, ReplyHunk, Side, collect, normalise
 from midstream.edits.segment import Segment
-from midstream.edits.writing import PatchBlock, QuotedRepair, ReplyObserver, Writer, can_stream
+from midstream.edits.writing import (
+    PatchBlock,
+    QuotedRepair,
+    ReplyObserver,
+    UnreviewedError,
+    Writer,
+    can_stream,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A block of the reply whose place was not found."""
+    """A block of the reply that was not placed."""
 
     hunk: int
     path: str
@@ -146,7 +154,8 @@ class LiveReply:
     """Feeds one reply into proposals.
 
     Attributes:
-        failures: Blocks without a place, in order.
+        failures: Blocks whose place was not found, in order.
+        refused: Blocks whose place holds changes of other programs that nobody has decided.
         problems: What the parser complained about.
         unfinished: How the reply ended before its format does, in words; ``""`` if it did not.
         prose: What the model said around its edits.
@@ -177,6 +186,7 @@ class LiveReply:
             opened: The rewrite of the region, if it is open already.
         """
         self.failures: list[Failure] = []
+        self.refused: list[Failure] = []
         self.problems: list[Problem] = []
         self.unfinished = ""
         self.prose: list[str] = []
@@ -250,7 +260,8 @@ class LiveReply:
         self._proposal = self._lookup(made.path, made.op)
         if block is not None and self._proposal is not None:
             block.proposal, block.started = self._proposal, True
-            self._begin(block, self._proposal, 0, len(self._proposal.base.lines), 0)
+            with self._refusing(block):
+                self._begin(block, self._proposal, 0, len(self._proposal.base.lines), 0)
 
     def end(self) -> None:
         """There are no more events: place the blocks that waited for later ones."""
@@ -259,7 +270,10 @@ class LiveReply:
             located = Locator(block.proposal.base, block.path).locate(block.hunk, block.later)
             if isinstance(located, Located):
                 self.failures = [f for f in self.failures if f.hunk != block.hunk.id]
-                self._put(block.proposal, block.hunk.id, located)
+                try:
+                    self._put(block.proposal, block.hunk.id, located)
+                except UnreviewedError as error:
+                    self.refused.append(Failure(block.hunk.id, block.path, error.reason))
         self.stop()
 
     def stop(self, *, settle_tail: bool = False) -> None:
@@ -301,7 +315,8 @@ class LiveReply:
                     self._open(event)
             case NewText() | OldLine() | ContextLine() | HunkClosed():
                 if self._block is not None:
-                    self._body(self._block, event)
+                    with self._refusing(self._block):
+                        self._body(self._block, event)
             case FileSectionClosed(path, new_path, copied=copied):
                 if new_path is not None:
                     self.moves.append((path, new_path))
@@ -339,7 +354,8 @@ class LiveReply:
         if proposal is None:
             return
         if self._op in (FileOp.REGION, FileOp.WRITE, FileOp.ADD):
-            self._open_whole(block, proposal)
+            with self._refusing(block):
+                self._open_whole(block, proposal)
         elif not (opened.old_first or opened.characters):
             start = ReplyHunk(opened.hunk, opened.context, opened.line)
             find = self._finder(proposal)
@@ -506,8 +522,8 @@ class LiveReply:
             around = without_surroundings(base, start, stop, written)
             if around is None:
                 return False
-            undecided = {hunk.id for hunk in proposal.hunks.undecided(proposal.path)}
-            if around[:2] != (start, stop) and undecided - {*segment.hunk_ids}:
+            waiting = {hunk.id for hunk in proposal.hunks.waiting(proposal.path)}
+            if around[:2] != (start, stop) and waiting - {*segment.hunk_ids}:
                 return False
             start, stop, lines = around
         if not self.writer.withdraw(proposal, segment):
@@ -605,6 +621,16 @@ class LiveReply:
         elif block.segment is not None:
             self.writer.withdraw(block.proposal, block.segment)
         self.segments.pop(block.opened.hunk, None)
+
+    @contextlib.contextmanager
+    def _refusing(self, block: _ReplyBlock) -> Generator[None]:
+        """Leave out a block that would hide what other programs have changed."""
+        try:
+            yield
+        except UnreviewedError as error:
+            self._drop(block)
+            block.patch, block.started = None, True
+            self.refused.append(Failure(block.opened.hunk, block.path, error.reason))
 
     def _placed(self, number: int, path: str, level: MatchLevel | None) -> None:
         self._outcomes[number] = HunkOutcome(number, path, HunkStatus.APPLIED, level)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from midstream.counting import counted
 from midstream.edits.events import Problem
 from midstream.edits.matching import MatchLevel
 
@@ -38,6 +39,8 @@ class FailureReason(StrEnum):
     NOT_EMPTY = "not-empty"
     EXISTS = "exists"
     """The file to make, or to move to, is there already."""
+    UNREVIEWED = "unreviewed"
+    """Other programs have changed the lines, and nobody has decided about that yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,22 @@ class HunkError:
     expected: str | None = None
     found: str | None = None
     places: tuple[Nearby, ...] = ()
+
+
+def unreviewed(count: int, path: str, start: int, stop: int, symbol: str = "") -> str:
+    """What to say of lines that nobody may rewrite yet, for ``FailureReason.UNREVIEWED``.
+
+    Args:
+        count: How many changes of other programs wait there.
+        path: The file.
+        start: First line, 0-based.
+        stop: Line after the last.
+        symbol: What the lines define, if they are a definition.
+    """
+    lines = f"line {start + 1}" if stop - start < 2 else f"lines {start + 1}-{stop}"
+    wait = "waits" if count == 1 else "wait"
+    changes = counted(count, "change")
+    return f"{changes} of other programs in {symbol or lines} of {path} {wait} for you"
 
 
 @dataclass(frozen=True, slots=True)

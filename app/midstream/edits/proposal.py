@@ -244,6 +244,14 @@ class FileProposal:
         self.version += 1
         return True
 
+    def unreviewed(self, start: int, stop: int, *, tight: bool = False) -> list[Hunk]:
+        """Hunks of other programs that wait and that a rewrite of ``[start, stop)`` would hide.
+
+        Their lines are on disk: once the rewrite is rejected, nothing would show them any more.
+        """
+        waiting = self.hunks.waiting(self.path)
+        return [h for h in waiting if h.external and _overlaps(h, start, stop, tight=tight)]
+
     def composed(self) -> SourceText:
         """The base with the accepted hunks only: what belongs on disk."""
         back = (h for h in self.hunks.for_path(self.path) if h.external and h.edit() is not None)

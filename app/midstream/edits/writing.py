@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from midstream.edits.indent import BlockShift
 from midstream.edits.matching import Match, MatchLevel
+from midstream.edits.outcome import FailureReason, HunkError, unreviewed
 from midstream.edits.proposal import FileProposal
 from midstream.edits.reply import HunkLine, ReplyHunk, Side
 from midstream.edits.segment import Segment
@@ -44,6 +45,18 @@ class ReplyObserver:
         """Accepted hunks became part of the base."""
 
 
+class UnreviewedError(Exception):
+    """A rewrite would hide changes of other programs that nobody has decided yet.
+
+    Attributes:
+        reason: Which, in words.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.reason = HunkError(FailureReason.UNREVIEWED, message)
+
+
 class Writer:
     """Opens, feeds and ends rewrites, and notifies an observer."""
 
@@ -53,7 +66,14 @@ class Writer:
     def begin(
         self, proposal: FileProposal, start: int, stop: int, level: int, *, tight: bool
     ) -> Segment:
-        """Open a rewrite of base lines ``[start, stop)``, which matched at ``level``."""
+        """Open a rewrite of base lines ``[start, stop)``, which matched at ``level``.
+
+        Raises:
+            UnreviewedError: Changes of other programs wait there.
+        """
+        if waiting := proposal.unreviewed(start, stop, tight=tight):
+            first, last = waiting[0].start, waiting[-1].stop
+            raise UnreviewedError(unreviewed(len(waiting), proposal.path, first, last))
         segment = proposal.begin(start, stop, match_level=level, tight=tight)
         self._observer.began(proposal, segment, tight=tight)
         return segment

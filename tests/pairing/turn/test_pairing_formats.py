@@ -14,6 +14,7 @@ from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import TurnFinished, TurnStarted
+from midstream.pairing.turn.factory import NotReviewedError
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness
@@ -466,6 +467,64 @@ def both_of(edit_format: str, change: tuple[str, str]) -> str:
     if edit_format == "str-replace":
         return first + ", " + alone.removeprefix('{"edits": [')
     return first + alone
+
+
+@pytest.mark.parametrize("edit_format", BLOCKS)
+async def test_an_edit_of_lines_that_nobody_has_reviewed_is_left_out(
+    edit_format: str, hosted: Hosted, url: str, root: Path
+) -> None:
+    """What the other program wrote stays to be decided, and the answer's other edit is proposed."""
+    theirs = ("line_20 = 20\n", "theirs = 20\n")
+    session = await opened(root, hosted.settings(url, edit_format))
+    async with session:
+        (root / "run.py").write_text(changed(theirs))
+        await session.review.start(since_commit=True)
+        (other,) = session.hunks.undecided()
+        ask = session.turns.instruct(Question("rename two", path="run.py"))
+        if edit_format == "whole":
+            with pytest.raises(NotReviewedError, match=r"1 change of other programs in lines 1-30"):
+                await ask
+        else:
+            answer = both_of(edit_format, (theirs[1], SECOND[1]))
+            hosted.say(answer if edit_format != "str-replace" else answer + "\n")
+            hosted.end()
+            await ask
+            await session.turns.finished()
+            (said,) = [n.text for n in session.status.notices if "left out" in n.text]
+            assert said == (
+                "An edit was left out: 1 change of other programs in line 21 of run.py waits for "
+                "you; decide first, then ask again."
+            )
+            assert len(hosted.creates) == 1, "the model is not asked again"
+            mine = [hunk for hunk in session.hunks.undecided() if hunk is not other]
+            assert [hunk.new for hunk in mine] == [(FIRST[1].strip(),)]
+            assert await session.decisions.reject(mine[0].id)
+        assert session.hunks.undecided() == [other]
+        assert await session.decisions.reject(other.id)
+        assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_a_file_that_nobody_has_reviewed_is_neither_deleted_nor_moved(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    session = await opened(root, hosted.settings(url, "v4a"))
+    async with session:
+        (root / "run.py").write_text(changed(SECOND))
+        (root / "other.py").write_text("x = 3\n")
+        await session.review.start(since_commit=True)
+        hosted.say(
+            "*** Begin Patch\n*** Delete File: run.py\n*** Update File: other.py\n"
+            "*** Move to: moved.py\n@@\n-x = 3\n+x = 4\n*** End Patch\n"
+        )
+        hosted.end()
+        await session.turns.instruct(Question("tidy up", path="run.py"))
+        await session.turns.finished()
+        assert [hunk.external for hunk in session.hunks.undecided()] == [True, True]
+        said = [n.text for n in session.status.notices if "may not" in n.text]
+        assert [text.partition(":")[0] for text in said] == [
+            "The answer may not delete run.py",
+            "The answer may not move other.py to moved.py",
+        ]
 
 
 @pytest.mark.parametrize("edit_format", BLOCKS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from midstream.code.outline import outline
-from midstream.counting import counted
+from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder, Scope
 from midstream.pairing.request.context import Context
@@ -39,22 +39,9 @@ class StoppedError(UserError):
 
 
 class NotReviewedError(UserError):
-    """The lines contain undecided changes by other programs.
-
-    Args:
-        count: How many.
-        place: The lines, in words.
-    """
+    """The lines contain undecided changes by other programs."""
 
     code = "not-reviewed"
-
-    def __init__(self, count: int, place: str) -> None:
-        wait = "waits" if count == 1 else "wait"
-        them = "it" if count == 1 else "them"
-        super().__init__(
-            f"{counted(count, 'change')} of other programs in {place} {wait} for you",
-            f"keep {them} or put {them} back first, then ask again",
-        )
 
 
 class AnswerFactory:
@@ -107,7 +94,7 @@ class AnswerFactory:
             scope = await self.builder.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
-            self._check_reviewed(scope)
+            self._check_reviewed(scope, question)
             self._tell_undecided(scope, question)
             return self._begin(scope, question)
 
@@ -172,21 +159,24 @@ class AnswerFactory:
             in_full=in_full,
         )
 
-    def _check_reviewed(self, scope: Scope) -> None:
-        """Raise ``NotReviewedError`` if a rewrite would take the place of unreviewed changes.
+    def _check_reviewed(self, scope: Scope, question: Question) -> None:
+        """Raise ``NotReviewedError`` if the answer would take the place of unreviewed changes.
 
-        Those changes are on disk: after the rewrite is rejected, no hunk would show them any more.
+        Where the model chooses the lines, those of its edits that would are left out.
         """
-        if not scope.by_region:
+        proposal, target = scope.proposal, scope.target
+        if scope.by_region:
+            start, stop, symbol = target.start, target.stop, target.symbol
+        elif question.known is None and scope.model.edit_format == "whole":
+            start, stop, symbol = 0, len(proposal.base.lines), ""
+        else:
             return
-        every = self._files.hunks.waiting(scope.proposal.path)
-        waiting = [hunk for hunk in _within(every, scope.target) if hunk.external]
-        if waiting:
-            target = scope.target
-            first, last = target.start + 1, target.stop
-            lines = f"line {first}" if first == last else f"lines {first}-{last}"
-            place = f"{target.symbol or lines} of {scope.proposal.path}"
-            raise NotReviewedError(len(waiting), place)
+        if waiting := proposal.unreviewed(*proposal.cover(start, stop)):
+            them = "it" if len(waiting) == 1 else "them"
+            raise NotReviewedError(
+                unreviewed(len(waiting), proposal.path, start, stop, symbol),
+                f"keep {them} or put {them} back first, then ask again",
+            )
 
     def _tell_undecided(self, scope: Scope, question: Question) -> None:
         """Say that an instruction works on the text of hunks that were not decided."""
@@ -230,6 +220,7 @@ class AnswerFactory:
             question = follow_up.question
             async with self._files.lock:
                 scope = await self.builder.locate(old.turn.path, question)
+                self._check_reviewed(scope, question)
                 return self._begin(scope, question, old, follow_up)
         conversation = old.mode.conversation(old.exchange, follow_up, self.builder)
         mode = old.mode.reopened(follow_up, self._files)

@@ -108,8 +108,12 @@ class Reviewer:
         reply, status = answer.reply, self._log.status
         if answer.hunk_ids and _withheld(answer, self._server, status):
             return None
+        answer.turn.failures = tuple(each.words for each in (*reply.failures, *reply.refused))
+        if reply.refused:
+            reason = reply.refused[0].error.message
+            more = f" (and {len(reply.refused) - 1} more)" if reply.refused[1:] else ""
+            status.warn(f"An edit was left out: {reason}; decide first, then ask again.{more}")
         if reply.failures:
-            answer.turn.failures = tuple(failure.words for failure in reply.failures)
             if answer.attempts(FollowUpKind.MISPLACED) < MAX_MENDINGS:
                 return _mend(answer)
             errors = [failure.error.message for failure in reply.failures]
@@ -123,7 +127,7 @@ class Reviewer:
         checked = self._effort.checks and answer.given is None
         if checked and (follow_up := await self._check(answer)) is not None:
             return follow_up
-        if not answer.hunk_ids and not reply.failures:
+        if not (answer.hunk_ids or reply.failures or reply.refused):
             if (again := self._likeliest_change(answer)) is not None:
                 return again
             tell_unchanged(answer, self._server, status)

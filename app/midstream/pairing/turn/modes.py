@@ -281,7 +281,7 @@ class RegionMode:
         if self.segment in self.proposal.segments:
             # Without a word of code after a redirect, only an edit model means "nothing more".
             return not self.segment.new_text or not (self.bare or reply.segments)
-        return not written and not reply.failures
+        return not (written or reply.failures or reply.refused)
 
     def restarted(self, reply: LiveReply) -> EditMode | None:
         if self.kept_before:
@@ -487,7 +487,7 @@ class BlockMode:
         return LiveReply(self._parser(), lookup, observer=observer)
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
-        return not written and not reply.failures
+        return not (written or reply.failures or reply.refused)
 
     def restarted(self, reply: LiveReply) -> EditMode | None:
         return self

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from midstream.edits.events import FileOp
+from midstream.edits.writing import UnreviewedError
 from midstream.errors import UserError
 from midstream.pairing.turn.checks import Lines
 
@@ -41,7 +42,7 @@ class ReplyFiles:
         self._main = main
         self._found: dict[str, FileProposal | None] = {}
         self._refused: set[str] = set()
-        self._ends = 0
+        self._moves = self._deletions = 0  # of the answer, that were looked at
 
     def lookup(self, path: str, op: FileOp) -> FileProposal | None:
         """The file that was opened under this name."""
@@ -83,15 +84,12 @@ class ReplyFiles:
 
     async def closed(self, reply: LiveReply) -> None:
         """The answer has finished with a file: propose its deletion or move, if it asks for one."""
-        ends = len(reply.deletions) + len(reply.moves)
-        if ends == self._ends:
-            return
-        self._ends = ends
-        if reply.moves:
-            old, new = reply.moves[-1]
+        moves, deletions = reply.moves[self._moves :], reply.deletions[self._deletions :]
+        self._moves, self._deletions = len(reply.moves), len(reply.deletions)
+        for old, new in moves:
             await self._move(old, new, reply)
-        if reply.deletions:
-            await self._delete(reply.deletions[-1], reply.writer)
+        for path in deletions:
+            await self._delete(path, reply.writer)
 
     async def _delete(self, path: str, writer: Writer) -> None:
         await self.open(path, FileOp.UPDATE)
@@ -103,8 +101,12 @@ class ReplyFiles:
         elif not proposal.base.lines:
             self._status.warn(f"The answer deletes {proposal.path}, which is empty; delete it.")
         else:
+            try:
+                writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
+            except UnreviewedError as error:
+                self._status.warn(f"The answer may not delete {path}: {error}; decide first.")
+                return
             self._files.disk.may_vanish(proposal)
-            writer.begin(proposal, 0, len(proposal.base.lines), 0, tight=False)
             writer.finish(proposal)
 
     async def _move(self, old: str, new: str, reply: LiveReply) -> None:
@@ -118,6 +120,13 @@ class ReplyFiles:
         if target is None or target is source:
             return
         writer, text = reply.writer, Overlay(source).source.text()
+        waiting = [*source.hunks.waiting(source.path), *target.hunks.waiting(target.path)]
+        if any(hunk.external for hunk in waiting):
+            self._status.warn(
+                f"The answer may not move {old} to {new}: changes of other programs wait there for "
+                "you; decide first."
+            )
+            return
         writer.begin(target, 0, len(target.base.lines), 0, tight=False)
         if text:
             writer.feed(target, text)
