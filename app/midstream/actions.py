@@ -280,6 +280,7 @@ PAGE_ACTIONS: Final = (
     Action("checks.open", "enter", "open", "open", "Go to this place in the code", place=_CH),
     Action("checks.mend", "f", "mend", "ask to fix", "Ask the model to fix what failed at this place", place=_CH),
     Action("checks.run", "r,ctrl+r", "run", "run again", "Run the test command again, or stop it", place=_CH),
+    Action("checks.command", "c", "command", "other command", "Name the command that runs the tests, in the settings", place=_CH),
     Action("checks.proposed", "p", "run_proposed", "with proposed hunks", "Run it in a copy that includes the undecided hunks, or stop it", place=_CH),
     Action("walk.open", "enter,right_square_bracket", "open", "go to", "Go to the next hunk of this row that waits", place=_WK),
     Action("walk.accept", "a,plus", "accept", "accept group", "Accept the whole group, once you have read one of its hunks", place=_WK),

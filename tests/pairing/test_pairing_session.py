@@ -563,3 +563,26 @@ async def test_a_missing_model_folder_is_named(root: Path, tmp_path: Path) -> No
     async with await PairingSession.open(root, settings=settings, watch=False) as session:
         with pytest.raises(UnavailableError, match=r"no model folder at .*/no-model"):
             await session.turns.instruct(Question("change", path="run.py", cursor=3))
+
+
+async def test_settings_that_are_changed_hold_in_the_session_that_runs(
+    session: PairingSession,
+) -> None:
+    settings = replace(
+        session._settings,
+        **{"check_command": "true", "check_after_accepts": True, "continuous": True},
+        **{"ai_comments": False, "feedback": "off", "hold_s": 5.0},
+    )
+    session.apply(settings)
+    command = await session.check.suggested()
+    assert command is not None
+    assert (command.text, command.own) == ("true", True)
+    assert session.check.after_accepts
+    assert not session.background.comments
+    assert (session.feedback.mode, session.gate.wait_s) == ("off", 5.0)
+    witness = Witness(session)
+    await witness.until(lambda: session.background.continuous)
+    await session.background.set_continuous(on=False)
+    session.apply(replace(settings, effort="high"))
+    assert not session.background.continuous, "what a key has switched stays"
+    assert session.turns.effort == "high"

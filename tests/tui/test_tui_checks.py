@@ -10,6 +10,7 @@ from midstream.pairing.checks.run import CheckState
 from midstream.pairing.request.question import Question
 from midstream.settings import Settings
 from midstream.tui.pages.checks import ChecksScreen
+from midstream.tui.pages.settings import SettingsScreen
 from tests.helpers.pages import hints, page, rows, shown
 from tests.helpers.stage import Stage, on_stage
 
@@ -163,4 +164,31 @@ async def test_no_command_is_a_sentence(project: Path) -> None:
         await stage.press("greater_than_sign")
         assert "Nothing has failed; ctrl+r runs the project's checks." in stage.notice
         screen = await checks(stage)
-        await stage.until(lambda: "check_command" in screen.notice.text, "sentence")
+        await stage.until(lambda: "names the one you use" in screen.notice.text, "sentence")
+
+
+async def test_a_folder_without_a_command_has_one_named_on_the_page(
+    project: Path, state: Path
+) -> None:
+    """It is written to the settings, holds at once and runs."""
+    async with on_stage(project, settings=Settings(journal=False, attention=False)) as stage:
+        screen = await checks(stage)
+        await stage.until(lambda: "enter names the one you use" in screen.notice.text, "why")
+        assert hints(screen)[0] == "enter name the command"
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "settings")
+        await stage.until(lambda: stage.app.screen.entry.is_open, "field")  # type: ignore[attr-defined]
+        await stage.type("echo all is well")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is screen, "back")
+        await ended(stage, CheckState.PASSED)
+        assert list(stage.session.check.output) == ["all is well"]
+        assert 'check_command = "echo all is well"' in (state / "config.toml").read_text()
+        # Another one, which is left as it is: nothing runs again.
+        begun = stage.session.check._begun
+        await stage.press("c")
+        await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "settings")
+        await stage.until(lambda: stage.app.screen.entry.is_open, "field")  # type: ignore[attr-defined]
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is screen, "back at once")
+        assert stage.session.check._begun == begun

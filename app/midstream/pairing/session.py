@@ -130,6 +130,7 @@ class PairingSession:
     ) -> None:
         self.root = workspace.root
         self.workspace = workspace
+        self._settings = settings
         self.hunks: HunkStore = resumed.hunks
         self.status = SessionStatus()
         self.server = ServerLink(
@@ -318,6 +319,21 @@ class PairingSession:
             session.external.start(reviewing=review)
         session._tasks.spawn(session._begin(agent, snapshot, review=review, resumed=resumed))
         return session
+
+    def apply(self, settings: Settings) -> None:
+        """Take over what was changed of the settings, where that needs no new session."""
+        former, self._settings = self._settings, settings
+        self.guard.on = settings.guard
+        self.attention.on = settings.attention
+        self.turns.apply(settings)
+        self.check.configured = settings.check_command
+        self.check.after_accepts = settings.check_after_accepts
+        self.background.comments = settings.ai_comments
+        if settings.continuous != former.continuous:  # It has a key, too.
+            self._tasks.spawn(self.background.set_continuous(on=settings.continuous))
+        self.feedback.mode = settings.feedback
+        self.gate.wait_s = settings.hold_s
+        self.gate.hold(on=settings.hold_edits)
 
     @property
     def version(self) -> int:

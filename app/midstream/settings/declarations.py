@@ -276,16 +276,19 @@ class Settings:
         "in a temporary copy of the folder.",
         none="what the folder suggests, once confirmed",
         example="pytest -q",
+        at_once=True,
         also="tests pytest lint",
     )
     check_after_accepts: bool = setting(
         False, BOOLEAN, Section.ANSWERS,
         "Run the test command whenever all hunks are decided.",
+        at_once=True,
         also="tests automatic",
     )
     project_instructions: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Send the folder's AGENTS.md, CLAUDE.md and .cursorrules to chat models.",
+        at_once=True,
         also="rules context",
     )
     related_code: bool = setting(
@@ -304,10 +307,12 @@ class Settings:
     ai_comments: bool = setting(
         True, BOOLEAN, Section.ANSWERS,
         "Carry out comments that begin or end with AI! when their file is saved.",
+        at_once=True,
     )
     continuous: bool = setting(
         False, BOOLEAN, Section.ANSWERS,
         "Propose follow-on edits in the background whenever you save a change.",
+        at_once=True,
         also="autocomplete next edit",
     )
     guard: bool = setting(
@@ -339,12 +344,14 @@ class Settings:
         True, BOOLEAN, Section.CARE,
         "During a review, agents with Midstream's hooks write only what was accepted.",
         "agents.hold_edits",
+        at_once=True,
         also="claude codex hooks",
     )
     hold_s: float = setting(
         570.0, number(1, 570, "1 to 570 seconds"), Section.CARE,
         "Seconds to wait for your decision before an agent is told to try again later.",
         "agents.hold_s",
+        at_once=True,
         also="timeout claude codex hooks",
     )
     feedback: str = setting(
@@ -352,6 +359,7 @@ class Settings:
         "Whether agents are told which of their changes were put back, and why: never, when you "
         "ask for it, or at the next opportunity.",
         "agents.feedback",
+        at_once=True,
         also="claude codex",
     )
     journal: bool = setting(

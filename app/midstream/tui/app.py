@@ -400,10 +400,7 @@ class MidstreamApp(App[None]):
             self.keys = self._keys_of(now)
             self._use_keys()
         if self.session is not None:
-            self.session.guard.on = now.guard
-            self.session.attention.on = now.attention
-            if now.effort != former.effort:
-                self.session.turns.effort = now.effort
+            self.session.apply(now)
         self.review.refresh_facts()
 
     # what screens use, see tui.services

@@ -285,6 +285,7 @@ async def test_by_itself_it_runs_nothing_that_was_not_confirmed(tmp_path: Path) 
     [
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest -q"),
         ({"pyproject.toml": "", "tests/test_x.py": ""}, "pytest -q"),
+        ({"test_x.py": ""}, "pytest -q"),
         ({"pytest.ini": "", "uv.lock": ""}, "uv run pytest -q"),
         ({"pytest.ini": "", ".venv/bin/python": ""}, ".venv/bin/python -m pytest -q"),
         ({"package.json": json.dumps({"scripts": {"test": "jest"}})}, "npm test"),

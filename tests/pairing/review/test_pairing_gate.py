@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -407,3 +408,13 @@ async def test_a_resumed_session_has_what_was_decided_and_nothing_that_waited(
     ) as again:
         assert again.hunks.undecided() == []
         assert not again.hunks.calls
+
+
+async def test_holding_edits_is_switched_off_and_on_during_a_review(
+    gated: Gated, settings: Settings
+) -> None:
+    session = gated.session
+    session.apply(replace(settings, hold_edits=False))
+    await gated.until(lambda: not session.gate.listening)
+    session.apply(replace(settings, hold_edits=True))
+    await gated.until(lambda: session.gate.listening)

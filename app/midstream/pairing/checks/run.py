@@ -96,6 +96,18 @@ class UnconfirmedCommandError(UserError):
         self.command = command
 
 
+class NoCommandError(UserError):
+    """The settings name no command, and the folder suggests none."""
+
+    code = "no-check-command"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No test command was found for this folder",
+            'set check_command in the settings, such as check_command = "pytest -q"',
+        )
+
+
 class ProjectCheck:
     """Runs the command of one session.
 
@@ -107,6 +119,8 @@ class ProjectCheck:
         dropped: How many lines before these were dropped.
         seconds: How long the last run took, or has taken so far.
         waiting: How many hunks that wait for a decision the last run had; 0: it ran on the disk.
+        configured: The command that the user's settings name, if they do.
+        after_accepts: Whether it runs by itself whenever all hunks are decided.
     """
 
     def __init__(
@@ -133,7 +147,7 @@ class ProjectCheck:
         self._hunks = hunks
         self._status = status
         self._spawn = spawn
-        self._configured = configured
+        self.configured = configured
         self._reader = FindingReader(self._inside)
         self._process: Process | None = None
         self._stopped = False
@@ -141,8 +155,8 @@ class ProjectCheck:
         self._done = asyncio.Event()
         self._done.set()
         self._timer: asyncio.TimerHandle | None = None
-        if after_accepts:
-            status.subscribe(self._heard)
+        self.after_accepts = after_accepts
+        status.subscribe(self._heard)
 
     @property
     def running(self) -> bool:
@@ -182,8 +196,8 @@ class ProjectCheck:
 
     async def suggested(self) -> CheckCommand | None:
         """The command that would run: the configured one, else what the folder suggests."""
-        if self._configured:
-            return CheckCommand(self._configured, "your settings", own=True)
+        if self.configured:
+            return CheckCommand(self.configured, "your settings", own=True)
         return await asyncio.to_thread(suggested_command, self._workspace.root)
 
     async def start(self, *, confirmed: bool = False, proposed: bool = False) -> None:
@@ -196,7 +210,8 @@ class ProjectCheck:
 
         Raises:
             UnconfirmedCommandError: It has to be confirmed first.
-            UserError: There is no command, it runs already, no hunk waits, or it cannot be started.
+            NoCommandError: There is no command.
+            UserError: It runs already, no hunk waits, or it cannot be started.
         """
         if self.running:
             raise UserError(
@@ -205,10 +220,7 @@ class ProjectCheck:
             )
         command = await self.suggested()
         if command is None:
-            raise UserError(
-                "No test command was found for this folder",
-                'set check_command in the settings, such as check_command = "pytest -q"',
-            )
+            raise NoCommandError
         changes = self._proposed() if proposed else None
         if changes is not None and not changes:
             raise UserError(
@@ -443,7 +455,7 @@ class ProjectCheck:
 
     def _heard(self, event: SessionEvent) -> None:
         """Run it once no hunk has been decided for a moment."""
-        if isinstance(event, HunkDecided):
+        if self.after_accepts and isinstance(event, HunkDecided):
             self.cancel()
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(QUIET_S, lambda: self._spawn(self._run_by_itself()))
@@ -522,9 +534,11 @@ def _pytest(root: Path) -> CheckCommand | None:
         for name, mark in marks
         if (root / name).is_file() and re.search(mark, _read(root / name))
     ]
-    if not found and not any((root / "tests").glob("test_*.py")):
+    tests = {"tests/": root / "tests", "the folder's test_*.py": root}
+    found += [name for name, folder in tests.items() if any(folder.glob("test_*.py"))]
+    if not found:
         return None
-    source = found[0] if found else "tests/"
+    source = found[0]
     own = root / ".venv" / "bin" / "python"
     if own.exists():
         return CheckCommand(".venv/bin/python -m pytest -q", source)

@@ -259,6 +259,7 @@ class RequestBuilder:
         failure: Returns what the last failed test run said, ``""`` if none failed.
         conversation: Says what was asked and answered in words before, ``""`` if nothing was.
         related: Finds code that belongs to places; ``None`` where none goes along.
+        project_instructions: Whether what the folder says to models goes along.
     """
 
     def __init__(
@@ -269,14 +270,13 @@ class RequestBuilder:
         allowed: set[str],
         failure: Callable[[], str],
         conversation: Callable[[], str],
-        project_instructions: bool,
         related_code: bool,
     ) -> None:
         self.allowed = allowed
         self.failure = failure
         self.conversation = conversation
         self.related = RelatedCode(files.workspace) if related_code else None
-        self._project_instructions = project_instructions
+        self.project_instructions = True
         self._files = files
         self._server = server
         self._decisions_sent: set[int] = set()
@@ -481,7 +481,7 @@ class RequestBuilder:
             allowed=frozenset(self.allowed),
             hunks=() if scope.by_region else tuple(self._files.hunks),
             conversation=self.conversation(),
-            instructions=self._project_instructions,
+            instructions=self.project_instructions,
             shown=(start := max(0, target.start - LINES_BEFORE), stop := target.stop + LINES_AFTER),
         )
         quick = None
@@ -580,7 +580,7 @@ class RequestBuilder:
             error=self.failure() if AtWord.ERROR in words else "",
             allowed=frozenset(self.allowed),
             hunks=tuple(self._files.hunks),
-            instructions=self._project_instructions,
+            instructions=self.project_instructions,
         )
         return await self._gathered(wanted, limit, place, look=look)
 

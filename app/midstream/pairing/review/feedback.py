@@ -37,6 +37,9 @@ class Feedback:
     Args:
         hunks: The decisions.
         status: Tells of decisions, and is told that there is something to tell.
+        mode: See below.
+
+    Attributes:
         mode: ``"off"``, ``"ask"`` (once ``approve`` was called) or ``"automatic"``.
     """
 
@@ -44,7 +47,7 @@ class Feedback:
         self._hunks = hunks
         self._status = status
         self._at_work: Callable[[], bool] | None = None
-        self._mode = mode
+        self.mode = mode
         self._untold: set[int] = set()
         self._written: set[int] = set()
         self._approved = False
@@ -77,7 +80,7 @@ class Feedback:
 
     def take(self) -> str:
         """The message, if it may be told without a question; from then on it counts as told."""
-        if self._mode != AUTOMATIC and not self._approved:
+        if self.mode != AUTOMATIC and not self._approved:
             return ""
         return self.tell()
 
@@ -90,7 +93,7 @@ class Feedback:
 
     def refused(self, calls: Sequence[AgentToolCall]) -> str:
         """What is told of uses of tools that were not allowed, ``""`` if nothing is to be told."""
-        if not calls or self._mode == OFF:
+        if not calls or self.mode == OFF:
             return ""
         items = (f"- {', '.join(_files(call)) or call.title[:80] or call.kind}" for call in calls)
         return "\n".join(["The user did not allow this, and none of it was done:", *items])
@@ -108,13 +111,13 @@ class Feedback:
             head = f"{counted(len(waiting), 'hunk')} of yours {wait} for the user: {files}."
         else:
             head = "None of your changes is waiting for a decision."
-        if self._mode == OFF:
+        if self.mode == OFF:
             return f"{head}\nThis tool does not report what was put back; read the files again."
         back = self.tell() if tell else self.message
         return f"{head}\n{back or 'Nothing new was put back.'}"
 
     def _hear(self, event: SessionEvent) -> None:
-        if not isinstance(event, HunkDecided) or self._mode == OFF:
+        if not isinstance(event, HunkDecided) or self.mode == OFF:
             return
         hunk = self._hunks.get(event.hunk_id)
         if hunk.external:
@@ -123,7 +126,7 @@ class Feedback:
             gone = hunk.id in self._written and not hunk.call and hunk.state != "accepted"
         if gone and hunk.live:
             at_work = self._at_work is not None and self._at_work()
-            if at_work and not self._untold and self._mode == ASK:
+            if at_work and not self._untold and self.mode == ASK:
                 self._status.inform("The agent does not know what was put back", "feedback.tell")
             self._untold.add(hunk.id)
         else:

@@ -123,6 +123,12 @@ class EditGate:
         """Whether agents can ask."""
         return self._endpoint is not None
 
+    def hold(self, *, on: bool) -> None:
+        """Whether agents are asked to wait during reviews, from now on."""
+        changes, self._on = on != self._on, on
+        if changes and self._review.on:
+            self._spawn(self._set_listening(on))
+
     async def close(self) -> None:
         """Stop answering: agents that are waiting do not write."""
         self._closed = True

@@ -62,15 +62,20 @@ class TurnMachine:
             allowed=allowed,
             failure=failure,
             conversation=conversation,
-            project_instructions=settings.project_instructions,
             related_code=settings.related_code,
         )
         self.answers = AnswerFactory(files, server, self.builder, log, guard)
         responses = ResponseReader(server, log, guard, sent, tool_loop)
-        writer = AnswerWriter(effort, responses, log, DryRunFiles(files), settings.check_command)
+        self._writer = AnswerWriter(effort, responses, log, DryRunFiles(files))
         reviewer = Reviewer(files, server, log, effort)
-        self.runner = TurnRunner(log, self.answers, writer, reviewer, guard)
+        self.runner = TurnRunner(log, self.answers, self._writer, reviewer, guard)
         self.ahead = ReadAhead(self.answers, server, log, effort)
+        self.apply(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Take over settings from the next instruction on."""
+        self._writer.test_command = settings.check_command
+        self.builder.project_instructions = settings.project_instructions
 
     async def close(self) -> None:
         """End the coroutine that runs turns, and searches."""

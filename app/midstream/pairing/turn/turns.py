@@ -93,6 +93,14 @@ class Turns(Sequence[Turn]):
             offers_tools=settings.tools != "off",
         )
 
+    def apply(self, settings: Settings) -> None:
+        """Take over what was changed of the settings."""
+        former, self._settings = self._settings, settings
+        if settings.effort != former.effort:  # It has a key, too.
+            self.effort = settings.effort
+        if self._made is not None:
+            self._made.apply(settings)
+
     @property
     def _machine(self) -> TurnMachine:
         if self._made is None:

@@ -33,21 +33,20 @@ TESTS_S: Final = 60.0
 
 
 class AnswerWriter:
-    """Has the text of answers written: as it streams, or out of sight to be judged first."""
+    """Has the text of answers written: as it streams, or out of sight to be judged first.
+
+    Attributes:
+        test_command: Runs on candidates, if the user's settings name one.
+    """
 
     def __init__(
-        self,
-        effort: Effort,
-        responses: ResponseReader,
-        log: TurnLog,
-        files: DryRunFiles,
-        test_command: str | None,
+        self, effort: Effort, responses: ResponseReader, log: TurnLog, files: DryRunFiles
     ) -> None:
         self._effort = effort
         self._responses = responses
         self._log = log
         self._files = files
-        self._test_command = test_command
+        self.test_command: str | None = None
         self._trouble = ""
         """Why the test command did not run on candidates."""
 
@@ -137,7 +136,7 @@ class AnswerWriter:
         run = await answer.mode.dry_run(text, self._files, correction=correction)
         verdict = await look_at(run.before, run.after, run.misplaced)
         tell_unread([verdict], self._log.status)
-        if not test or not self._test_command or self._trouble or verdict.broken:
+        if not test or not self.test_command or self._trouble or verdict.broken:
             return verdict
         return replace(verdict, tests=await asyncio.to_thread(self._passes, answer, run.after))
 
@@ -150,7 +149,7 @@ class AnswerWriter:
         from midstream.workspace.copies import CopyStoppedError, make_copy
 
         changes = {path: join_lines(lines).encode() for path, lines in files.items()}
-        root, command = self._files.workspace.root, self._test_command or ""
+        root, command = self._files.workspace.root, self.test_command or ""
         try:
             copy = make_copy(root, changes, lambda: not answer.live)
         except CopyStoppedError:

@@ -13,11 +13,13 @@ from midstream.pairing.checks.findings import FailedPlace
 from midstream.pairing.checks.run import (
     CheckCommand,
     CheckState,
+    NoCommandError,
     ProjectCheck,
     UnconfirmedCommandError,
 )
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.page import PageScreen
+from midstream.tui.pages.settings import SettingsScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
@@ -61,6 +63,8 @@ class ChecksScreen(PageScreen):
         self.check = check
         self._seen: object = None
         self._suggested: CheckCommand | None = None
+        self._unknown = False
+        """Whether nobody has said yet which command it is."""
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -145,11 +149,26 @@ class ChecksScreen(PageScreen):
 
     def hidden_hints(self) -> frozenset[str]:
         hidden = {"checks.open", "checks.mend"} if self.finding is None else set[str]()
+        if self._unknown:
+            hidden = {"checks.mend", "checks.run", "checks.proposed", "checks.command"}
         copied = self.check.running and self.check.on_top
         return frozenset(hidden | ({"checks.proposed"} if copied else set()))
 
     def hint_words(self) -> dict[str, str]:
-        return {"checks.run": "stop" if self.check.running else "run again"}
+        words = {"checks.run": "stop" if self.check.running else "run again"}
+        return words | ({"checks.open": "name the command"} if self._unknown else {})
+
+    def action_command(self) -> None:
+        """Change the command in the settings, and run the new one."""
+        former = self.check.configured
+
+        def changed(_: object) -> None:
+            if self.check.configured != former and not self.check.running:
+                self.action_run()
+
+        self.services.open_screen(
+            SettingsScreen(self.services, "check_command", only=True), changed
+        )
 
     # doing
 
@@ -172,6 +191,13 @@ class ChecksScreen(PageScreen):
             self.check.columns = self.detail.columns - 1  # beside a scroll bar
             try:
                 await self.check.start(confirmed=confirmed, proposed=proposed)
+                if self._unknown:
+                    self._unknown = False
+                    self.notices.clear()
+            except NoCommandError as error:
+                self._unknown = True
+                key = self.services.key_for(self.CHOOSE)
+                self.notices.say("warning", f"{error.problem}; {key} names the one you use.")
             except UnconfirmedCommandError as error:
                 self._suggested = error.command
                 self.notices.ask(
@@ -186,6 +212,8 @@ class ChecksScreen(PageScreen):
     def action_open(self) -> None:
         if (finding := self.finding) is not None:
             self.dismiss(ToPlace(finding))
+        elif self._unknown:
+            self.action_command()
 
     def action_mend(self) -> None:
         if (finding := self.finding) is None:

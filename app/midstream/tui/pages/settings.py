@@ -72,10 +72,19 @@ class SettingsScreen(PageScreen):
     CHOOSE = "settings.change"
     BINDINGS: ClassVar = page_bindings(Place.SETTINGS)
 
-    def __init__(self, services: AppServices, select: str | None = None) -> None:
-        """Open the page with the cursor on the setting called ``select``."""
+    def __init__(
+        self, services: AppServices, select: str | None = None, *, only: bool = False
+    ) -> None:
+        """Open the page.
+
+        Args:
+            services: The application.
+            select: The setting with the cursor.
+            only: Whether the page is there to change this one: it begins with that, and closes.
+        """
         super().__init__(services)
         self._select = select
+        self._only = only
         self.resolved: dict[str, ResolvedSetting] = {}
         self.endpoints: dict[str, Profile] = {}
         self.trouble = ""
@@ -90,6 +99,8 @@ class SettingsScreen(PageScreen):
     def _first_read(self) -> None:
         self._read()
         self.show_all()
+        if self._only:
+            self.action_change()
 
     def _read(self) -> None:
         services = self.services
@@ -294,6 +305,8 @@ class SettingsScreen(PageScreen):
             self._find("")
         self._taker = None
         super().leave_entry()
+        if self._only:
+            self.dismiss(None)
 
     @on(EntryRow.Given)
     def _entered(self, event: EntryRow.Given) -> None:
@@ -539,7 +552,10 @@ class SettingsScreen(PageScreen):
             await self._reload()
             overruled = "" if setting is None else self.resolved[setting.name].overruled
             said = warning or (f"Written, but {overruled}." if overruled else "")
-            self.notices.say("warning" if said else "info", said or sentence)
+            if self._only and not said:
+                self.dismiss(None)
+            else:
+                self.notices.say("warning" if said else "info", said or sentence)
 
         self.work.run(run)
 
