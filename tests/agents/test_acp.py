@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,8 @@ from midstream.agents import acp
 from midstream.agents.acp import AgentError, AgentProcess, LineBuffer, LoginNeededError
 from midstream.agents.messages import (
     ALLOW_ONCE,
+    MAX_LISTED,
+    AgentPlan,
     AgentText,
     AgentToolCall,
     AgentUpdate,
@@ -234,6 +237,81 @@ async def test_an_agent_that_writes_without_end_is_ended(
         await prompted(tmp_path, Ear(), [*[says("x" * 1_000)] * 20, {"until": "never"}])
 
 
+async def test_a_line_that_never_ends_ends_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_LINE_BYTES", 10_000)
+    with pytest.raises(AgentError, match="was ended: it wrote more than 0 MB in one line"):
+        await prompted(tmp_path, Ear(), [*[{"raw": "x" * 1_000}] * 200, {"until": "never"}])
+
+
+async def test_a_large_message_is_read_in_a_thread_and_in_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_at: dict[bool, set[threading.Thread]] = {False: set(), True: set()}
+    read = acp._read_message
+
+    def watched(line: bytes) -> object:
+        read_at[len(line) >= acp.LARGE_BYTES].add(threading.current_thread())
+        return read(line)
+
+    monkeypatch.setattr(acp, "_read_message", watched)
+    ear = Ear()
+    large = "y" * acp.LARGE_BYTES
+    await prompted(tmp_path, ear, [says("before"), says(large), says("after"), END])
+    assert ear.text == f"before{large}after"
+    assert read_at[False] == {threading.main_thread()}
+    assert read_at[True]
+    assert threading.main_thread() not in read_at[True]
+
+
+async def test_an_update_that_is_too_large_is_left_out_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_MESSAGE_BYTES", 1_400_000)
+    ear = Ear()
+    await prompted(tmp_path, ear, [says("before"), says("y" * 1_500_000), says("after"), END])
+    assert ear.text.split("\n\n") == [
+        "before",
+        "A message of 2 MB is left out: it is too large to be read.",
+        "after",
+    ]
+
+
+async def test_an_update_of_very_many_values_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are few, but an object for each takes long to make."""
+    monkeypatch.setattr(acp, "MAX_MESSAGE_VALUES", 20_000)
+    ear = Ear()
+    many = {"update": {"sessionUpdate": "plan", "entries": [[]] * 20_000}}
+    await prompted(tmp_path, ear, [many, says(" word" * 20_000), END])
+    assert "A message of 0 MB is left out" in ear.text
+    assert ear.text.endswith(" word" * 20_000)
+
+
+async def test_a_question_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_MESSAGE_BYTES", 10_000)
+    ear = Ear()
+    call = {**QUESTION["toolCall"], "title": "x" * 20_000}
+    ask = {**QUESTION, "toolCall": call}
+    await prompted(tmp_path, ear, [{"ask": ask, "id": "q7"}, END])
+    reply = next(message for message in sent(tmp_path) if message.get("id") == "q7")
+    assert "cannot be read" in reply["error"]["message"]
+    assert not ear.questions
+
+
+async def test_an_answer_that_is_too_large_ends_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_MESSAGE_BYTES", 10_000)
+    steps = [{"result": {"stopReason": "x" * 20_000}}]
+    with pytest.raises(AgentError, match=r"sent an answer of 0 MB, too large to be read\."):
+        await prompted(tmp_path, Ear(), steps)
+
+
 async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +480,12 @@ def test_an_update_replaces_what_it_names() -> None:
     assert (call.title, call.status, call.text) == ("Edit", "completed", "ok")
 
 
+def test_of_a_plan_without_end_the_beginning_is_read() -> None:
+    plan = read_update({"sessionUpdate": "plan", "entries": [{}] * 100_000})
+    assert isinstance(plan, AgentPlan)
+    assert len(plan.steps) == MAX_LISTED
+
+
 def test_changed_choices_are_read() -> None:
     update = read_update({"sessionUpdate": "config_option_update", "configOptions": []})
     assert update == ChoicesChanged(())
@@ -412,12 +496,12 @@ def test_lines_come_out_whole_however_they_are_split(data: st.DataObject) -> Non
     lines = data.draw(st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))))
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
-    most = data.draw(st.integers(1, 60))
-    buffer = LineBuffer(most)
+    buffer = LineBuffer()
     got: list[bytes] = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         got += buffer.feed(stream[start:end])
-    assert got == [line for line in lines if 0 < len(line) <= most]
+    assert got == [line for line in lines if line]
+    assert buffer.unended == 0
 
 
 JSON = st.recursive(

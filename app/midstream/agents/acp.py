@@ -16,7 +16,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -28,6 +28,7 @@ from midstream.agents.messages import (
     AgentChoice,
     AgentInfo,
     AgentSession,
+    AgentText,
     AgentUpdate,
     JsonObject,
     PermissionOption,
@@ -42,8 +43,14 @@ from midstream.errors import UnavailableError
 from midstream.processes import start, uninterrupted
 
 PROTOCOL_VERSION: Final = 1
-MAX_LINE_BYTES: Final = 64 << 20
-"""A longer line is dropped; a whole file in an edit is far smaller."""
+MAX_LINE_BYTES: Final = 32 << 20
+"""An agent that writes a longer line is ended."""
+MAX_MESSAGE_BYTES: Final = 16 << 20
+"""A longer message is left out; a whole file in an edit is far smaller."""
+MAX_MESSAGE_VALUES: Final = 1_000_000
+"""So is one with more commas and brackets, which takes as long to read."""
+LARGE_BYTES: Final = 256 << 10
+"""From this length on, messages are read in a thread."""
 MAX_LOG_BYTES: Final = 16 << 10
 """So much of the end of the agent's log is kept."""
 GRACE_S: Final = 1.0
@@ -63,6 +70,7 @@ MAX_UNREAD_BYTES: Final = 8 << 20
 """Of an agent that does not read as many answers nothing more is read either."""
 
 _AUTH_REQUIRED: Final = -32000
+_INVALID_REQUEST: Final = -32600
 _METHOD_NOT_FOUND: Final = -32601
 _REQUEST_CANCELLED: Final = -32800
 
@@ -108,14 +116,36 @@ class _Envelope(msgspec.Struct):
 _DECODER: Final = msgspec.json.Decoder(_Envelope)
 
 
-class _Id(msgspec.Struct):
-    """Of a message that cannot be read in full, what it answers."""
+class _Session(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
+class _Outline(msgspec.Struct):
+    """Of a message that is not read in full, what it is."""
 
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: str | None = None
+    params: _Session = msgspec.field(default_factory=_Session)
 
 
-_ID_DECODER: Final = msgspec.json.Decoder(_Id)
+_OUTLINE_DECODER: Final = msgspec.json.Decoder(_Outline)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A message; ``content`` is the update or the question in it."""
+
+    envelope: _Envelope
+    content: AgentUpdate | PermissionQuestion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """A message of ``size`` bytes that is too large or cannot be read."""
+
+    outline: _Outline
+    size: int
+    too_large: bool
 
 
 class AgentProcess:
@@ -141,6 +171,8 @@ class AgentProcess:
         self._closing = False
         self._turn_bytes = 0
         """What it has written since it was asked last."""
+        self._excess = ""
+        """What it was ended for, if it wrote too much."""
         self._reading = asyncio.create_task(self._read())
         self._logging = asyncio.create_task(self._read_log())
 
@@ -395,13 +427,18 @@ class AgentProcess:
     async def _read(self) -> None:
         """Handle what the agent writes, line by line, until it ends."""
         assert self._process.stdout is not None
-        buffer = LineBuffer(MAX_LINE_BYTES)
+        buffer = LineBuffer()
         room, before = float(MAX_BURST_BYTES), time.monotonic()
         if (writer := self._process.stdin) is not None:
             writer.transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         while data := await self._process.stdout.read(READ_BYTES):
             self._turn_bytes += len(data)
+            lines = buffer.feed(data)
             if self._turn_bytes > MAX_TURN_BYTES:
+                self._excess = f"more than {MAX_TURN_BYTES >> 20} MB in one turn"
+            elif buffer.unended > MAX_LINE_BYTES:
+                self._excess = f"more than {MAX_LINE_BYTES >> 20} MB in one line"
+            if self._excess:
                 self._signal(signal.SIGKILL)
                 break
             if writer is not None:
@@ -413,8 +450,16 @@ class AgentProcess:
             if room < 0:
                 await asyncio.sleep(-room / BYTES_A_SECOND)
                 began = time.monotonic()
-            for line in buffer.feed(data):
-                self._take(line)
+            for line in lines:
+                try:
+                    if len(line) < LARGE_BYTES:
+                        message = _read_message(line)
+                    else:
+                        message = await asyncio.to_thread(_read_message, line)
+                        began = time.monotonic()
+                    self._take(message)
+                except Exception as error:  # what comes next is still to be read
+                    _report(error)
                 if (worked := time.monotonic() - began) > BUSY_S:
                     await asyncio.sleep(worked)
                     began = time.monotonic()
@@ -434,8 +479,8 @@ class AgentProcess:
                 code = await asyncio.wait_for(self._process.wait(), GRACE_S)
             await asyncio.wait((self._logging,), timeout=GRACE_S)
         how = "closed its output" if code is None else f"ended (exit code {code})"
-        if self._turn_bytes > MAX_TURN_BYTES:
-            how = f"was ended: it wrote more than {MAX_TURN_BYTES >> 20} MB in one turn"
+        if self._excess:
+            how = f"was ended: it wrote {self._excess}"
         lines = [line.strip() for line in self.log.splitlines() if line.strip()]
         last = f"; its last words: {lines[-1][:300]}" if lines else ""
         self._ended = AgentError(f"{self._name} {how}{last}.")
@@ -445,46 +490,45 @@ class AgentProcess:
         for question in list(self._questions.values()):
             question.cancel()
 
-    def _take(self, line: bytes) -> None:
-        """Handle one line; what is no message of the protocol is skipped."""
-        try:
-            message = _DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._unread(line)
+    def _take(self, message: _Heard | _LeftOut | None) -> None:
+        """Handle one message; what is none of the protocol is skipped."""
+        if message is None:
             return
-        parameters = as_object(message.params)
-        if message.method is None:
-            self._answered(message)
-        elif message.id is not msgspec.UNSET:
-            self._asked(bytes(message.id), message.method, parameters)
-        elif message.method == "session/update":
+        if isinstance(message, _LeftOut):
+            self._leave_out(message)
+            return
+        envelope, content = message.envelope, message.content
+        parameters = as_object(envelope.params)
+        if envelope.method is None:
+            self._answered(envelope)
+        elif envelope.id is not msgspec.UNSET:
+            question = content if isinstance(content, PermissionQuestion) else None
+            self._asked(bytes(envelope.id), envelope.method, question)
+        elif content is not None and not isinstance(content, PermissionQuestion):
             session_id = parameters.get("sessionId")
-            update = as_object(parameters.get("update"))
-            if isinstance(session_id, str) and update:
-                self._tell(session_id, read_update(update))
-        elif message.method == "$/cancel_request" and "requestId" in parameters:
+            if isinstance(session_id, str):
+                self._listener.agent_updated(session_id, content)
+        elif envelope.method == "$/cancel_request" and "requestId" in parameters:
             raw_id = msgspec.json.encode(parameters["requestId"])
             if (question := self._questions.get(raw_id)) is not None:
                 self._withdrawn.add(raw_id)
                 question.cancel()
 
-    def _unread(self, line: bytes) -> None:
-        """Fail the request that an unreadable answer (a number of 400 digits, say) belongs to."""
-        try:
-            message = _ID_DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return
-        if message.method is not msgspec.UNSET:
-            return
-        answer = self._waiting.get(number) if (number := _number(message.id)) is not None else None
-        if answer is not None and not answer.done():
-            answer.set_exception(AgentError(f"{self._name} sent an answer that cannot be read."))
-
-    def _tell(self, session_id: str, update: AgentUpdate) -> None:
-        try:
-            self._listener.agent_updated(session_id, update)
-        except Exception as error:  # what comes next is still to be read
-            _report(error)
+    def _leave_out(self, message: _LeftOut) -> None:
+        """Say so to whom waits for it: a request of ours fails, one of the agent is refused."""
+        outline, size = message.outline, f"{message.size / 1e6:.0f} MB"
+        if outline.method is None:
+            number = _number(outline.id)
+            answer = self._waiting.get(number) if number is not None else None
+            if answer is not None and not answer.done():
+                what = f"of {size}, too large to" if message.too_large else "that cannot"
+                answer.set_exception(AgentError(f"{self._name} sent an answer {what} be read."))
+        elif outline.id is not msgspec.UNSET:
+            error = {"code": _INVALID_REQUEST, "message": "This cannot be read by Midstream"}
+            self._send({"id": outline.id, "error": error})
+        elif message.too_large and outline.method == "session/update":
+            said = f"\n\nA message of {size} is left out: it is too large to be read.\n\n"
+            self._listener.agent_updated(outline.params.session_id, AgentText("thought", said))
 
     def _answered(self, message: _Envelope) -> None:
         """A reply to one of our requests."""
@@ -518,9 +562,9 @@ class AgentProcess:
                 )
             )
 
-    def _asked(self, raw_id: bytes, method: str, parameters: JsonObject) -> None:
+    def _asked(self, raw_id: bytes, method: str, question: PermissionQuestion | None) -> None:
         """A request of the agent; its id is sent back byte for byte."""
-        if method != "session/request_permission":
+        if question is None:
             error = {"code": _METHOD_NOT_FOUND, "message": f"Midstream has no {method}"}
             self._send({"id": msgspec.Raw(raw_id), "error": error})
             return
@@ -528,7 +572,7 @@ class AgentProcess:
             cancelled = {"outcome": {"outcome": "cancelled"}}
             self._send({"id": msgspec.Raw(raw_id), "result": cancelled})
             return
-        task = asyncio.ensure_future(self._listener.agent_asks(read_question(parameters)))
+        task = asyncio.ensure_future(self._listener.agent_asks(question))
         self._questions[raw_id] = task
         task.add_done_callback(partial(self._reply, raw_id))
 
@@ -555,36 +599,51 @@ class AgentProcess:
 
 
 class LineBuffer:
-    """Puts lines together from pieces; drops lines that are too long.
+    """Puts lines together from pieces."""
 
-    Args:
-        most_bytes: The longest line that is kept, without its end.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self) -> None:
         self._part = bytearray()
-        self._dropping = False
+
+    @property
+    def unended(self) -> int:
+        """Bytes of the line that has not ended."""
+        return len(self._part)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that end in a further piece, without their ends and without empty ones."""
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
         for end in ends:
-            self._add(end)
-            if self._part and not self._dropping:
+            self._part += end
+            if self._part:
                 lines.append(bytes(self._part))
             self._part.clear()
-            self._dropping = False
-        self._add(rest)
+        self._part += rest
         return lines
 
-    def _add(self, piece: bytes) -> None:
-        if self._dropping or len(self._part) + len(piece) > self._most:
-            self._part.clear()
-            self._dropping = True
-        else:
-            self._part += piece
+
+def _read_message(line: bytes) -> _Heard | _LeftOut | None:
+    """Read a line; ``None`` if it is no message."""
+    too_large = len(line) > MAX_MESSAGE_BYTES or (
+        len(line) > MAX_MESSAGE_VALUES and sum(map(line.count, b"[{,")) > MAX_MESSAGE_VALUES
+    )
+    if not too_large:
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return _heard(_DECODER.decode(line))
+    try:
+        outline = _OUTLINE_DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return _LeftOut(outline, len(line), too_large)
+
+
+def _heard(envelope: _Envelope) -> _Heard:
+    parameters = as_object(envelope.params)
+    if envelope.method == "session/update" and (update := as_object(parameters.get("update"))):
+        return _Heard(envelope, read_update(update))
+    if envelope.method == "session/request_permission":
+        return _Heard(envelope, read_question(parameters))
+    return _Heard(envelope)
 
 
 def _report(error: BaseException) -> None:

@@ -19,6 +19,8 @@ ALLOW_ONCE: Final = "allow_once"
 REJECT_ONCE: Final = "reject_once"
 _MAX_AMOUNT: Final = 1e15
 """Amounts of tokens or money above this are taken for errors of the agent and left out."""
+MAX_LISTED: Final = 1_000
+"""So many steps of a plan, commands and values of a choice are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ def read_update(data: JsonObject) -> AgentUpdate:
             return AgentPlan(
                 tuple(
                     PlanStep(_text(step, "content"), _text(step, "status"))
-                    for step in _objects(data, "entries")
+                    for step in _objects(data, "entries")[:MAX_LISTED]
                 )
             )
         case "usage_update":
@@ -287,7 +289,7 @@ def read_update(data: JsonObject) -> AgentUpdate:
                 "" if amount is None else f"{amount:.2f} {_text(cost, 'currency')}".rstrip(),
             )
         case "available_commands_update":
-            commands = _objects(data, "availableCommands")
+            commands = _objects(data, "availableCommands")[:MAX_LISTED]
             return SlashCommands({_text(c, "name"): _text(c, "description") for c in commands})
         case "config_option_update":
             return ChoicesChanged(_options(data))
@@ -379,7 +381,7 @@ def _options(data: JsonObject) -> tuple[AgentChoice, ...]:
                 "value",
             ),
         )
-        for option in _objects(data, "configOptions")
+        for option in _objects(data, "configOptions")[:MAX_LISTED]
         if option.get("type", "select") == "select"
     )
 
@@ -387,7 +389,7 @@ def _options(data: JsonObject) -> tuple[AgentChoice, ...]:
 def _values(items: list[JsonObject], key: str) -> tuple[ChoiceValue, ...]:
     return tuple(
         ChoiceValue(_text(item, key), _text(item, "name"), _text(item, "description"))
-        for item in items
+        for item in items[:MAX_LISTED]
     )
 
 
