@@ -31,6 +31,10 @@ _AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
 _MAX_DEPTH = 16
 _MAX_GUESSES = 200
+_OPEN_TO_OTHERS = (
+    "Midstream reviews this folder, but others can open the folder in which it is asked ({folder}); "
+    "nothing was written. Tell the user to close it with chmod 700."
+)
 _ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."
 _UNREADABLE = (
@@ -106,23 +110,22 @@ def is_private(folder: str) -> bool:
 
 def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     """Answer the hook on standard input; returns the exit code, which is always 0."""
-    sockets = _sockets()
-    if not sockets:
-        return 0
-    import json
-
     answer: dict[str, Any] | None
     raw = b""
+    sockets: list[str] | None = None
     try:
+        sockets = _sockets()
+        if not sockets:
+            return 0
         raw = (given or sys.stdin.buffer).read(MAX_EVENT_BYTES + 1)
         answer = _answer_to(raw, sockets)
     except (BlockingIOError, TimeoutError):
         answer = refusal(_LATE)
     except Exception as error:
-        # Whatever this could not do: a session listens, so it must not look like consent.
-        watched = any(True for _ in _listening(_guessed_places(raw), sockets))
-        answer = unreadable(type(error).__name__) if watched else None
+        answer = _answer_after(error, raw, sockets)
     if answer is not None:
+        import json
+
         print(json.dumps(answer), file=out or sys.stdout, flush=True)
     return 0
 
@@ -159,14 +162,26 @@ def _answer_to(raw: bytes, sockets: list[str]) -> dict[str, Any] | None:
     return None
 
 
+def _answer_after(error: Exception, raw: bytes, sockets: list[str] | None) -> dict[str, Any] | None:
+    """The answer to a call that this failed at: no, unless it is sure that no session listens."""
+    try:
+        if sockets is not None and not any(True for _ in _listening(_guessed_places(raw), sockets)):
+            return None
+    except Exception as another:
+        error = another
+    return unreadable(type(error).__name__)
+
+
 def _sockets() -> list[str]:
-    """Where sessions listen."""
+    """Where sessions listen; they open no folder of another user."""
     folder = socket_folder()
     try:
-        names = os.listdir(folder) if is_private(folder) else []  # noqa: PTH208
-    except FileNotFoundError:
-        names = []
-    return [f"{folder}/{name}" for name in names]
+        status = os.lstat(folder)
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+            return []
+        return [f"{folder}/{name}" for name in os.listdir(folder)]  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _listening(places: Iterable[str], sockets: list[str]) -> Iterator[socket.socket]:
@@ -188,7 +203,7 @@ def _listening(places: Iterable[str], sockets: list[str]) -> Iterator[socket.soc
                     raise
                 time.sleep(_AGAIN_S)
                 continue
-            except OSError:  # its session has ended
+            except (ConnectionRefusedError, FileNotFoundError):  # its session has ended
                 connection.close()
                 break
             yield connection
@@ -206,6 +221,8 @@ def _ask(
     received = bytearray()
     trouble = _ENDED
     with connection:
+        if not is_private(folder := socket_folder()):
+            return refused and refused(_OPEN_TO_OTHERS.format(folder=folder))
         try:
             # Text that is no Unicode cannot be sent, and cannot be reviewed.
             line = json.dumps(event, ensure_ascii=False).encode() + b"\n"
@@ -243,10 +260,11 @@ def _places(call: dict[str, Any]) -> Iterator[str]:
     here = _working_folder()
     folder = os.path.join(here, cwd) if isinstance(cwd, str) else here  # noqa: PTH118
     for path in _named(call.get("tool_input"), 0):
-        try:
-            yield os.path.dirname(os.path.realpath(os.path.join(folder, path)))  # noqa: PTH118, PTH120
-        except ValueError:  # no path: a NUL, or half a character
-            continue
+        for name in {path, os.path.expanduser(path)}:  # noqa: PTH111
+            try:
+                yield os.path.dirname(os.path.realpath(os.path.join(folder, name)))  # noqa: PTH118, PTH120
+            except ValueError:  # no path: a NUL, or half a character
+                continue
     try:  # noqa: SIM105 - importing contextlib takes longer than all of this
         yield os.path.realpath(folder)
     except ValueError:
@@ -254,24 +272,21 @@ def _places(call: dict[str, Any]) -> Iterator[str]:
     yield os.path.realpath(here)
 
 
-def _named(given: object, depth: int) -> Iterator[str]:
+def _named(given: object, depth: int, key: str = "") -> Iterator[str]:
     """What an input of a tool names as files: values of such keys, and headers of patches."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(given, dict):
-        for key, value in given.items():  # pyright: ignore[reportUnknownVariableType]
-            if isinstance(value, str) and isinstance(key, str):
-                if "path" in key.lower() or "file" in key.lower():
-                    yield value
-                else:
-                    yield from _patched(value)
-            else:
-                yield from _named(value, depth + 1)  # pyright: ignore[reportUnknownArgumentType]
+        for name, value in given.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _named(value, depth + 1, str(name))  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(given, list):
         for value in given:  # pyright: ignore[reportUnknownVariableType]
-            yield from _named(value, depth + 1)  # pyright: ignore[reportUnknownArgumentType]
+            yield from _named(value, depth + 1, key)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(given, str):
-        yield from _patched(given)
+        if "path" in key.lower() or "file" in key.lower():
+            yield given
+        else:
+            yield from _patched(given)
 
 
 def _patched(text: str) -> Iterator[str]:

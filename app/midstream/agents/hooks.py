@@ -114,7 +114,7 @@ def is_note(event: HookEvent, root: Path) -> bool:
         root: The folder that is reviewed; nothing in it is a note.
     """
     named = event.arguments.get("file_path")
-    if not isinstance(named, str):
+    if event.tool == "apply_patch" or not isinstance(named, str):  # A patch names its files itself.
         return False
     path = Path(event.cwd, named).resolve()
     set_by_user = filter(None, map(os.environ.get, _OWN_VARIABLES))

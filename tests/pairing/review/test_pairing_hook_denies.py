@@ -186,6 +186,37 @@ def test_an_input_that_cannot_be_read_is_denied_where_a_session_watches(
     assert without_input() == "", "no session watches this folder"
 
 
+def test_a_folder_of_sockets_that_others_can_open_is_no_consent(
+    root: Path, tmp_path: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What listens there may be a stranger's; nothing is sent to it."""
+    folder = Path(hook_client.socket_folder())
+    folder.chmod(0o755)
+    try:
+        assert "chmod 700" in str(answer_to(event(root, *TOOLS[0])))
+        assert says_no(answer_to(event(root, *TOOLS[0])))
+        monkeypatch.chdir(tmp_path)
+        assert answer_to(event(tmp_path, "Write", {"file_path": "x"})) is None
+    finally:
+        folder.chmod(0o700)
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("failing", ["listdir", "lstat", "socket", "connect", "realpath"])
+def test_a_system_call_that_fails_is_no_consent(
+    root: Path, listener: Listener, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_args: object, **_more: object) -> None:
+        raise PermissionError(13, "denied")
+
+    where = {"socket": socket, "connect": socket.socket, "realpath": os.path}.get(failing, os)
+    with monkeypatch.context() as patched:
+        patched.setattr(where, failing, fail)
+        assert says_no(answer_to(event(root, *TOOLS[0])))
+        assert says_no(answered(b"hello"))
+    assert listener.heard == []
+
+
 def test_a_working_folder_that_is_gone_hides_no_call(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
 ) -> None:
@@ -218,6 +249,8 @@ def test_a_patch_and_other_names_of_paths_find_the_session(
         {"notebook_path": str(root / "a.ipynb")},
         {"filePath": str(root / "run.py")},
         {"edits": [{"path": str(root / "run.py")}]},
+        {"file_paths": [str(root / "run.py")]},
+        {"file_path": f"~/{os.path.relpath(root / 'run.py', Path.home())}"},
     ):
         call = event(elsewhere, "apply_patch", given)
         assert says_no(answer_to(call)), given
@@ -260,6 +293,40 @@ async def test_a_patch_of_a_path_that_no_system_takes_is_denied(
             "PreToolUse", "Codex", str(root), "s", "apply_patch", {"command": patch}, False
         )
         assert says_no(await session.gate.answer(call)), head
+
+
+ADD_EMPTY = "*** Begin Patch\n*** Add File: new.py\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Write", {"file_path": "run.py", "content": "x = 1\n"}),
+        ("Write", {"file_path": "run.py", "content": "x = 1"}),
+        ("Write", {"file_path": "run.py", "content": "x = 1\r\n"}),
+        ("Write", {"file_path": "new.py", "content": ""}),
+        ("Edit", {"file_path": "new.py", "old_string": "", "new_string": ""}),
+        ("Edit", {"file_path": "run.py", "old_string": "x = 1\n", "new_string": "x = 1"}),
+        ("apply_patch", {"command": f"{ADD_EMPTY}*** End Patch\n"}),
+        ("apply_patch", {"command": PATCH.replace("*** Begin Patch\n", ADD_EMPTY)}),
+        ("Write", {"file_path": "~/new.py", "content": "x = 1\n"}),
+    ],
+)
+async def test_an_edit_that_no_hunk_can_show_is_denied(
+    session: PairingSession, root: Path, tool: str, given: dict[str, Any]
+) -> None:
+    call = HookEvent("PreToolUse", "Codex", str(root), "s", tool, given, False)
+    assert says_no(await session.gate.answer(call))
+    assert session.hunks.undecided() == []
+
+
+async def test_a_patch_is_no_note_whatever_else_its_call_names(
+    session: PairingSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    given = {"file_path": str(tmp_path / "codex" / "plan.md"), "command": "no patch"}
+    call = HookEvent("PreToolUse", "Codex", str(root), "s", "apply_patch", given, False)
+    assert says_no(await session.gate.answer(call))
 
 
 async def calls_of_the_session(session: PairingSession, root: Path, count: int) -> None:

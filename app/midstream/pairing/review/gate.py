@@ -13,15 +13,15 @@ import asyncio
 import contextlib
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from midstream.counting import counted
 from midstream.errors import UserError
 from midstream.pairing.status import AgentWaits, ReviewSwitched, SessionEvent
-from midstream.workspace.paths import shown
+from midstream.workspace.paths import few_shown, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from midstream.agents.hooks import HookAnswer, HookEndpoint, HookEvent
     from midstream.edits.agent_input import PlannedFile
@@ -54,12 +54,11 @@ _UNKNOWN = (
 )
 
 
-class _ProposedFile(NamedTuple):
-    """One file of a call that waits for decisions."""
-
-    file: PlannedFile
-    shown: bool
-    """Whether it has hunks; the creation of an empty file has none."""
+_NO_LINE = (
+    "Midstream reviews this folder line by line. This call changes no line of {where}, so it cannot "
+    "be decided; nothing was written. Line ends, an encoding or the last newline change along with a "
+    "line, and a new file has one at least. The user can do the rest."
+)
 
 
 class EditGate:
@@ -204,15 +203,13 @@ class EditGate:
             and (not hunk.decided or hunk.postponed is not None)
         ]
 
-    async def _decided(self, call: int, event: HookEvent) -> HookAnswer | None:
+    async def _decided(self, call: int, event: HookEvent) -> HookAnswer:
         """Have a call decided."""
         proposed = await self._propose(call, event)
         while proposed is None:
             # What waits in the same lines comes first; then the call is looked at again.
             await self._news()
             proposed = await self._propose(call, event)
-        if not any(one.shown for one in proposed):
-            return None
         self._agents[call] = event.agent
         self._status.emit(AgentWaits())
         hunks = self._files.hunks.of_call(call)
@@ -226,7 +223,7 @@ class EditGate:
             await self._news()
         return await self._settle(call, event, proposed)
 
-    async def _propose(self, call: int, event: HookEvent) -> list[_ProposedFile] | None:
+    async def _propose(self, call: int, event: HookEvent) -> Sequence[PlannedFile] | None:
         """Make hunks of a call; ``None`` if it meets some that wait for a decision."""
         from midstream.edits.agent_input import UnplacedError
 
@@ -234,6 +231,9 @@ class EditGate:
         await self._review.changed(await asyncio.to_thread(self._names, event, plan))
         async with self._files.lock:
             plan = await asyncio.to_thread(self._plan, event)
+            alike = [file.path for file in plan if (file.before or ()) == (file.after or ())]
+            if alike or not plan:
+                raise UnplacedError(_NO_LINE.format(where=few_shown(alike) or "any file"))
             opened = [(file, await self._opened(event, file)) for file in plan]
             if any(proposal.blocked(file.after or ()) for file, proposal in opened):
                 self._status.warn(
@@ -243,14 +243,12 @@ class EditGate:
                 return None
             if any(proposal.base.lines != (file.before or ()) for file, proposal in opened):
                 raise UnplacedError("A file of this edit changes at this moment; read it again.")
-            proposed: list[_ProposedFile] = []
             for file, proposal in opened:
                 if file.after is None:
                     self._files.disk.may_vanish(proposal)
                 added = self._decisions.propose(proposal, file.after or (), call)
                 self._provenances.proposed(added, event.agent, event.tool)
-                proposed.append(_ProposedFile(file, bool(added)))
-            return proposed
+            return plan
 
     def _plan(self, event: HookEvent) -> tuple[PlannedFile, ...]:
         """What a call does now (blocking)."""
@@ -267,6 +265,10 @@ class EditGate:
 
     def _name(self, event: HookEvent, path: str) -> str:
         """A file's name here (blocking); raises for one outside of the folder."""
+        from midstream.edits.agent_input import UnplacedError
+
+        if path.startswith("~"):  # Some agents take it for the home folder, others for a name.
+            raise UnplacedError(f"Name {shown(path)} by its whole path, without a ~.")
         return self._files.workspace.relative(str(Path(event.cwd, path)))
 
     def _names(self, event: HookEvent, plan: Iterable[PlannedFile]) -> list[str]:
@@ -298,7 +300,7 @@ class EditGate:
         return any(not hunk.decided for hunk in hunks) and not _in_conflict(hunks)
 
     async def _settle(
-        self, call: int, event: HookEvent, proposed: list[_ProposedFile]
+        self, call: int, event: HookEvent, proposed: Sequence[PlannedFile]
     ) -> HookAnswer:
         """The answer to a call whose hunks are decided."""
         from midstream.agents.hooks import allow, deny
@@ -315,7 +317,7 @@ class EditGate:
             told = verdict(hunks)
             changes = [file for file in wanted if file.before != file.after]
             arguments = None
-            if changes and wanted != [one.file for one in proposed]:
+            if changes and wanted != list(proposed):
                 arguments = rewritten(event.tool, event.arguments, changes)
                 before = {file.path: file.before for file in changes}
                 again = planned(event.tool, arguments, lambda path: _data(before.get(path)))
@@ -334,16 +336,14 @@ class EditGate:
         told = "" if arguments is None else told
         return allow(arguments, f"{told}\n{more}".strip())
 
-    async def _outcome(self, call: int, event: HookEvent, proposed: _ProposedFile) -> PlannedFile:
+    async def _outcome(self, call: int, event: HookEvent, proposed: PlannedFile) -> PlannedFile:
         """What is to become of a file now that its hunks are decided."""
-        if not proposed.shown:
-            return proposed.file
-        _, before, after = proposed.file
-        proposal = await self._opened(event, proposed.file)
+        _, before, after = proposed
+        proposal = await self._opened(event, proposed)
         lines = proposal.with_call(call).lines
         gone = not lines and (after is None or before is None)
         now = None if before is None else proposal.base.lines
-        return proposed.file._replace(before=now, after=None if gone else lines)
+        return proposed._replace(before=now, after=None if gone else lines)
 
     async def _expire(self, call: int, agent: str) -> None:
         """Give up on what an agent may write and does not."""
