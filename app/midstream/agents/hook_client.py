@@ -32,8 +32,8 @@ _MAX_ADDRESS_LENGTH = 100
 _MAX_DEPTH = 16
 _MAX_GUESSES = 200
 _OPEN_TO_OTHERS = (
-    "Midstream reviews this folder, but others can open the folder in which it is asked ({folder}); "
-    "nothing was written. Tell the user to close it with chmod 700."
+    "Midstream reviews this folder, but others can open the folder in which it is asked "
+    "({folder}); nothing was written. Tell the user to close it with chmod 700."
 )
 _ENDED = "Midstream exited during the review of this edit; nothing was written. Ask the user."
 _LATE = "The review of this edit is still open; nothing was written. Ask the user, then try again."

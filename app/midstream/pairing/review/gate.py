@@ -55,9 +55,9 @@ _UNKNOWN = (
 
 
 _NO_LINE = (
-    "Midstream reviews this folder line by line. This call changes no line of {where}, so it cannot "
-    "be decided; nothing was written. Line ends, an encoding or the last newline change along with a "
-    "line, and a new file has one at least. The user can do the rest."
+    "Midstream reviews this folder line by line. This call changes no line of {where}, so it "
+    "cannot be decided; nothing was written. Line ends, an encoding or the last newline change "
+    "along with a line, and a new file has one at least. The user can do the rest."
 )
 
 
