@@ -33,6 +33,7 @@ _HOW: Final = (
     "Carry the instruction out and answer with the complete edited code in one code block. Keep "
     "everything that it does not ask for unchanged."
 )
+_NEW_CODE: Final = "Answer with only the new code for {path}, in one code block."
 _NEW_METHOD: Final = "Answer with the new method alone, in one code block. Do not repeat the class."
 _STOPPED: Final = "You were stopped because there is a further instruction for the same code."
 _AGAIN: Final = (
@@ -41,7 +42,7 @@ _AGAIN: Final = (
 )
 _NEW_AGAIN: Final = (
     "Begin anew: carry it out together with what it leaves of the earlier ones, and answer with "
-    "the new method alone, in one code block."
+    "the new code alone, in one code block."
 )
 _CHAT: Final = re.compile(
     r"^Edit the following [^\n]+ according to the instruction\.\n\n"
@@ -164,6 +165,21 @@ def render_chat_addition(request: RegionRequest, known: str = "") -> str:
     Asked to "edit" the class, a model of 0.5B parameters writes all of it again.
     """
     return _with_code(request, known, "", _NEW_METHOD)
+
+
+def render_chat_new_code(instruction: str, path: str, has: str, known: str = "") -> str:
+    """The request for new definitions in a file, to a chat model.
+
+    A model of 1.5B parameters repeats what it is shown of the file, so it is only told about it.
+
+    Args:
+        instruction: What to add.
+        path: The file.
+        has: What is said about it.
+        known: What else the model is given, in front of it.
+    """
+    how = _NEW_CODE.format(path=path)
+    return f"{known}### Instruction\n{instruction}\n\n{has} {how}"
 
 
 def _with_code(request: RegionRequest, known: str, opening: str, how: str) -> str:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.code.outline import outline
+from midstream.edits.additions import AdditionParser
 from midstream.edits.documents import SourceText
 from midstream.edits.events import NewText, Problem
-from midstream.edits.formats.region import AdditionParser
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.headless import Job, run_job

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, cast
 
-from midstream.edits.elision import is_elision
 from midstream.edits.events import (
     FileOp,
     FileSectionClosed,
@@ -59,8 +58,7 @@ _TEXT_NAMES: Final = re.compile(
 _PROSE_FENCE: Final = re.compile(r"\s*(?:markdown|mdx?|rst|te?xt|plain\w*)\b", re.IGNORECASE)
 _MAX_LEAD_IN: Final = 2
 """Lines before a fence in which a model talks about a region of prose, at most."""
-_AGAIN: Final = "the reply is the class again, with nothing new in it"
-_ENDLESS: Final = "the reply is in no code block, and does not end as the code did"
+ENDLESS: Final = "the reply is in no code block, and does not end as the code did"
 
 
 class _RegionMode(Enum):
@@ -128,7 +126,21 @@ class RegionParser(LineParser):
         elif self._mode is _RegionMode.TAG:
             self._tag_line(line, end)
         else:
-            self._prose(line + end)
+            self._behind(line, end)
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether nothing surrounds the text."""
+        return self._mode is _RegionMode.BARE
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the end of the text has come."""
+        return self._mode is _RegionMode.DONE
+
+    def _behind(self, line: str, end: str) -> None:
+        """Take a line behind the text."""
+        self._prose(line + end)
 
     def _start(self, start: str) -> str | Wait:
         if self._escaped or self._mode in _BY_LINE:
@@ -146,7 +158,7 @@ class RegionParser(LineParser):
         if self._mode is _RegionMode.TAG:
             self._tag_text(text, ended=ended)
         elif self._mode is _RegionMode.DONE:
-            self._prose(text + ("\n" if ended else ""))
+            self._behind(text, "\n" if ended else "")
         else:
             self._content(text + ("\n" if ended else ""))
 
@@ -243,7 +255,7 @@ class RegionParser(LineParser):
 
     def _end_of_bare(self) -> None:
         if self._last is not None and self._opened and not self._last.came:
-            self._cut(_ENDLESS)
+            self._cut(ENDLESS)
 
     # The text in an object
 
@@ -371,6 +383,10 @@ class RegionParser(LineParser):
     def _close(self) -> None:
         self._open()
         self._mode = _RegionMode.DONE
+        self._finish_text()
+
+    def _finish_text(self) -> None:
+        """The end of the text has come."""
         self._events += (HunkClosed(_HUNK), FileSectionClosed(""))
 
     def _content(self, text: str) -> None:
@@ -380,202 +396,6 @@ class RegionParser(LineParser):
             if self._last is not None:
                 self._last.feed(text)
             self._new(text)
-
-
-class AdditionParser(RegionParser):
-    """Reads what is added to a class; the rewrite is the class with that in it.
-
-    Models write it without the indentation of the class, with it, or below the heading of the
-    class and what comes before its first method.  One that repeats that method as well writes the
-    whole class again: then only the methods count that the class lacks.
-    """
-
-    def __init__(
-        self,
-        old: Sequence[str],
-        line: int,
-        margin: str,
-        *,
-        first: int | None = None,
-        path: str = "",
-    ) -> None:
-        """Start a parser.
-
-        Args:
-            old: The lines of the class.
-            line: The line of these that the new code comes before.
-            margin: White space in front of the members of the class.
-            first: The line of these that names the first method.
-            path: The file's name, which tells its language.
-        """
-        super().__init__(old)
-        self._before, self._after = old[:line], old[line:]
-        self._margin = margin
-        self._path = path
-        filled = [text for text in old if text.strip()]
-        self._outer = indent_of(filled[0]) if filled else ""
-        self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
-        self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
-        start = line if first is None else first
-        self._repeatable = {text.strip() for text in old[:start] if text.strip()}
-        self._first = "" if first is None else old[first].strip()
-        self._preceding: list[str] = []  # all that came before the new code
-        self._own: list[str] = []  # what of that belongs to the new code
-        self._blank: list[str] = []  # dropped unless more follows
-        self._headed = False
-        self._inside = False
-        self._shift: str | None = None
-        self._inner = ""  # white space in front of the first new line
-        self._again: list[str] = []  # the class, if it is written again
-        self._has_functions = any(map(_FUNCTION.match, old))
-        self._ended = True  # whether the last new line has ended
-        self._spaces = 0  # that the model writes for a tab of the class
-
-    def _start(self, start: str) -> str | Wait:
-        return Wait.LINE  # Where a line belongs is known once it is complete.
-
-    def _content(self, text: str) -> None:
-        *lines, last = text.split("\n")
-        for line in lines:
-            self._take_line(line, "\n")
-        if last:
-            self._take_line(last, "")
-
-    def _take_line(self, line: str, end: str) -> None:
-        if self._again:
-            self._again.append(line)
-            return
-        line = self._with_tabs(line)
-        if not line.strip():
-            self._blank.append("\n")
-        elif self._shift is not None:
-            self._add(line, end)
-        elif self._inside and line.strip() == self._first:
-            above = "".join([*self._preceding, *self._blank]).split("\n")
-            self._again = [*above[:-1], line]
-        elif not self._precedes(line):
-            if not self._has_functions:  # Methods of JavaScript have no such word.
-                line = _FUNCTION.sub(r"\1\2", line)
-            self._begin(line)
-            self._add(line, end)
-
-    def _precedes(self, line: str) -> bool:
-        """Whether a line comes before the new code; then it is kept."""
-        found = _CLASS.match(line)
-        heads = not self._headed and found is not None and found["name"] == self._class
-        again = heads or self._left_out(line)
-        again = again or (self._headed and line.strip() in self._repeatable)
-        above = _ABOVE.match(line) is not None
-        if not again and not above:
-            return False
-        self._preceding += [*self._blank, f"{line}\n"]
-        if heads:
-            self._headed = True
-            self._own.clear()  # Comments on the file, its imports, decorators of the class.
-        elif above and (not again or line.lstrip().startswith("@")):
-            self._own += [*self._blank, f"{line}\n"] if self._own else [f"{line}\n"]
-        self._blank.clear()
-        if self._headed and not self._inside:
-            self._inside = self._closed_by_end or _opens_block(line)
-        return True
-
-    def _left_out(self, line: str) -> bool:
-        """Whether a line stands for the other methods ("# ... existing methods")."""
-        dots = self._headed and self._shift is None and line.strip() == "..."
-        return dots or (is_elision(line) and line.strip() not in self._old)
-
-    def _add_what_is_new(self, again: Sequence[str]) -> None:
-        """Add the methods of a class that was written again, if the class lacks them."""
-        self._own.clear()
-        there = {name for name, _, _ in _members([*self._before, *self._after], self._path)}
-        for name, start, stop in _members(again, self._path):
-            if name not in there:
-                self._blank = [] if self._shift is None else ["\n"]
-                for line in again[start:stop]:
-                    self._take_line(line, "\n")
-
-    def _begin(self, line: str) -> None:
-        self._inner = indent_of(line)
-        self._shift = self._shift_of(self._inner)
-        super()._content("".join(f"{text}\n" for text in self._before))
-        if self._before and self._before[-1].strip():
-            super()._content("\n")
-        for text in self._own:
-            super()._content(text if text == "\n" else self._shift_of(indent_of(text)) + text)
-        if not self._own:
-            self._blank.clear()
-
-    def _add(self, line: str, end: str) -> None:
-        text = f"{self._shift}{line}{end}"
-        depth = len(indent_of(line)) - len(self._inner)
-        closes = self._headed and depth < 0 and line.strip() in _CLOSERS
-        if closes or (depth <= 0 and self._left_out(line)):
-            self._blank.append(text)  # The class has an end and other methods.
-            return
-        super()._content("".join([*self._blank, text]))
-        self._blank.clear()
-        self._ended = bool(end)
-
-    def _shift_of(self, indent: str) -> str:
-        """The white space that the new lines lack."""
-        if indent.startswith(self._margin):
-            return ""
-        inner = self._margin.removeprefix(self._outer)
-        return self._outer if inner and indent.startswith(inner) else self._margin
-
-    def _with_tabs(self, line: str) -> str:
-        """A new line with tabs for spaces, if the class has tabs."""
-        indent = indent_of(line)
-        if not self._margin.startswith("\t") or not indent or indent.strip(" "):
-            return line
-        self._spaces = self._spaces or len(indent)
-        tabs, rest = divmod(len(indent), self._spaces)
-        return "\t" * tabs + " " * rest + line[len(indent) :]
-
-    def _end_of_bare(self) -> None:
-        if self._opened or self._again:  # Nothing tells where new code ends.
-            self._cut(_ENDLESS)
-
-    def _close(self) -> None:
-        if again := self._again:
-            self._again = []
-            self._add_what_is_new(again)
-            if self._shift is None:
-                self._problem(_AGAIN, fatal=True)
-        if self._shift is None and self._own and not self._headed:
-            self._begin(self._own[-1])
-        if self._shift is not None and self._after:
-            if not self._ended:
-                super()._content("\n")
-            if self._after[0].strip() not in ("", *_CLOSERS):
-                super()._content("\n")
-            super()._content("".join(f"{text}\n" for text in self._after))
-        super()._close()
-
-
-_CLASS: Final = re.compile(
-    r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module)\s+"
-    r"(?:\w+(?:::|\.))*(?P<name>\w+)"
-)
-_FUNCTION: Final = re.compile(r"(\s*)((?:async\s+)?)function\s+(?=\w+\s*\()")
-_ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
-"""Begins a comment, a decorator or an import, which may come before a class or a method."""
-_CLOSERS: Final = ("}", "};", "end")
-_COMMENT: Final = re.compile(r"\s(?:#|//).*$")
-
-
-def _members(lines: Sequence[str], path: str) -> list[tuple[str, int, int]]:
-    """Functions and classes right in the first class: name, first line, line after the last."""
-    from midstream.code.outline import outline
-
-    outlined = outline(list(lines), path)
-    first = next((d for d in outlined.definitions if d.kind != "assignment"), None)
-    members = [] if first is None else outlined.members(first)
-    return [(d.name.rpartition(".")[2], d.start, d.stop) for d in members]
-
-
-def _opens_block(line: str) -> bool:
-    return _COMMENT.sub("", line).rstrip().endswith((":", "{"))
 
 
 class _LastLine:

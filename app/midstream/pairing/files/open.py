@@ -134,14 +134,18 @@ class OpenFiles(Mapping[str, "FileProposal"]):
         Raises:
             UserError: There may be no such file, or it exists and is not text.
         """
+        async with self.lock:
+            return await self.created(rel)
+
+    async def created(self, rel: str) -> FileProposal:
+        """As ``create``; the caller holds ``lock``."""
         from midstream.workspace.errors import MissingFileError
 
-        async with self.lock:
-            try:
-                return await self.refreshed(rel, follow=False)
-            except MissingFileError:
-                path = await asyncio.to_thread(self.workspace.relative, rel)
-                return self.follower.adopt(path, NO_FILE, None)
+        try:
+            return await self.refreshed(rel, follow=False)
+        except MissingFileError:
+            path = await asyncio.to_thread(self.workspace.relative, rel)
+            return self.follower.adopt(path, NO_FILE, None)
 
     # Following the disk
 

@@ -16,6 +16,7 @@ from midstream.code.outline import Definition, Outline
 from midstream.edits.indent import indent_of
 
 if TYPE_CHECKING:
+    from midstream.edits.parsing import ReplyParser
     from midstream.pairing.request.target import Target
 
 MIN_LINES: Final = 30
@@ -40,7 +41,7 @@ _ADDS: Final = re.compile(
     re.IGNORECASE,
 )
 _VERB: Final = re.compile(r"\b(?:add|write|create|implement|define|give)\b", re.IGNORECASE)
-_FURTHER: Final = re.compile(
+FURTHER: Final = re.compile(
     r"(?:\band\b|\bthen\b|\bbut\b|[,;.])\s+(?:also\s+|then\s+)?(?:use|call|make|change|remove|delete"
     r"|replace|update|rename|move|let|have|turn|convert|drop|set|add|document|test|fix)\b",
     re.IGNORECASE,
@@ -63,6 +64,12 @@ class Addition:
     first: int
     outlined: str
 
+    def parser(self, old: Sequence[str], path: str) -> ReplyParser:
+        """Reads an answer as the rewrite of the class ``old``."""
+        from midstream.edits.additions import AdditionParser
+
+        return AdditionParser(old, self.line, self.margin, first=self.first, path=path)
+
 
 def find_addition(
     instruction: str, outlined: Outline, target: Target, path: str
@@ -77,7 +84,7 @@ def find_addition(
         path: The file's name.
     """
     found = _ADDS.match(instruction)
-    if found is None or _FURTHER.search(instruction, found.end()):
+    if found is None or FURTHER.search(instruction, found.end()):
         return None
     around = [d for d in outlined.definitions if d.start <= target.start and target.stop <= d.stop]
     homes = [d for d in around if d.kind == "class"]
@@ -103,7 +110,7 @@ def find_addition(
         last[-1].stop - home.start,
         margin,
         _line_of_name(outlined.lines, functions[0]) - home.start,
-        _without_bodies(outlined.lines, home, members, python=grammar_of(path) is None),
+        without_bodies(outlined.lines, home, members, path),
     )
     place = replace(target, start=home.start, stop=home.stop, symbol=home.name)
     return place, addition
@@ -128,21 +135,23 @@ def _line_of_name(lines: Sequence[str], function: Definition) -> int:
     return function.start
 
 
-def _without_bodies(
-    lines: Sequence[str], home: Definition, members: Sequence[Definition], *, python: bool
+def without_bodies(
+    lines: Sequence[str], home: Definition, members: Sequence[Definition], path: str
 ) -> str:
+    """A class with three dots for the bodies of its functions."""
     shown: list[str] = []
     at = home.start
     for member in members:
         shown += lines[at : member.start]
         at = member.stop
-        shown += _outside(lines[member.start : member.stop], python=python)
+        shown += without_body(lines[member.start : member.stop], path)
     shown += lines[at : home.stop]
     return "".join(f"{line}\n" for line in shown)
 
 
-def _outside(function: Sequence[str], *, python: bool) -> Sequence[str]:
-    """A function without its body."""
+def without_body(function: Sequence[str], path: str) -> Sequence[str]:
+    """A function with three dots for its body, if that is long enough."""
+    python = grammar_of(path) is None
     head = _head(function, python=python)
     tail = 0 if python else 1
     body = function[head : len(function) - tail]

@@ -42,10 +42,17 @@ from midstream.pairing.request.mentions import (
     without_files,
     without_mentions,
 )
+from midstream.pairing.request.new_code import (
+    FileAddition,
+    NewCode,
+    find_new_code,
+    place_in_file,
+)
 from midstream.pairing.request.prompts import (
     LINES_AFTER,
     LINES_BEFORE,
     block_prompt,
+    chat_addition_message,
     chat_region_message,
     language_of,
     region_message,
@@ -54,6 +61,7 @@ from midstream.pairing.request.prompts import (
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import as_proposed
 from midstream.pairing.request.sources import Wanted, gather
+from midstream.pairing.request.subject import Subject, find_subject
 from midstream.pairing.request.target import (
     Candidate,
     Target,
@@ -96,7 +104,8 @@ class Scope:
         by_region: Whether the model rewrites just these lines.
         said: The instruction, with files that it names in words named with ``@``.
         mentioned: Files and folders named with ``@``.
-        addition: Where a class gets a method, if that is all.
+        addition: Where a class gets a method or a file new definitions, if that is all.
+        subject: The code that new tests are for.
     """
 
     proposal: FileProposal
@@ -106,7 +115,16 @@ class Scope:
     by_region: bool
     said: str
     mentioned: tuple[AtPath, ...]
-    addition: Addition | None = None
+    addition: Addition | FileAddition | None = None
+    subject: Subject | None = None
+
+    @property
+    def place(self) -> str:
+        """The lines, for display."""
+        if isinstance(self.addition, FileAddition):
+            return "new code"
+        words = f"{self.target.symbol}, " if self.target.symbol else ""
+        return f"{words}lines {self.target.start + 1}-{self.target.stop}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +226,7 @@ class Request:
     region: tuple[int, int] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
     target: Part | None = None
-    addition: Addition | None = None
+    addition: Addition | FileAddition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +311,8 @@ class RequestBuilder:
         Raises:
             UserError: None is named, or several are.
         """
+        if (home := await self._home(question)) is not None:
+            return home[0]
         named = await self._mentioned(await self._with_at_paths(question))
         mentioned = [each for each in named if not each.folder]
         if mentioned and question.selection is None and self._aims_at(mentioned[0], question):
@@ -305,6 +325,27 @@ class RequestBuilder:
             if last is None or not self._finds_places(self._server.model_info):
                 raise
             return last
+
+    async def _home(self, question: Question) -> tuple[str, NewCode] | None:
+        """The file that an instruction adds definitions to, which may not exist yet, and these."""
+        model = self._server.model_info
+        new = find_new_code(question.text)
+        by_region = model.is_chat and model.edit_format in ("region", "auto")
+        if new is None or not by_region or question.known is not None or question.background:
+            return None
+        path = await asyncio.to_thread(self._named_file, new.file)
+        if path is None or (question.selection is not None and path == question.path):
+            return None
+        return path, new
+
+    def _named_file(self, name: str) -> str | None:
+        """The file that a name means, or that it is for; ``None`` if it is the name of several."""
+        workspace = self._files.workspace
+        path = workspace.relative(name)
+        if (workspace.root / path).is_file():
+            return path
+        named = [each for each in workspace.files() if each.endswith(f"/{name}")]
+        return (named or [path])[0] if len(named) < 2 else None
 
     def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
         """Whether the first file with ``@`` is the one to change, and not one to read as well."""
@@ -325,14 +366,19 @@ class RequestBuilder:
         Raises:
             UserError: The file cannot be read, or the instruction fits no place or several.
         """
-        proposal = await self._files.refreshed(path)
+        home = await self._home(question)
+        proposal = await self._proposal(path, new=home is not None and home[0] == path)
         base, model = proposal.base, self._server.model_info
         check_language(proposal.path, base, model)
         if seen is not None and seen.base is base and seen.model == model:
             return seen
+        await self._check_consent(proposal.path)
+        if home is not None and home[0] == proposal.path:
+            scope = await self._for_new_code(question, home[1], proposal)
+            if scope is not None:
+                return scope
         said = await self._with_at_paths(question)
         mentioned = await self._mentioned(said)
-        await self._check_consent(proposal.path)
         mentions = find_mentions(without_mentions(said))
         renamed = mentions.renamed
         wanted = model.edit_format if question.known is None else question.known_format
@@ -372,6 +418,47 @@ class RequestBuilder:
             if found is not None and not _has_undecided(proposal, base, found[0]):
                 target, addition = found
         return Scope(proposal, base, model, target, by_region, said, mentioned, addition)
+
+    async def _proposal(self, path: str, *, new: bool) -> FileProposal:
+        """The file as it is on disk; one that is to be made is not opened before it is written."""
+        from midstream.edits.documents import NO_FILE
+        from midstream.edits.hunk_store import HunkStore
+        from midstream.edits.proposal import FileProposal
+        from midstream.workspace.errors import MissingFileError
+
+        try:
+            return await self._files.refreshed(path)
+        except MissingFileError:
+            if not new:
+                raise
+            return FileProposal(path, NO_FILE, HunkStore())
+
+    async def _for_new_code(
+        self, question: Question, new: NewCode, proposal: FileProposal
+    ) -> Scope | None:
+        """The scope of an instruction that adds to a file; ``None`` if it is there already."""
+        path, base, model = proposal.path, proposal.base, self._server.model_info
+        if new.name and outline(base.lines, path).named(new.name):
+            return None
+        said = await self._with_at_paths(question) if not base.missing else question.text
+        mentioned = await self._mentioned(said) if not base.missing else ()
+        subject = await self._subject(new, question, path) if new.tests else None
+        if subject is not None:
+            await self._check_consent(subject.path)
+        addition = place_in_file(base.lines, path, () if subject is None else subject.names)
+        others = tuple(each for each in mentioned if each.path != path)
+        target = Target(0, len(base.lines), "", "what is new goes there")
+        return Scope(proposal, base, model, target, True, said, others, addition, subject)
+
+    async def _subject(self, new: NewCode, question: Question, home: str) -> Subject | None:
+        """The code that tests for the file ``home`` are about, if it can be told."""
+        here = ""
+        if question.path not in (None, home):
+            proposal = await self._files.refreshed(question.path)
+            here = proposal.proposed_region(0, len(proposal.base.lines))
+        return await asyncio.to_thread(
+            find_subject, self._files.workspace, new.about, home, question, here
+        )
 
     async def _check_consent(self, path: str) -> None:
         """Raise ``NeedsConsentError`` if a file may not leave this machine unasked."""
@@ -482,10 +569,13 @@ class RequestBuilder:
             hunks=() if scope.by_region else tuple(self._files.hunks),
             conversation=self.conversation(),
             instructions=self.project_instructions,
+            subject=scope.subject,
             shown=(start := max(0, target.start - LINES_BEFORE), stop := target.stop + LINES_AFTER),
         )
         quick = None
-        if scope.by_region:
+        if isinstance(scope.addition, FileAddition):
+            quick = self._quick(question.text + ", ".join(scope.addition.names))
+        elif scope.by_region:
             base = scope.base
             above = base.text(start, target.start)
             below = base.text(target.stop, min(stop, len(base.lines)))
@@ -642,6 +732,11 @@ class RequestBuilder:
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
         addition = scope.addition
+        if isinstance(addition, FileAddition):
+            addition = place_in_file(region.split("\n")[:-1], proposal.path, addition.known)
+            message = chat_addition_message(proposal.path, asked, context, addition, scope.subject)
+            conversation = Conversation("", [("user", message)], (asked,), adds=True)
+            return Request(conversation, "region", (start, stop), addition=addition)
         if addition is not None and _has_undecided(proposal, base, scope.target):
             addition = None  # It has come since.
         if addition is not None and self._quick(region + asked) == 0:

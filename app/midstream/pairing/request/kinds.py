@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from midstream.errors import UserError
+from midstream.pairing.request.new_code import find_new_code
 
 if TYPE_CHECKING:
     from midstream.responses.model_info import ModelInfo
@@ -149,7 +150,8 @@ def wish_of(text: str) -> str:
 
 def asks_beyond_edits(text: str) -> bool:
     """Whether it depends on the model what becomes of a sentence."""
-    return bool(question_of(text)) or _NEW_CODE.match(text) is not None
+    new_code = _NEW_CODE.match(text) is not None or find_new_code(text) is not None
+    return bool(question_of(text)) or new_code
 
 
 def check_answers(model: ModelInfo) -> None:

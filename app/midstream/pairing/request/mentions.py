@@ -324,9 +324,11 @@ class AtPath:
     folder: bool = False
 
 
+FILE_NAME: Final = rf"[\w./-]*\w\.(?:{_SUFFIXES.replace(' ', '|')})"
+"""Pattern of a file that is named without ``@``."""
 _IN_WORDS = re.compile(
     r"(?P<link>\b(?:in|inside|within|of|from|to|file|module)\s+(?:the\s+)?(?:(?:file|module)\s+)?)"
-    rf"(?P<tick>`?)(?P<path>[\w./-]*\w\.(?:{_SUFFIXES.replace(' ', '|')}))(?P=tick)(?![\w/`(])",
+    rf"(?P<tick>`?)(?P<path>{FILE_NAME})(?P=tick)(?![\w/`(])",
     re.IGNORECASE,
 )
 """``in utils.py``, ``of the file src/app.py``: a file that is named without ``@``."""

@@ -17,6 +17,8 @@ from midstream.pairing.request.context import Context, Part, hunk_lines
 if TYPE_CHECKING:
     from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.request.new_code import FileAddition
+    from midstream.pairing.request.subject import Subject
     from midstream.responses.model_info import ModelInfo
 
 LINES_BEFORE = 60
@@ -133,7 +135,7 @@ def context_text(context: Context, *, numbered: bool = False) -> str:
 def forms_of(part: Part) -> tuple[str, ...]:
     """The forms in which a part of the context stands in a message."""
     bare = part.text.strip("\n")
-    if part.kind not in _TAGS:
+    if part.kind not in _TAGS and part.kind != "subject":
         return (bare,)
     return _part(part, numbered=False), _part(part, numbered=True), bare
 
@@ -160,6 +162,10 @@ _NAMED: Final = ("file", "folder", "instructions", "selection")
 
 
 def _part(part: Part, *, numbered: bool) -> str:
+    if part.kind == "subject":  # Small models do more with headings than with tags.
+        fence = "`" * (max(map(len, re.findall(r"`{3,}", part.text)), default=2) + 1)
+        language = language_of(part.name)
+        return f"### {part.name}\n{fence}{language}\n{part.text}{fence}\n\n"
     attributes = {"path": part.name} if part.kind in _NAMED else {}
     if part.cut:
         attributes["part"] = part.cut
@@ -230,6 +236,33 @@ def region_message(
             after=text.text(stop, min(len(text.lines), stop + LINES_AFTER)),
         )
     )
+
+
+def chat_addition_message(
+    path: str,
+    instruction: str,
+    context: Context,
+    addition: FileAddition,
+    subject: Subject | None,
+) -> str:
+    """The user message that asks a chat model for what a file gets.
+
+    Args:
+        path: The file, relative to the root.
+        instruction: The user's instruction.
+        context: What goes along.
+        addition: What the file has.
+        subject: The code that new tests are for.
+    """
+    from midstream.edits.request import render_chat_new_code
+
+    has = "It is a new file."
+    if addition.names:
+        has = f"It has these names already: {', '.join(addition.names)}."
+    if subject is not None and subject.imported and subject.imported[1] not in addition.names:
+        module, name = subject.imported
+        has += f" Import with `from {module} import {name}`."
+    return render_chat_new_code(instruction, path, has, context_text(context))
 
 
 def chat_region_message(

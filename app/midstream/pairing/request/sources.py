@@ -28,6 +28,7 @@ from midstream.pairing.request.mentions import AtPath, AtWord
 if TYPE_CHECKING:
     from midstream.codebase.related import Excerpt, Related
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.request.subject import Subject
     from midstream.workspace.files import Workspace
 
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md")
@@ -77,6 +78,7 @@ class Wanted:
         shown: 0-based half-open range of lines around the place that go out anyway where ``text``
             is left out.
         around: What stands above and below the place, where ``text`` is left out.
+        subject: The code that new tests are for.
     """
 
     path: str
@@ -95,6 +97,7 @@ class Wanted:
     most_related: int = 0
     shown: tuple[int, int] = (0, 0)
     around: tuple[str, str] = ("", "")
+    subject: Subject | None = None
 
 
 def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftOut]]:
@@ -108,6 +111,8 @@ def gather(workspace: Workspace, wanted: Wanted) -> tuple[list[Part], list[LeftO
             lines = wanted.text.splitlines(keepends=True)[start:stop]
             name = f"{wanted.path} lines {start + 1}-{stop}"
             parts.append(Part(name, "selection", "".join(lines), first=start + 1))
+    if (subject := wanted.subject) is not None:
+        parts.append(Part(subject.path, "subject", subject.text, most=MAX_MENTIONED, why="tested"))
     if wanted.change:
         parts.append(Part("change", "change", wanted.change, most=MAX_CHANGE, unasked=True))
     if AtWord.ERROR in wanted.words:

@@ -244,6 +244,12 @@ def search_workspace(workspace: Workspace, instruction: str) -> str:
     return find_in_files(_texts(workspace, paths), instruction=instruction)[0]
 
 
+def texts_with_syntax(workspace: Workspace, *, without: str) -> Iterator[tuple[str, str]]:
+    """The files in languages that are read for names, but for one, and their texts (blocking)."""
+    files = workspace.files()
+    return _texts(workspace, [path for path in files if has_syntax(path) and path != without])
+
+
 def check_changed(mentions: Mentions, lines: Sequence[str], path: str) -> None:
     """Refuse an instruction about what something does if the file has nothing of that name.
 

@@ -94,6 +94,8 @@ class AnswerFactory:
             scope = await self.builder.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
+            if scope.base.missing:
+                scope = replace(scope, proposal=await self._files.created(scope.proposal.path))
             self._check_reviewed(scope, question)
             self._tell_undecided(scope, question)
             return self._begin(scope, question)
@@ -182,6 +184,8 @@ class AnswerFactory:
         """Say that an instruction works on the text of hunks that were not decided."""
         if question.background or question.asked or not scope.by_region:
             return  # What is about the last answer is about its hunks.
+        if scope.addition is not None:
+            return
         target, path = scope.target, scope.proposal.path
         if waiting := _within(self._files.hunks.undecided(path), target):
             one = len(waiting) == 1

@@ -34,7 +34,7 @@ MAX_ENDPOINTS: Final = 3
 _LEAVE_NOTHING_OUT: Final = (
     "Answer again with the complete edited code in one code block, and leave nothing out."
 )
-_WHOLE_METHOD: Final = "Answer again with the complete new method alone, in one code block."
+_WHOLE_ADDITION: Final = "Answer again with the complete new code alone, in one code block."
 _LAST_KINDS: Final = (FollowUpKind.UNCHANGED, FollowUpKind.CHECKS)
 """Follow-ups whose unchanged answer stands: it was asked for twice, or the checks took it back."""
 MAX_MENDINGS: Final = 1
@@ -167,6 +167,7 @@ class Reviewer:
             or not self._server.model_info.takes_must_change
             or region.kept_before  # Only what follows that was asked for.
             or any(each.kind in _LAST_KINDS for each in answer.history)
+            or region.addition is not None
             or missing_names(turn.instruction, region.old_lines)
         ):
             return None
@@ -213,7 +214,7 @@ def _mend(answer: Answer) -> FollowUp:
             FollowUp(
                 FollowUpKind.MISPLACED,
                 answer.turn.instruction,
-                f"{message} {_LEAVE_NOTHING_OUT if region.addition is None else _WHOLE_METHOD}",
+                f"{message} {_LEAVE_NOTHING_OUT if region.addition is None else _WHOLE_ADDITION}",
                 "writes all of the code",
                 notice=f"{message} Asking the model once for all of it.",
             )
@@ -240,7 +241,9 @@ def tell_unchanged(answer: Answer, server: ServerLink, status: SessionStatus) ->
     whole = turn.place if answer.region is not None else "everything"
     what = f"{whole} of {turn.path}"
     out = way_out(server.others, implied=turn.implied)
-    if missing := missing_names(turn.instruction, answer.mode.old_lines):
+    adds = answer.region is not None and answer.region.addition is not None
+    missing = () if adds else missing_names(turn.instruction, answer.mode.old_lines)
+    if missing:
         status.inform(f"Nothing to change: {missing[0]} does not occur in {what}.")
     elif old := find_mentions(turn.instruction).renamed:
         status.warn(

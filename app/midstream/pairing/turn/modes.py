@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from midstream.pairing.guard import Held
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.request.additions import Addition
+    from midstream.pairing.request.new_code import FileAddition
     from midstream.pairing.request.renaming import Renaming
     from midstream.pairing.turn.checks import Verdict
     from midstream.pairing.turn.reply_files import DryRunFiles
@@ -220,7 +221,7 @@ class RegionMode:
     before: str | None = None
     kept_before: str = ""
     by_chat: bool = False
-    addition: Addition | None = None
+    addition: Addition | FileAddition | None = None
 
     @property
     def edit_format(self) -> str:
@@ -264,12 +265,12 @@ class RegionMode:
         return _region_parser(self._region, bare=self.bare)
 
     def _region(self) -> ReplyParser:
-        from midstream.edits.formats.region import AdditionParser, RegionParser
+        from midstream.edits.formats.region import RegionParser
 
         if self.addition is None:
             return RegionParser(self.old_lines, bare=self.bare)
-        new, path = self.addition, self.proposal.path
-        return AdditionParser(self.old_lines, new.line, new.margin, first=new.first, path=path)
+        shown = self.old_lines if self.before is None else self.before.split("\n")[:-1]
+        return self.addition.parser(shown, self.proposal.path)
 
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply

@@ -336,7 +336,11 @@ class Aim(Controller):
 
     async def _show_other_file(self, session: PairingSession, draft: Question) -> None:
         """Show the target if the text names one outside the open file."""
-        if self._state.running or draft.selection is not None or "@" not in draft.text:
+        from midstream.pairing.request.new_code import find_new_code
+
+        if self._state.running or draft.selection is not None:
+            return
+        if "@" not in draft.text and find_new_code(draft.text) is None:
             return
         finds = self._finds_places
         try:
@@ -345,11 +349,9 @@ class Aim(Controller):
             if not finds:
                 self._elsewhere = draft, "", str(error)
         else:
-            path, target = scope.proposal.path, scope.target
+            path = scope.proposal.path
             if path != draft.path:
-                words = f"{target.symbol}, " if target.symbol else ""
-                lines = f"{words}lines {target.start + 1}-{target.stop}"
-                self._elsewhere = draft, f"{path}  {lines}", target.why
+                self._elsewhere = draft, f"{path}  {scope.place}", scope.target.why
         self._show_scope()
 
     async def _show_context(self, session: PairingSession, draft: Question) -> None:

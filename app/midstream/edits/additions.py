@@ -1,0 +1,597 @@
+"""Added code: a reply that is only what a class or a file gets, read as the rewrite of all of it.
+
+Models write a class or a file again although they were asked for what is new, put each definition
+into a code block of its own, or show how to call it.  What is there already is never overwritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Final
+
+from midstream.code.outline import Definition, declared_names, outline
+from midstream.code.syntax import NOT_PYTHON, is_python, parse_python
+from midstream.edits.elision import is_elision
+from midstream.edits.formats.region import ENDLESS, RegionParser
+from midstream.edits.indent import indent_of
+from midstream.edits.parsing import MARKDOWN_FENCE, OpenFence, Wait, file_name, is_remark
+
+_MAX_TALK: Final = 3
+"""Lines between two blocks of code; what comes behind more of them is talk."""
+_AGAIN: Final = "the reply is the class again, with nothing new in it"
+_NOTHING_NEW: Final = "the reply has nothing that the file lacks"
+_CUT_BLOCK: Final = "the reply ended inside its code fence"
+_CLASS: Final = re.compile(
+    r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module|impl)\s+"
+    r"(?:\w+(?:::|\.))*(?P<name>\w+)"
+)
+_FUNCTION: Final = re.compile(r"(\s*)((?:async\s+)?)function\s+(?=\w+\s*\()")
+_ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
+"""Begins a comment, a decorator or an import, which may come before a class or a method."""
+_DECORATES: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|\[)")
+_IMPORTS: Final = re.compile(
+    r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
+    r"|(?:const|let|var)\s.*=\s*require\()"
+)
+_CLOSERS: Final = ("}", "};", "end")
+_CONTINUES: Final = re.compile(r"[)\]}]|end\b|else\b|elif\b|except\b|finally\b|catch\b|\{")
+"""Begins a line without indentation that belongs to what stands above it."""
+_CONTROL: Final = re.compile(r"(?:if|for|while|with|try|do|switch|match|loop)\b")
+_METHOD: Final = re.compile(r"(?:async\s+)?def\s+\w+\(\s*(?:self|cls)\b")
+_COMMENT: Final = re.compile(r"\s(?:#|//).*$")
+_TEST: Final = re.compile(r"[tT]est")
+
+
+class AddedCodeParser(RegionParser):
+    """Base of the parsers of added code: where it ends, and which blocks of a reply are part of it.
+
+    Args:
+        old: The lines of what gets the code.
+        path: The file's name, which tells its language.
+    """
+
+    def __init__(self, old: Sequence[str], path: str) -> None:
+        super().__init__(old)
+        self._path = path
+        self._code: list[str] = []  # the lines of the reply that are code
+        self._talk = 0  # lines behind the last block
+        self._further: list[str] | None = None  # a block behind the first one
+        self._further_fence = OpenFence("```")
+        self._sealed = False
+
+    @abstractmethod
+    def _take_line(self, line: str, end: str) -> None:
+        """Take a line of code."""
+
+    @abstractmethod
+    def _begin_block(self) -> None:
+        """A further block of code begins."""
+
+    @abstractmethod
+    def _end_block(self) -> None:
+        """A block of code has ended."""
+
+    @abstractmethod
+    def _end_code(self) -> None:
+        """All blocks have come."""
+
+    def _start(self, start: str) -> str | Wait:
+        return Wait.LINE  # Where a line belongs is known once it is complete.
+
+    def _content(self, text: str) -> None:
+        *lines, last = text.split("\n")
+        for line in lines:
+            self._take_code(line, "\n")
+        if last:
+            self._take_code(last, "")
+
+    def _take_code(self, line: str, end: str) -> None:
+        if self._is_bare and self._code and line.strip() and is_remark(line):
+            self._close()
+            self._behind(line, end)
+        elif self._is_closed:
+            self._behind(line, end)
+        else:
+            self._code.append(line)
+            self._take_line(line, end)
+
+    def _write(self, text: str) -> None:
+        """Write text of the rewrite."""
+        super()._content(text)
+
+    def _end_of_bare(self) -> None:
+        if self._code and not _is_whole(self._code, self._path):
+            self._cut(ENDLESS)
+
+    def _finish_text(self) -> None:
+        self._end_block()  # A further one may follow.
+
+    def _behind(self, line: str, end: str) -> None:
+        fence = MARKDOWN_FENCE.match(line)
+        if self._further is not None:
+            if fence and not self._further_fence.passes(fence):
+                self._take_further()
+            else:
+                self._further.append(line)
+        elif fence is not None and not self._sealed:
+            self._further, self._further_fence = [], OpenFence(fence[1])
+        else:
+            self._prose(line + end)
+            self._talk += bool(line.strip())
+            if self._talk > _MAX_TALK:
+                self._seal()
+
+    def _take_further(self) -> None:
+        lines, self._further = self._further or [], None
+        if not _defines_only(lines, self._path):
+            self._prose("".join(f"{line}\n" for line in lines))
+            self._seal()
+            return
+        self._talk = 0
+        self._begin_block()
+        for line in lines:
+            self._take_line(line, "\n")
+        self._end_block()
+
+    def _end(self) -> None:
+        super()._end()
+        if self._code and not self._is_closed:
+            self._close()
+        if self._further:
+            cut = _defines_only(self._further, self._path)
+            self._take_further()
+            if cut:
+                self._cut(_CUT_BLOCK)
+        if self._is_closed:
+            self._seal()
+
+    def _seal(self) -> None:
+        if not self._sealed:
+            self._sealed = True
+            self._end_code()
+            super()._finish_text()
+
+
+class AdditionParser(AddedCodeParser):
+    """Reads what is added to a class; the rewrite is the class with that in it.
+
+    Models write it without the indentation of the class, with it, or below the heading of the
+    class and what comes before its first method.  One that repeats that method as well writes the
+    whole class again: then only the methods count that the class lacks.
+    """
+
+    def __init__(
+        self,
+        old: Sequence[str],
+        line: int,
+        margin: str,
+        *,
+        first: int | None = None,
+        path: str = "",
+    ) -> None:
+        """Start a parser.
+
+        Args:
+            old: The lines of the class.
+            line: The line of these that the new code comes before.
+            margin: White space in front of the members of the class.
+            first: The line of these that names the first method.
+            path: The file's name, which tells its language.
+        """
+        super().__init__(old, path)
+        self._before, self._after = old[:line], old[line:]
+        self._margin = margin
+        filled = [text for text in old if text.strip()]
+        self._outer = indent_of(filled[0]) if filled else ""
+        self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
+        self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
+        start = line if first is None else first
+        self._repeatable = {text.strip() for text in old[:start] if text.strip()}
+        self._first = "" if first is None else old[first].strip()
+        self._preceding: list[str] = []  # all that came before the new code
+        self._own: list[str] = []  # what of that belongs to the new code
+        self._blank: list[str] = []  # dropped unless more follows
+        self._headed = False
+        self._inside = False
+        self._begun = False  # whether there is new code
+        self._shift: str | None = None
+        self._inner = ""  # white space in front of the first new line
+        self._again: list[str] = []  # the class, if it is written again
+        self._repeats = False  # whether a class was written again with nothing new in it
+        self._has_functions = any(map(_FUNCTION.match, old))
+        self._ended = True  # whether the last new line has ended
+        self._spaces = 0  # that the model writes for a tab of the class
+
+    def _take_line(self, line: str, end: str) -> None:
+        if self._again:
+            self._again.append(line)
+            return
+        line = self._with_tabs(line)
+        if not line.strip():
+            self._blank.append("\n")
+        elif self._shift is not None:
+            self._add(line, end)
+        elif self._inside and line.strip() == self._first:
+            above = "".join([*self._preceding, *self._blank]).split("\n")
+            self._again = [*above[:-1], line]
+        elif not self._precedes(line):
+            if not self._has_functions:  # Methods of JavaScript have no such word.
+                line = _FUNCTION.sub(r"\1\2", line)
+            self._begin(line)
+            self._add(line, end)
+
+    def _precedes(self, line: str) -> bool:
+        """Whether a line comes before the new code; then it is kept."""
+        found = _CLASS.match(line)
+        heads = not self._headed and found is not None and found["name"] == self._class
+        again = heads or self._left_out(line)
+        again = again or (self._headed and line.strip() in self._repeatable)
+        above = _ABOVE.match(line) is not None
+        if not again and not above:
+            return False
+        self._preceding += [*self._blank, f"{line}\n"]
+        if heads:
+            self._headed = True
+            self._own.clear()  # Comments on the file, its imports, decorators of the class.
+        elif above and (not again or line.lstrip().startswith("@")):
+            self._own += [*self._blank, f"{line}\n"] if self._own else [f"{line}\n"]
+        self._blank.clear()
+        if self._headed and not self._inside:
+            self._inside = self._closed_by_end or _opens_block(line)
+        return True
+
+    def _left_out(self, line: str) -> bool:
+        """Whether a line stands for the other methods ("# ... existing methods")."""
+        dots = self._headed and self._shift is None and line.strip() == "..."
+        return dots or (is_elision(line) and line.strip() not in self._old)
+
+    def _add_what_is_new(self, again: Sequence[str]) -> None:
+        """Add the methods of a class that was written again, if the class lacks them."""
+        self._own.clear()
+        old = [*self._before, *self._after]
+        there = {_last_name(each) for each in _members(old, self._path)}
+        for each in _members(again, self._path):
+            if _last_name(each) not in there:
+                self._blank = ["\n"] if self._begun else []
+                for line in again[each.start : each.stop]:
+                    self._take_line(line, "\n")
+
+    def _begin(self, line: str) -> None:
+        self._inner = indent_of(line)
+        self._shift = self._shift_of(self._inner)
+        if not self._begun:
+            self._write("".join(f"{text}\n" for text in self._before))
+        if self._begun or (self._before and self._before[-1].strip()):
+            self._write("\n")
+        self._begun = True
+        for text in self._own:
+            self._write(text if text == "\n" else self._shift_of(indent_of(text)) + text)
+        if not self._own:
+            self._blank.clear()
+
+    def _add(self, line: str, end: str) -> None:
+        text = f"{self._shift}{line}{end}"
+        depth = len(indent_of(line)) - len(self._inner)
+        closes = self._headed and depth < 0 and line.strip() in _CLOSERS
+        if closes or (depth <= 0 and self._left_out(line)):
+            self._blank.append(text)  # The class has an end and other methods.
+            return
+        self._write("".join([*self._blank, text]))
+        self._blank.clear()
+        self._ended = bool(end)
+
+    def _shift_of(self, indent: str) -> str:
+        """The white space that the new lines lack."""
+        if indent.startswith(self._margin):
+            return ""
+        inner = self._margin.removeprefix(self._outer)
+        return self._outer if inner and indent.startswith(inner) else self._margin
+
+    def _with_tabs(self, line: str) -> str:
+        """A new line with tabs for spaces, if the class has tabs."""
+        indent = indent_of(line)
+        if not self._margin.startswith("\t") or not indent or indent.strip(" "):
+            return line
+        self._spaces = self._spaces or len(indent)
+        tabs, rest = divmod(len(indent), self._spaces)
+        return "\t" * tabs + " " * rest + line[len(indent) :]
+
+    def _begin_block(self) -> None:
+        self._shift, self._headed, self._inside = None, False, False
+        self._preceding.clear()
+        self._own.clear()
+        self._blank.clear()
+        if not self._ended:
+            self._write("\n")
+            self._ended = True
+
+    def _end_block(self) -> None:
+        if again := self._again:
+            self._again = []
+            self._add_what_is_new(again)
+            self._repeats = self._repeats or not self._begun
+        if self._shift is None and self._own and not self._headed:
+            self._begin(self._own[-1])
+
+    def _end_code(self) -> None:
+        if not self._begun:
+            if self._repeats:
+                self._problem(_AGAIN, fatal=True)
+        elif self._after:
+            if not self._ended:
+                self._write("\n")
+            if self._after[0].strip() not in ("", *_CLOSERS):
+                self._write("\n")
+            self._write("".join(f"{text}\n" for text in self._after))
+
+
+class FileAdditionParser(AddedCodeParser):
+    """Reads what is added to a file; the rewrite is the file with that in it.
+
+    Imports that the file lacks come behind those that it has, definitions behind its last one.
+    Of a class that the file has, too, only the new methods count, and of other definitions that it
+    has, none.  A test with the name of another one gets a number.
+    """
+
+    def __init__(
+        self,
+        old: Sequence[str],
+        imports: int,
+        line: int,
+        *,
+        path: str = "",
+        known: Collection[str] = (),
+    ) -> None:
+        """Start a parser.
+
+        Args:
+            old: The lines of the file.
+            imports: The line of these that new imports come before.
+            line: The line of these that new definitions come before.
+            path: The file's name, which tells its language.
+            known: Names that the model was shown the definitions of, and may write again.
+        """
+        super().__init__(old, path)
+        self._lines = old
+        self._imports_at, self._place = imports, line
+        self._known = frozenset(known)
+        self._outline = outline(tuple(old), path)
+        self._names = {d.name for d in self._outline.definitions}
+        self._bound = imported("\n".join(old), path) | self._names
+        self._python = is_python(path)
+        self._at = 0  # the first line of the file that is not written yet
+        self._begun = False
+        self._above = False  # whether something stands above the next definition
+        self._imports: list[str] = []  # new ones
+        self._import: list[str] = []  # one that goes on in the next line
+        self._held: list[str] = []  # comments and decorators above a definition
+        self._blank = 0  # lines, dropped unless more of a definition follows
+        self._item = _Item.NONE
+        self._kept: list[str] = []  # a definition that the file may have already
+
+    def _take_line(self, line: str, end: str) -> None:
+        if self._import:
+            self._take_import(line)
+        elif not line.strip():
+            self._blank += 1
+        elif line[0].isspace() or _CONTINUES.match(line):
+            self._go_on([*[""] * self._blank, line])
+            self._blank = 0
+        else:
+            self._end_item()
+            self._blank = 0
+            if _IMPORTS.match(line):
+                self._take_import(line)
+            elif not _DECORATES.match(line):
+                self._begin_item(line)
+            elif not is_elision(line) and file_name(line) is None:
+                self._held.append(line)
+
+    def _take_import(self, line: str) -> None:
+        self._import.append(line)
+        text = "\n".join(self._import)
+        if any(text.count(one) > text.count(other) for one, other in ("()", "{}")):
+            return
+        names = imported(text, self._path)
+        if not names <= self._bound:
+            self._bound |= names
+            if self._begun:
+                self._write_item(self._import)
+            else:
+                self._imports += self._import
+        self._import, self._held = [], []
+
+    def _begin_item(self, line: str) -> None:
+        names = declared_names(self._path, line)
+        name, lines = next(iter(names), ""), [*self._held, line]
+        self._held = []
+        if name in self._known or (self._python and not names):
+            self._item = _Item.LEFT_OUT  # The code that a test is for, or a call of what is new.
+        elif name in self._names or (self._python and _METHOD.match(line)):
+            self._item, self._kept = _Item.KEPT, lines
+        else:
+            self._item = _Item.NEW
+            self._names |= names
+            self._write_item(lines)
+
+    def _go_on(self, lines: Sequence[str]) -> None:
+        """Take lines of the definition that has begun."""
+        if self._item is _Item.KEPT:
+            self._kept += lines
+        elif self._item is _Item.NEW:
+            self._write_lines(lines)
+
+    def _end_item(self) -> None:
+        kept, self._kept = self._kept, []
+        self._item = _Item.NONE
+        if not kept:
+            return
+        header = next(line for line in kept if not _DECORATES.match(line))
+        name = next(iter(declared_names(self._path, header)), "")
+        classes = [d for d in self._outline.definitions if d.kind == "class"]
+        home = next((d for d in classes if d.name == name), None)
+        if home is not None:
+            members = [kept[d.start : d.stop] for d in _members(kept, self._path)]
+            self._write_members(home, members)
+        elif _METHOD.match(header) and classes:
+            self._write_members(classes[-1], [kept])
+        elif name not in self._names or self._is_other_test(name, kept):
+            self._write_item(self._renamed(name, kept, self._names))
+
+    def _is_other_test(self, name: str, lines: Sequence[str]) -> bool:
+        """Whether a definition is a test, and not the one of that name which the file has."""
+        there = self._outline.named(name)
+        texts = ["\n".join(self._lines[d.start : d.stop]) for d in there]
+        return _TEST.match(name) is not None and "\n".join(lines) not in texts
+
+    def _renamed(self, name: str, lines: Sequence[str], taken: set[str]) -> list[str]:
+        """A definition under its name, or the next one with a number that is free."""
+        new, number = name, 2
+        while new in taken:
+            new, number = f"{name}_{number}", number + 1
+        taken.add(new)
+        header = next(n for n, line in enumerate(lines) if not _DECORATES.match(line))
+        renamed = re.sub(rf"\b{re.escape(name)}\b", new, lines[header], count=1)
+        return [*lines[:header], renamed, *lines[header + 1 :]]
+
+    def _write_members(self, home: Definition, members: Sequence[Sequence[str]]) -> None:
+        """Write what is new of some methods at the end of a class of the file."""
+        there = self._outline.members(home)
+        place = there[-1].stop if there else home.stop
+        margin = indent_of(self._lines[there[-1].start if there else place - 1])
+        names = {_last_name(each) for each in there}
+        for member in members:
+            lines = textwrap.dedent("\n".join(member)).split("\n")
+            header = next((line for line in lines if not _DECORATES.match(line)), "")
+            name = next(iter(declared_names(self._path, header)), "")
+            known = [self._lines[d.start : d.stop] for d in there if _last_name(d) == name]
+            again = any(textwrap.dedent("\n".join(each)).split("\n") == lines for each in known)
+            if again or (name in names and not _TEST.match(name)):
+                continue
+            if place < self._at and self._at != place:
+                self._problem(f"`{name}` is left out, which belongs above what came before it")
+                continue
+            self._begin()
+            self._write_to(place)
+            lines = self._renamed(name, lines, names)
+            self._write_lines(["", *(f"{margin}{line}" if line else "" for line in lines)])
+            self._above = True
+
+    def _write_item(self, lines: Sequence[str]) -> None:
+        """Write the first lines of a definition behind the last one of the file."""
+        self._begin()
+        self._write_to(self._place)
+        gap = 2 if self._python else 1
+        self._write_lines([*[""] * (gap if self._above else 0), *lines])
+        self._above = True
+
+    def _begin(self) -> None:
+        """Write the file up to where new imports go, and these."""
+        if self._begun:
+            return
+        self._begun = True
+        self._above = self._place > 0 or bool(self._imports)
+        if self._imports:
+            self._write_to(self._imports_at)
+            above = self._lines[self._imports_at - 1] if self._imports_at else ""
+            apart = above.strip() and not _IMPORTS.match(above) and above[:1] not in ")}"
+            below = "".join(self._lines[self._imports_at : self._imports_at + 1])
+            self._write_lines([*[""] * bool(apart), *self._imports, *[""] * bool(below.strip())])
+
+    def _write_to(self, line: int) -> None:
+        """Write the lines of the file up to one."""
+        if line > self._at:
+            self._write_lines(self._lines[self._at : line])
+            self._at = line
+
+    def _write_lines(self, lines: Sequence[str]) -> None:
+        self._write("".join(f"{line}\n" for line in lines))
+
+    def _begin_block(self) -> None:
+        self._blank = 0
+        self._held = []
+
+    def _end_block(self) -> None:
+        self._end_item()
+
+    def _end_code(self) -> None:
+        if not self._begun:
+            if self._imports:
+                self._begin()
+            else:
+                self._problem(_NOTHING_NEW, fatal=True)
+                return
+        rest = self._lines[self._at :]
+        gap = 2 if self._python else 1
+        apart = self._at >= self._place and bool(rest) and bool(rest[0].strip())
+        self._write_lines([*[""] * (gap if apart else 0), *rest])
+
+
+class _Item(Enum):
+    """What becomes of a definition in a reply."""
+
+    NONE = "none"
+    NEW = "new"
+    KEPT = "kept"
+    LEFT_OUT = "left out"
+
+
+def imported(text: str, path: str) -> set[str]:
+    """The names that imports bind, or the imports themselves in other languages than Python."""
+    if not is_python(path):
+        return {line.strip() for line in text.split("\n") if _IMPORTS.match(line)}
+    try:
+        tree = parse_python(text)
+    except NOT_PYTHON:
+        return {text}
+    found = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return {alias.asname or alias.name.partition(".")[0] for each in found for alias in each.names}
+
+
+def _is_whole(lines: Sequence[str], path: str) -> bool:
+    """Whether code that nothing surrounds has come to its end, as far as its structure tells."""
+    text = textwrap.dedent("\n".join(lines)).strip("\n")
+    if is_python(path):
+        try:
+            return bool(parse_python(text).body)
+        except NOT_PYTHON:
+            return False
+    first, last = text.partition("\n")[0], text.rpartition("\n")[2]
+    balanced = all(text.count(one) == text.count(other) for one, other in ("()", "[]", "{}"))
+    return balanced and last.startswith(_CLOSERS) and indent_of(first) == ""
+
+
+def _defines_only(lines: Sequence[str], path: str) -> bool:
+    """Whether a block of code is definitions, and not an example of their use or something else."""
+    filled = [line for line in lines if line.strip()]
+    margin = min((len(indent_of(line)) for line in filled), default=0)
+    headers = 0
+    for line in (line[margin:] for line in filled):
+        if line[0].isspace() or _CONTINUES.match(line) or _DECORATES.match(line):
+            continue
+        if _IMPORTS.match(line):
+            continue
+        if _CONTROL.match(line) or not _opens_block(line) or not declared_names(path, line):
+            return False
+        headers += 1
+    return headers > 0
+
+
+def _members(lines: Sequence[str], path: str) -> list[Definition]:
+    """Functions and classes right in the first class."""
+    outlined = outline(list(lines), path)
+    first = next((d for d in outlined.definitions if d.kind != "assignment"), None)
+    return [] if first is None else outlined.members(first)
+
+
+def _last_name(definition: Definition) -> str:
+    return definition.name.rpartition(".")[2]
+
+
+def _opens_block(line: str) -> bool:
+    return _COMMENT.sub("", line).rstrip().endswith((":", "{"))

@@ -1,0 +1,158 @@
+"""Instructions that add a function or a test to a file: the model writes only what is new.
+
+It is told which names the file has, and shown the code that a test is for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from midstream.code.languages import is_test
+from midstream.code.outline import outline
+from midstream.pairing.request.additions import FURTHER
+from midstream.pairing.request.mentions import FILE_NAME
+
+if TYPE_CHECKING:
+    from midstream.edits.parsing import ReplyParser
+
+_PREPOSITION: Final = (
+    r"(?:to|in|into|inside|within|of|for|from|on|at|with|by|as|that|which|and|or|if|when)"
+)
+_NEW_CODE: Final = re.compile(
+    r"^\W*(?:(?:please|now|can you|could you|let'?s)\s+)*"
+    r"(?:add|write|create|implement|define|put)\s+(?:me\s+)?"
+    rf"(?:(?!{_PREPOSITION}\b)\S+\s+){{0,5}}?"
+    r"(?P<kind>(?:(?:helper|utility)\s+)?functions?|helpers?|(?:unit\s+)?test(?:\s+case|\s+function)?s?"
+    r"|fixtures?|class(?:es)?|dataclass(?:es)?|exceptions?|coroutines?|generators?)\b"
+    r"(?!\s+(?:parameter|argument|call|name|doc\w*|decorator|annotation|comment|signature|body|type"
+    r"|return|method|variable|data|file|suite|attribute)s?\b)",
+    re.IGNORECASE,
+)
+"""The beginning of an instruction that wants definitions of their own."""
+_CALLED: Final = re.compile(
+    r"\s+(?:called\s+|named\s+)?[`\"']?(?P<name>[^\W\d]\w*)(?=[`\"'(]|\s|$)", re.IGNORECASE
+)
+_INTO_FILE: Final = re.compile(
+    r"\b(?:in|into|to|inside)\s+(?:(?:the|a|an)\s+)?(?:new\s+)?(?:(?:test\s+)?(?:file|module)\s+)?"
+    rf"@?(?P<quote>[`\"']?)(?P<path>{FILE_NAME})(?P=quote)(?![\w/`(:])",
+    re.IGNORECASE,
+)
+_HEADING: Final = re.compile(r"\s*(?:$|#|//|/?\*|[\"']use |package\b|<\?php|\"\"\"|''')")
+"""What may stand above the imports of a file."""
+_IMPORT: Final = re.compile(
+    r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
+    r"|(?:const|let|var)\s.*=\s*require\()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCode:
+    """What an instruction adds to a file.
+
+    Attributes:
+        file: The file as it is named.
+        name: What it is called, ``""`` if that is left to the model.
+        about: What else is said about it.
+        tests: Whether it is tests.
+    """
+
+    file: str
+    name: str
+    about: str
+    tests: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileAddition:
+    """Where a file gets more definitions.
+
+    Attributes:
+        imports: The line that new imports come before.
+        line: The line that new definitions come before.
+        names: Names that the file imports or defines.
+        known: Names whose definitions the model is shown; it may write them again.
+    """
+
+    imports: int
+    line: int
+    names: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+    def parser(self, old: Sequence[str], path: str) -> ReplyParser:
+        """Reads an answer as the rewrite of the file ``old``."""
+        from midstream.edits.additions import FileAdditionParser
+
+        return FileAdditionParser(old, self.imports, self.line, path=path, known=self.known)
+
+
+def find_new_code(instruction: str) -> NewCode | None:
+    """What an instruction adds to a file that it names; ``None`` if it asks for more or else."""
+    found = _NEW_CODE.match(instruction)
+    if found is None or FURTHER.search(instruction, found.end()):
+        return None
+    tests = "test" in found["kind"].lower()
+    files = [match["path"] for match in _INTO_FILE.finditer(instruction, found.start("kind"))]
+    # "a test for load in app.py" says where load is.
+    files = [file for file in files if not tests or is_test(file)]
+    if not files:
+        return None
+    name = "" if tests else _name_of(instruction, found)
+    return NewCode(files[0], name, _INTO_FILE.sub("", instruction[found.end() :]), tests)
+
+
+def _name_of(instruction: str, found: re.Match[str]) -> str:
+    """The name of the new function: "a function load", "a load(path) function"."""
+    called = _CALLED.match(instruction, found.end())
+    if called is not None and not re.fullmatch(_PREPOSITION, called["name"], re.IGNORECASE):
+        return called["name"]
+    shaped = re.findall(r"`(\w+)|\b(\w+)\(|\b(\w*_\w+)\b", instruction[: found.start("kind")])
+    return next((name for groups in shaped for name in groups if name), "")
+
+
+def place_in_file(lines: Sequence[str], path: str, known: Sequence[str] = ()) -> FileAddition:
+    """Where a file gets more definitions.
+
+    Args:
+        lines: The file as it is proposed now.
+        path: Its name.
+        known: See ``FileAddition``.
+    """
+    from midstream.edits.additions import imported
+
+    definitions = outline(tuple(lines), path).definitions
+    top = [d for d in definitions if not any(other.encloses(d) for other in definitions)]
+    line = max((d.stop for d in top if d.kind != "assignment"), default=len(lines))
+    while line and not lines[line - 1].strip():
+        line -= 1
+    names = dict.fromkeys([*sorted(imported("\n".join(lines), path)), *(d.name for d in top)])
+    return FileAddition(min(_behind_imports(lines), line), line, tuple(names), tuple(known))
+
+
+def _behind_imports(lines: Sequence[str]) -> int:
+    """The line behind the imports at the top of a file, or behind its heading if it has none."""
+    behind, number, quote, imports = 0, 0, "", False
+    while number < len(lines):
+        line = lines[number]
+        if quote:
+            quote, behind = "" if quote in line else quote, number + 1
+        elif _IMPORT.match(line):
+            depth = _depth(line)
+            while depth > 0 and number + 1 < len(lines):
+                number += 1
+                depth += _depth(lines[number])
+            behind, imports = number + 1, True
+        elif not _HEADING.match(line):
+            break
+        elif line.strip() and not imports:
+            mark = line.strip()[:3]
+            quote = mark if mark in ('"""', "'''") and line.count(mark) == 1 else ""
+            behind = number + 1
+        number += 1
+    return behind
+
+
+def _depth(line: str) -> int:
+    return sum(map(line.count, "({")) - sum(map(line.count, ")}"))

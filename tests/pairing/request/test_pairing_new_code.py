@@ -1,0 +1,315 @@
+"""A function or a test for a file that is named: the model writes only that, and it lands there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.edits.events import NewText, Problem
+from midstream.pairing.headless import Job, Outcome, run_job
+from midstream.pairing.request.new_code import find_new_code, place_in_file
+from midstream.pairing.request.question import Question
+from midstream.responses.endpoint import Endpoint
+from midstream.settings import Settings
+from tests.helpers.quirky import Asked, Quirky, Reply
+from tests.helpers.reading import answer
+from tests.pairing.turn.test_pairing_cut_answers import Quiet
+
+TESTS = '''\
+"""Tests of money."""
+
+import pytest
+
+from shop.money import parse
+
+
+@pytest.fixture
+def amount():
+    return parse("3 EUR")
+
+
+class TestParse:
+    def test_whole(self, amount):
+        assert amount == 300
+
+
+def test_cents():
+    assert parse("3.20 EUR") == 320
+
+
+if __name__ == "__main__":
+    pytest.main()
+'''
+MONEY = """\
+def parse(text):
+    return round(float(text.split()[0]) * 100)
+
+
+class Purse:
+    def __init__(self, limit):
+        self.limit = limit
+        self.coins = []
+
+    def add(self, amount):
+        if amount > self.limit:
+            raise ValueError(amount)
+        self.coins.append(amount)
+"""
+NEW = 'def test_zero():\n    assert parse("0 EUR") == 0\n'
+END = '\n\nif __name__ == "__main__":\n    pytest.main()\n'
+BEFORE = TESTS.removesuffix(END)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "file", "name"),
+    [
+        ("write a test for parse in tests/test_money.py", "tests/test_money.py", ""),
+        ("Please add another unit test to @tests/test_money.py for `Purse.add`", "", ""),
+        ("write tests for parse in shop/money.py in a new file test_new.py", "test_new.py", ""),
+        ("add a function slugify to util.py that makes a slug", "util.py", "slugify"),
+        ("add a helper function is_empty(text) to `shop/util.py`", "shop/util.py", "is_empty"),
+        ("add a chunks(data, size) function to util.py", "util.py", "chunks"),
+        ("create a class Cart in the file shop/cart.py", "shop/cart.py", "Cart"),
+        ("put a small helper into util.py that reads a file", "util.py", ""),
+    ],
+)
+def test_what_an_instruction_adds_to_a_file(instruction: str, file: str, name: str) -> None:
+    new = find_new_code(instruction)
+    assert new is not None
+    assert (new.file, new.name) == (file or "tests/test_money.py", name)
+    assert new.tests == ("test" in instruction)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "write a test for parse",
+        "write a test for parse in money.py",  # Where parse is.
+        "add a docstring to the function parse in money.py",
+        "add type hints to the helper function in money.py",
+        "add a parameter to parse in money.py",
+        "add a function argument limit to parse in money.py",
+        "add a method total to Purse in money.py",
+        "rename the function parse in money.py to read",
+        "add a function slugify to util.py and use it in parse",
+        "fix the test in test_money.py",
+        "add a function to parse",
+    ],
+)
+def test_anything_else_is_no_new_code_for_a_file(instruction: str) -> None:
+    assert find_new_code(instruction) is None
+
+
+def parsed(
+    reply: str,
+    text: str = TESTS,
+    *,
+    size: int = 9999,
+    path: str = "test_money.py",
+    known: tuple[str, ...] = (),
+) -> tuple[str, list[Problem]]:
+    old = text.split("\n")[:-1]
+    parser = place_in_file(old, path, known).parser(old, path)
+    events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
+    events += parser.finish()
+    problems = [e for e in events if isinstance(e, Problem)]
+    return "".join(e.text for e in events if isinstance(e, NewText)), problems
+
+
+@pytest.mark.parametrize("size", [1, 7, 9999])
+@pytest.mark.parametrize(
+    "code",
+    [
+        NEW,
+        f"# tests/test_money.py\nimport pytest\nfrom shop.money import parse\n\n\n{NEW}",
+        f"{NEW}\n\n# ...\n",
+        f"{NEW}\n\ntest_zero()\n",
+        f'{NEW}\n\nif __name__ == "__main__":\n    test_zero()\n',
+        f'def test_cents():\n    assert parse("3.20 EUR") == 320\n\n\n{NEW}',
+        f'@pytest.fixture\ndef amount():\n    return "other"\n\n\n{NEW}',
+        TESTS.replace("if __name__", f"{NEW}\n\nif __name__"),
+    ],
+)
+def test_only_the_new_test_is_added_behind_the_last_one(code: str, size: int) -> None:
+    text, problems = parsed(f"Sure:\n\n```python\n{code}```\nThat is all.\n", size=size)
+    assert (text, problems) == (f"{BEFORE}\n\n{NEW}{END}", [])
+
+
+def test_new_imports_come_behind_the_others() -> None:
+    imports = "import math\nfrom shop.money import Purse, parse\n"
+    text, _ = parsed(f"```\n{imports}\n{NEW}```\n")
+    line = "from shop.money import parse\n"
+    assert text == f"{BEFORE}\n\n{NEW}{END}".replace(line, f"{line}{imports}")
+
+
+@pytest.mark.parametrize(
+    "heading", ["", '"""All."""\n', "#!/bin/python\n# All.\n", '"""All\n\nof it.\n"""\n']
+)
+def test_the_first_imports_come_behind_the_heading(heading: str) -> None:
+    text, _ = parsed(f"```\nimport math\n\n{NEW}```\n", f"{heading}x = 1\n")
+    gap = "\n" if heading else ""
+    assert text == f"{heading}{gap}import math\n\nx = 1\n\n\n{NEW}"
+
+
+def test_a_file_that_is_new_has_what_the_model_wrote() -> None:
+    code = f"import pytest\n\nfrom shop.money import parse\n\nLIMIT = 3\n\n\n{NEW}"
+    text, problems = parsed(f"```python\n{code}```\n", "")
+    assert problems == []
+    assert text == f"import pytest\nfrom shop.money import parse\n\n\nLIMIT = 3\n\n\n{NEW}"
+
+
+def test_a_test_that_has_the_name_of_another_gets_a_number() -> None:
+    other = 'def test_cents():\n    assert parse("0.01 EUR") == 1\n'
+    text, problems = parsed(f"```\n{other}```\n")
+    assert text == f"{BEFORE}\n\n{other.replace('cents', 'cents_2')}{END}"
+    assert problems == []
+
+
+def test_a_method_goes_into_the_class_of_the_file() -> None:
+    method = "    def test_none(self, amount):\n        assert amount\n"
+    added = TESTS.replace("== 300\n", f"== 300\n\n{method}")
+    for code in (f"class TestParse:\n{method}", method.replace("\n    ", "\n").lstrip(" ")):
+        assert parsed(f"```\n{code}```\n") == (added, [])
+
+
+def test_what_the_tests_are_for_is_not_written_into_them() -> None:
+    text, _ = parsed(f"```\n{MONEY}\n\n{NEW}```\n", known=("parse", "Purse"))
+    assert text == f"{BEFORE}\n\n{NEW}{END}"
+
+
+def test_an_answer_with_nothing_new_says_so() -> None:
+    text, problems = parsed(f"```\n{TESTS}```\n")
+    assert text == ""
+    assert any(problem.fatal for problem in problems)
+
+
+SCRIPT = (
+    "const assert = require('assert');\n\n"
+    "function one() {\n  return 1;\n}\n\nmodule.exports = { one };\n"
+)
+FIRST = "function two() {\n  return 2;\n}\n"
+
+
+def test_a_script_gets_a_function_in_front_of_its_exports() -> None:
+    text, _ = parsed(
+        f"```js\nconst assert = require('assert');\n\n{FIRST}```\n", SCRIPT, path="a.js"
+    )
+    assert text == SCRIPT.replace("\n\nmodule", f"\n\n{FIRST}\nmodule")
+
+
+@pytest.mark.parametrize("size", [1, 7, 9999])
+def test_each_definition_in_a_block_of_its_own(size: int) -> None:
+    more = "def test_one():\n    assert parse('1 EUR')\n"
+    reply = f"```python\n{NEW}```\n\nAnd:\n\n```python\n{more}```\n\nRun it:\n```sh\npytest\n```\n"
+    text, problems = parsed(reply, size=size)
+    assert (text, problems) == (f"{BEFORE}\n\n{NEW}\n\n{more}{END}", [])
+
+
+def test_an_example_of_use_is_no_part_of_it() -> None:
+    text, _ = parsed(f"```python\n{NEW}```\nUse:\n```python\nx = 1\ntest_zero()\n```\n")
+    assert text == f"{BEFORE}\n\n{NEW}{END}"
+
+
+def test_a_block_behind_a_long_talk_is_none() -> None:
+    talk = "This is it.\n" * 5
+    text, _ = parsed(f"```python\n{NEW}```\n{talk}```python\ndef test_b():\n    pass\n```\n")
+    assert text == f"{BEFORE}\n\n{NEW}{END}"
+
+
+def test_code_that_nothing_surrounds_is_complete_by_its_structure() -> None:
+    assert parsed(NEW) == (f"{BEFORE}\n\n{NEW}{END}", [])
+    assert parsed(f"{NEW}\nThis tests that zero is read as zero.\n")[1] == []
+    text, problems = parsed(NEW.removesuffix(") == 0\n"))
+    assert [problem.unfinished for problem in problems] == [True]
+    assert parsed(FIRST, SCRIPT, path="a.js")[1] == []
+    assert parsed(FIRST.removesuffix("}\n"), SCRIPT, path="a.js")[1] != []
+    assert text
+
+
+LINES = st.sampled_from([
+    "x = 1", "    y = 2", "", "@mark", "# a", "def f(self):", "def g():", "    pass", "import math",
+    "class TestParse:", "    def h(self):", "        pass", "from a import (", "    b,", ")",
+    "def test_cents():", "if x:", "```", "```python", "Talk.", "else:",
+])  # fmt: skip
+
+
+@given(st.lists(LINES), st.integers(1, 30))
+def test_no_line_of_the_file_is_lost(body: list[str], size: int) -> None:
+    reply = "```python\n" + "".join(f"{line}\n" for line in body) + "```\n"
+    text, _ = parsed(reply, size=size)
+    assert text == parsed(reply)[0]
+    lines = iter(text.split("\n"))
+    assert not text or all(line in lines for line in TESTS.split("\n"))
+
+
+async def ask(root: Path, question: Question, code: str) -> tuple[Outcome, list[Asked]]:
+    sent: list[Asked] = []
+
+    def reply(asked: Asked) -> Reply:
+        sent.append(asked)
+        return Reply(answer("chat", f"```python\n{code}```\n"))
+
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        job = Job(root, question, apply=True)
+        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    return outcome, [asked for asked in sent if "messages" in str(asked)]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/__init__.py").write_text("")
+    (tmp_path / "shop/money.py").write_text(MONEY)
+    (tmp_path / "test_money.py").write_text(TESTS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", ["shop/money.py", "test_money.py", None])
+async def test_a_test_is_added_to_the_file_that_is_named(shop: Path, path: str | None) -> None:
+    question = Question("write a test for parse in test_money.py", path, cursor=1)
+    outcome, (asked,) = await ask(shop, question, NEW)
+    assert outcome.written
+    assert (shop / "test_money.py").read_text() == f"{BEFORE}\n\n{NEW}{END}"
+    assert (shop / "shop/money.py").read_text() == MONEY
+    said = str(asked)
+    assert "### shop/money.py" in said
+    assert "return round(float" in said
+    assert "amount == 300" not in said
+    assert "It has these names already: parse, pytest, amount, TestParse, test_cents." in said
+
+
+async def test_a_file_that_is_not_there_is_made(shop: Path) -> None:
+    code = f"from shop.money import Purse, parse\n\n\n{NEW}"
+    question = Question("write tests for Purse.add in tests/test_purse.py", "shop/money.py", 0)
+    outcome, (asked,) = await ask(shop, question, code)
+    assert outcome.written
+    assert (shop / "tests/test_purse.py").read_text() == code
+    said = str(asked)
+    assert "It is a new file. Import with `from shop.money import Purse`." in said
+    assert "class Purse:" in said
+    assert "self.coins.append" in said
+    assert "round" not in said
+
+
+async def test_a_function_that_the_file_has_is_changed_there(shop: Path) -> None:
+    question = Question("implement the function parse in shop/money.py", "test_money.py", 3)
+    code = "def parse(text):\n    return 0\n"
+    outcome, (asked,) = await ask(shop, question, code)
+    assert outcome.written
+    assert (shop / "shop/money.py").read_text().startswith(code)
+    assert "complete edited code" in cast("str", str(asked))
+
+
+async def test_the_selection_is_what_a_test_is_for(shop: Path) -> None:
+    start = MONEY.split("\n").index("    def add(self, amount):")
+    question = Question(
+        "write a test for this in test_money.py", "shop/money.py", 0, (start, start + 2)
+    )
+    _, (asked,) = await ask(shop, question, NEW)
+    assert "raise ValueError(amount)" in str(asked)
+    assert "return round" not in str(asked)
