@@ -188,8 +188,9 @@ class DiffSink:
             f"+{outcome.added} -{outcome.deleted}, {outcome.tokens} tokens{pace}; {verb}.",
             file=sys.stderr,
         )
-        for said in doubts:
-            print(said, file=sys.stderr)
+        for said in [*doubts, outcome.later]:
+            if said:
+                print(said, file=sys.stderr)
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -280,5 +281,6 @@ class JsonSink:
                 "unsure": outcome.unsure or None,
                 "refused": outcome.refused or None,
                 "left": outcome.left or None,
+                "later": outcome.later or None,
             }
         )

@@ -82,6 +82,7 @@ class Outcome:
         left: A sentence about names that are still used elsewhere, or that nothing defines, or why
             that is not known; ``""`` for none.
         refused: Why it was not written although that was asked for, ``""`` elsewhere.
+        later: A sentence about what of the instruction was not asked for yet, ``""`` for nothing.
     """
 
     hunks: int
@@ -94,6 +95,7 @@ class Outcome:
     unsure: str = ""
     refused: str = ""
     left: str = ""
+    later: str = ""
 
 
 class Sink(Protocol):
@@ -202,6 +204,7 @@ async def run_job(
             confidence=turn.confidence,
             unsure=turn.unsure,
             refused=refused,
+            later=turn.later,
             left="" if not left.found or refused.startswith(left.found) else f"{left.found}.",
         )
 

@@ -153,6 +153,7 @@ class Turn:
         doubted: The hunks of such an answer.
         hunks: The hunks of the answer, once it has ended.
         tried: What effort was spent and why this answer won, for display; ``""`` for one pass.
+        later: What of the instruction was left for another one, as a sentence; ``""`` for nothing.
     """
 
     id: int
@@ -178,6 +179,7 @@ class Turn:
     unsure: str = ""
     doubted: tuple[int, ...] = ()
     hunks: tuple[int, ...] = ()
+    later: str = ""
 
     @property
     def place(self) -> str:

@@ -18,7 +18,7 @@ from midstream.edits.events import NewText, Problem
 from midstream.edits.hunk_store import HunkStore
 from midstream.edits.proposal import FileProposal
 from midstream.pairing.headless import Job, run_job
-from midstream.pairing.request.additions import find_addition
+from midstream.pairing.request.additions import find_addition, without_tests
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.target import find_target
 from midstream.pairing.turn.modes import RegionMode
@@ -89,6 +89,25 @@ def test_a_method_for_a_class_is_an_addition(instruction: str) -> None:
     assert lines[last - 1] == "        return first + second + third"
     assert last == FILE[: FILE.index("\n\n\ndef other")].count("\n") + 1
     assert lines[target.start + where.first] == "    def step_0(self, value):"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "later"),
+    [
+        ("add a method total to Steps and a test for it", "a test for it"),
+        ("add a total() method to Steps, plus tests in test_a.py.", "tests in test_a.py"),
+        ("add a method a to Steps and write unit tests", "unit tests"),
+        ("add a method a to Steps and test the others", ""),
+        ("write a test for a and a test for b", ""),
+        ("add a method run_tests to Steps that sets up and tears down", ""),
+    ],
+)
+def test_tests_are_left_to_another_instruction(instruction: str, later: str) -> None:
+    first, rest = without_tests(instruction)
+    assert rest == later
+    assert instruction.startswith(first)
+    assert (first == instruction) is not bool(later)
+    assert not later or addition(first) is not None
 
 
 @pytest.mark.parametrize(
@@ -301,6 +320,25 @@ async def test_a_session_adds_what_a_chat_model_writes(tmp_path: Path) -> None:
     assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
     (asked,) = (a for a in sent if "messages" in str(a))
     assert "Answer with the new method alone" in str(asked)
+
+
+async def test_a_session_says_which_part_it_did_not_ask_for(tmp_path: Path) -> None:
+    sent: list[Asked] = []
+
+    def reply(asked: Asked) -> Reply:
+        sent.append(asked)
+        return Reply(answer("chat", f"```python\n{NEW}```\n"))
+
+    (tmp_path / "steps.py").write_text(FILE)
+    said = "add a method total(self, values) to Steps and a test for it"
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        job = Job(tmp_path, Question(said, "steps.py"), apply=True)
+        outcome = await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")
+    assert outcome.later.startswith("Not asked for yet: a test for it.")
+    (asked,) = (a for a in sent if "messages" in str(a))
+    assert "to Steps\\n\\nAnswer" in str(asked) or "to Steps\n\nAnswer" in str(asked)
 
 
 TOTAL = "total() {\n  return 1;\n}\n"

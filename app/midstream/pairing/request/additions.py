@@ -46,6 +46,12 @@ FURTHER: Final = re.compile(
     r"|replace|update|rename|move|let|have|turn|convert|drop|set|add|document|test|fix)\b",
     re.IGNORECASE,
 )
+_AND_TESTS: Final = re.compile(
+    r"[,;]?\s+(?:and|plus|along\s+with|together\s+with)\s+(?:also\s+)?(?:(?:add|write)\s+)?"
+    r"(?P<tests>(?:(?:a|an|some|one|two|new|unit|matching)\s+)*tests?\b(?:\s+cases?)?"
+    r"(?:\s*[.!]*$|\s+(?:for|of|in|to|that|which)\b.*))",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,17 @@ class Addition:
         from midstream.edits.additions import AdditionParser
 
         return AdditionParser(old, self.line, self.margin, first=self.first, path=path)
+
+
+def without_tests(instruction: str) -> tuple[str, str]:
+    """An instruction without the tests that it asks for as well, and these: "a test for it".
+
+    They go elsewhere than what they are for.
+    """
+    found = _AND_TESTS.search(instruction)
+    if found is None or re.search(r"\btests?\b", instruction[: found.start()]):
+        return instruction, ""
+    return instruction[: found.start()], found["tests"].rstrip(" .!")
 
 
 def find_addition(

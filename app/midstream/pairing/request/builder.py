@@ -18,7 +18,7 @@ from midstream.code.languages import spelled
 from midstream.code.outline import outline
 from midstream.codebase.related import FileLines, Related, RelatedCode
 from midstream.errors import UserError
-from midstream.pairing.request.additions import Addition, find_addition
+from midstream.pairing.request.additions import Addition, find_addition, without_tests
 from midstream.pairing.request.context import (
     DEFAULT_LIMIT,
     FIRST_WORDS_S,
@@ -106,6 +106,8 @@ class Scope:
         mentioned: Files and folders named with ``@``.
         addition: Where a class gets a method or a file new definitions, if that is all.
         subject: The code that new tests are for.
+        asked: The part of the instruction that is carried out, ``""`` for all of it.
+        later: The rest, in words.
     """
 
     proposal: FileProposal
@@ -117,6 +119,8 @@ class Scope:
     mentioned: tuple[AtPath, ...]
     addition: Addition | FileAddition | None = None
     subject: Subject | None = None
+    asked: str = ""
+    later: str = ""
 
     @property
     def place(self) -> str:
@@ -329,7 +333,7 @@ class RequestBuilder:
     async def _home(self, question: Question) -> tuple[str, NewCode] | None:
         """The file that an instruction adds definitions to, which may not exist yet, and these."""
         model = self._server.model_info
-        new = find_new_code(question.text)
+        new = find_new_code(without_tests(question.text)[0])
         by_region = model.is_chat and model.edit_format in ("region", "auto")
         if new is None or not by_region or question.known is not None or question.background:
             return None
@@ -414,10 +418,12 @@ class RequestBuilder:
         by_region, addition = wanted in ("region", "auto"), None
         if by_region and model.is_chat and question.selection is None:
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
-            found = find_addition(without_mentions(said), outlined, target, proposal.path)
+            asked = without_tests(without_mentions(said))[0]
+            found = find_addition(asked, outlined, target, proposal.path)
             if found is not None and not _has_undecided(proposal, base, found[0]):
                 target, addition = found
-        return Scope(proposal, base, model, target, by_region, said, mentioned, addition)
+        scope = Scope(proposal, base, model, target, by_region, said, mentioned, addition)
+        return scope if addition is None else _without_tests(scope, question)
 
     async def _proposal(self, path: str, *, new: bool) -> FileProposal:
         """The file as it is on disk; one that is to be made is not opened before it is written."""
@@ -448,7 +454,8 @@ class RequestBuilder:
         addition = place_in_file(base.lines, path, () if subject is None else subject.names)
         others = tuple(each for each in mentioned if each.path != path)
         target = Target(0, len(base.lines), "", "what is new goes there")
-        return Scope(proposal, base, model, target, True, said, others, addition, subject)
+        scope = Scope(proposal, base, model, target, True, said, others, addition, subject)
+        return _without_tests(scope, question)
 
     async def _subject(self, new: NewCode, question: Question, home: str) -> Subject | None:
         """The code that tests for the file ``home`` are about, if it can be told."""
@@ -728,7 +735,7 @@ class RequestBuilder:
             )
         if model.is_edit_model and not question.background:
             _check_absent(question.text, region)
-        told = without_files(scope.said) if model.is_edit_model else question.text
+        told = without_files(scope.said) if model.is_edit_model else scope.asked or question.text
         asked = as_proposed(question.asked or told, base.lines[start:stop], region.split("\n")[:-1])
         asked = self.with_rejections(asked, proposal.path)
         addition = scope.addition
@@ -837,6 +844,12 @@ class RequestBuilder:
             return f"{text}\n\nThe person who reads along has not decided about any edit yet."
         self._decisions_sent.update(hunk.id for hunk in decided)
         return f"{text}\n\nDecided by the person who reads along:\n{decisions(decided).text}"
+
+
+def _without_tests(scope: Scope, question: Question) -> Scope:
+    """The scope of an addition, whose tests are left to another instruction."""
+    asked, later = without_tests(question.text)
+    return replace(scope, asked=asked, later=later) if later else scope
 
 
 def _has_undecided(proposal: FileProposal, base: SourceText, target: Target) -> bool:

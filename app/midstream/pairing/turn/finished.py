@@ -134,6 +134,8 @@ class Reviewer:
         else:
             same = tell_same(answer, self._log.hunks, self._server, status)
             tell_doubt(answer, self._server, status, aloud=not same)
+        if answer.turn.later:
+            status.inform(answer.turn.later)
         return None
 
     async def _check(self, answer: Answer) -> FollowUp | None:
