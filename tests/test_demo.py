@@ -75,6 +75,26 @@ def test_the_demo_starts_at_a_reading_pace_unless_another_is_chosen(
     assert READING_PACE <= 30
 
 
+def test_the_demo_answers_with_the_shipped_model_unless_the_command_line_names_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str | None, bool]] = []
+
+    def run(path: Path, settings: Settings, *, flags: dict[str, object], **_: object) -> int:
+        assert flags.get("endpoint", settings.endpoint) == settings.endpoint
+        begun.append((settings.endpoint, settings.journal))
+        return 0
+
+    config = tmp_path / "config.toml"
+    config.write_text('endpoint = "mine"\n[endpoints.mine]\nurl = "http://127.0.0.1:9/v1"\n')
+    monkeypatch.setenv("MIDSTREAM_CONFIG", str(config))
+    monkeypatch.setattr("midstream.tui.app.run_app", run)
+    monkeypatch.setattr("midstream.cli._check_terminal", lambda: None)
+    for arguments in (["demo"], ["demo", "--endpoint", "mine"]):
+        assert main(arguments) == 0
+    assert begun == [(None, False), ("mine", False)]
+
+
 def _script(folder: Path) -> Path:
     script = folder / "script.json"
     script.write_text(json.dumps([{"match": "", "edit": [["rows", "totals"]]}]))
@@ -110,11 +130,11 @@ def _tour_script(folder: Path, second: list[list[str]], rate: float) -> Path:
     """Answers of a model for the instructions of the tour."""
     script = folder / "script.json"
     first = {"match": "", "edit": [["rows", "totals"]], "rate": rate}
-    script.write_text(json.dumps([{"match": "sums", "edit": second}, first]))
+    script.write_text(json.dumps([{"match": "results", "edit": second}, first]))
     return script
 
 
-SUMS = [["rows", "sums"], ["totals", "sums"]]
+RESULTS = [["rows", "results"], ["totals", "results"]]
 """What the redirect asks for."""
 
 
@@ -174,7 +194,7 @@ async def _touring(
 
 async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    script = _tour_script(tmp_path, SUMS, rate=60)
+    script = _tour_script(tmp_path, RESULTS, rate=60)
     async with _touring(demo, size=(100, 30), replay=script) as tourist:
         app, pilot = tourist.app, tourist.pilot
         for number, step in enumerate(STEPS, 1):
@@ -190,22 +210,22 @@ async def test_the_tour_shows_each_step_and_enter_carries_it_out(tmp_path: Path)
                 await shown(pilot, lambda: isinstance(app.screen, CommitScreen))
                 page = app.screen
                 assert isinstance(page, CommitScreen)
-                assert "enter or ctrl+s commits it" in page.tour.words.text
+                assert "enter commits it" in page.tour.words.text
                 await pilot.press("enter")
         await shown(pilot, lambda: tourist.line.words.place == "")
         assert tourist.text == ""
     assert "USD" not in (demo.root / WRITER.path).read_text()
     report = (demo.root / PATH).read_text()
-    assert "sums" in report
+    assert "results" in report
     assert "totals" not in report
     subjects = run_git(demo.root, ["log", "-1", "--format=%s"])
-    assert subjects.strip() == b"Rename `rows` to `sums` in month_report"
+    assert subjects.strip() == b"Rename `rows` to `results` in month_report"
 
 
 @pytest.mark.system
 async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    flagged = [*SUMS, ["minutes", "password"]]
+    flagged = [*RESULTS, ["minutes", "password"]]
     script = _tour_script(tmp_path, flagged, rate=0)
     async with _touring(demo, replay=script) as tourist:
         pilot = tourist.pilot
@@ -224,10 +244,11 @@ async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_pat
         first, second, third, fourth = read
         assert "sends it" in first[0]
         assert second == [
-            "The model is done. a accepts the hunk under the cursor; it is on disk at once."
+            "The model is done. a accepts the hunk under the cursor and saves it to the file at "
+            "once."
         ]
-        assert "it could have been said while the model wrote" in third[0]
-        assert "each hunk is decided by itself: a accepts one" in fourth[-1]
+        assert "you can say so while the model writes, too" in third[0]
+        assert "The hunks are flagged: look at each one. a accepts it" in fourth[-1]
         assert len(fourth) <= 3
         assert not tourist.session.hunks.undecided()
 
@@ -235,7 +256,7 @@ async def test_the_tour_says_what_fits_where_the_model_was_done_long_ago(tmp_pat
 @pytest.mark.system
 async def test_enter_leads_on_where_a_step_has_nothing_to_act_on(tmp_path: Path) -> None:
     demo = make_demo(tmp_path)
-    script = _tour_script(tmp_path, SUMS, rate=0)
+    script = _tour_script(tmp_path, RESULTS, rate=0)
     async with _touring(demo, replay=script) as tourist:
         app, pilot = tourist.app, tourist.pilot
         pointless: list[int] = []

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from midstream.demo import make_demo
 from midstream.editor import edit_text
 from midstream.guard.second_opinion import SecondOpinion
 from midstream.pairing.trial.requests import load_requests
@@ -50,7 +49,6 @@ async def trial(_: Path) -> None:
     [
         lambda root: make_copy(root, {}),
         lambda root: edit_text([sys.executable, "-c", ""], "text", "name.py"),
-        lambda root: make_demo(),
         lambda root: asyncio.run(trial(root)),
         lambda root: make_scratch("x-"),
     ],

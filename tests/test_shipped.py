@@ -20,6 +20,7 @@ import pytest
 from midstream import wafer
 from midstream.bench.reference_edits import REFERENCE_EDITS, edit_requests
 from midstream.demo import make_demo
+from midstream.demo.tour import PATH, STEPS
 from midstream.edits.request import RegionRequest, render_request
 from midstream.engine.folder import Drafting, read_folder
 from midstream.engine.inspect import check
@@ -210,6 +211,20 @@ def edited(root: Path, path: str, instruction: str, *more: str) -> str:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (instruction, done.stdout, done.stderr)
     return done.stdout
+
+
+async def test_it_is_sure_of_what_the_tour_asks_for(tmp_path: Path) -> None:
+    asks = [step.says for step in STEPS if step.says]
+    root = make_demo(tmp_path).root
+    settings = Settings(journal=False)
+    async with await PairingSession.open(root, settings=settings, watch=False) as session:
+        for words in asks:
+            turn = await session.turns.instruct(Question(words, path=PATH))
+            await session.turns.finished()
+            first, *others = session.hunks.undecided(PATH)
+            assert turn.unsure == ""
+            assert len(others) >= 3
+            await session.decisions.accept(first.id)
 
 
 WRITTEN = {

@@ -343,10 +343,10 @@ def _open_path(
 
 def _run_demo(options: argparse.Namespace) -> int:
     """Try Midstream on a temporary copy of a small project."""
-    from midstream.commands.common import wrapped
-    from midstream.demo import READING_PACE, check_command, make_demo
+    from midstream.demo import READING_PACE, check_command, for_demo, make_demo
+    from midstream.scratch import scratch_folder
 
-    settings, flags = _read_settings(None, options)
+    settings, flags = _read_settings(None, options, for_demo)
     flags["check_command"] = check_command()
     settings = replace(settings, check_command=check_command())
     if not options.plain:
@@ -355,22 +355,28 @@ def _run_demo(options: argparse.Namespace) -> int:
         if built_in and settings.pace is None and settings.pacing == "off":
             flags["pace"] = READING_PACE
             settings = replace(settings, pace=READING_PACE)
-    info = make_demo()
-    try:
+    with scratch_folder() as folder:
+        info = make_demo(folder)
         return _open(info.root, settings, flags, options, demo=info)
-    finally:
-        print(wrapped(f"The copy you worked on is in {info.root}; delete it when you like."))
 
 
 def _read_settings(
-    folder: Path | None, options: argparse.Namespace
+    folder: Path | None,
+    options: argparse.Namespace,
+    change: Callable[[Settings], Settings] | None = None,
 ) -> tuple[Settings, dict[str, object]]:
-    """The settings for a folder, and those among them that the command line sets."""
+    """The settings for a folder, and those among them that the command sets.
+
+    Args:
+        folder: The folder; ``None`` for none.
+        options: What the command line sets.
+        change: What the command changes before that.
+    """
     from midstream.commands.common import with_options
     from midstream.settings import load_settings
 
     configured = load_settings(folder)
-    settings = with_options(configured, options)
+    settings = with_options(configured if change is None else change(configured), options)
     if options.ascii:
         settings = replace(settings, ascii=True)
     return settings, settings.changes_since(configured)

@@ -11,12 +11,13 @@ import contextlib
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from midstream.edits.suggestions import Suggestion
-from midstream.scratch import make_scratch
+from midstream.responses.profiles import BUILT_IN
+from midstream.settings import Settings
 from midstream.workspace.repo import GitFailedError, run_git
 
 _PROJECT = Path(__file__).resolve().parent / "project"
@@ -74,19 +75,21 @@ def check_command() -> str:
     return f"{shlex.quote(sys.executable)} -B -m unittest discover -q tests"
 
 
-def make_demo(parent: Path | None = None) -> DemoInfo:
-    """Copy the example project to a new folder and give it a git history.
+def for_demo(settings: Settings) -> Settings:
+    """Settings with the shipped model, for which the demo is written, and without a journal."""
+    return replace(settings.with_endpoint(BUILT_IN, "the demo"), model=None, journal=False)
+
+
+def make_demo(parent: Path) -> DemoInfo:
+    """Copy the example project into a folder and give it a git history.
 
     Args:
-        parent: Where the copy goes; a new temporary folder by default.
+        parent: Where the copy goes.
 
     Returns:
         The copy and what to try in it.  Without git it has no history.
-
-    Raises:
-        ScratchError: No temporary folder can be made.
     """
-    root = (parent or make_scratch("midstream-demo-")) / "tally"
+    root = parent / "tally"
     shutil.copytree(_PROJECT, root, ignore=shutil.ignore_patterns("__pycache__"))
     with contextlib.suppress(GitFailedError):
         _commit_history(root)

@@ -39,6 +39,7 @@ class TourStep:
     Attributes:
         text: What to do and what comes of it.
         action: The action that the step is about; its own key and Enter both carry it out.
+        enter: What Enter does, for the key bar.
         done: When the next step follows.
         says: The instruction that is sent, where the action sends one.
         ended: In place of ``text`` once the model has ended.
@@ -49,6 +50,7 @@ class TourStep:
 
     text: str
     action: str
+    enter: str
     done: Done
     says: str = ""
     ended: str = ""
@@ -90,47 +92,52 @@ STEPS: Final = (
         'Say what should change: "rename `rows` to `totals` in month_report". '
         "{composer.send} sends it.",
         "composer.send",
+        "send it",
         Done.PROPOSED,
         says="rename `rows` to `totals` in month_report",
-        under_way="It is sent. The model reads the function and writes it anew; the tour goes on "
-        "with the first complete hunk.",
+        under_way="It is sent: the model writes the function anew. Each block of changed lines is "
+        "a hunk; the tour goes on when the first one is complete.",
         pointless="The model has changed nothing. {choose} goes on.",
     ),
     TourStep(
-        "The first hunk is complete, and the model goes on. {hunk.accept} accepts it; it is on "
-        "disk at once.",
+        "The first hunk is complete, and the model writes on. {hunk.accept} accepts the hunk and "
+        "saves it to the file at once.",
         "hunk.accept",
+        "accept",
         Done.ACCEPTED,
-        ended="The model is done. {hunk.accept} accepts the hunk under the cursor; it is on disk "
-        "at once.",
+        ended="The model is done. {hunk.accept} accepts the hunk under the cursor and saves it to "
+        "the file at once.",
         under_way="The model is still writing; its next complete hunk is yours to accept.",
         pointless="No hunk is left to accept. {choose} goes on.",
     ),
     TourStep(
-        'Another name would be better, so say "no, call it sums", even while it writes. '
+        'Another name would be better? Say so while the model writes: "no, call it results". '
         "{composer.send} sends it; what is there is renamed, too.",
         "composer.send",
+        "send it",
         Done.REDIRECTED,
-        says="no, call it sums",
-        ended='Another name would be better, so say "no, call it sums"; it could have been said '
-        "while the model wrote. {composer.send} sends it, and what is there is renamed, too.",
+        says="no, call it results",
+        ended='Another name would be better? "no, call it results" changes it everywhere; you '
+        "can say so while the model writes, too. {composer.send} sends it.",
         under_way="It is sent; the model takes it up.",
     ),
     TourStep(
-        "{hunk.accept_rest} accepts what you have seen so far. The tour goes on when the model "
-        "has ended and nothing waits.",
+        "{hunk.accept_rest} accepts every hunk that you have seen. The tour goes on when the "
+        "model is done and every hunk is decided.",
         "hunk.accept_rest",
+        "accept",
         Done.DECIDED,
-        ended="The model is done. {hunk.accept_rest} accepts what you have seen, and a second "
-        "time the rest.",
-        flagged="The model is done, and what waits is flagged, so each hunk is decided by itself: "
-        "{hunk.accept} accepts one, {failures} says why. {choose} accepts one after the other.",
+        ended="The model is done. {hunk.accept_rest} accepts every hunk that you have seen; "
+        "pressed twice, the others as well.",
+        flagged="The model is done. The hunks are flagged: look at each one. {hunk.accept} "
+        "accepts it, {failures} says why it is flagged, and {choose} accepts them all here.",
         under_way="The model writes it again with the new name. Each complete hunk is yours to "
         "accept.",
     ),
     TourStep(
-        "{decision.undo} undoes the last decision, on disk as well.",
+        "{decision.undo} undoes the last decision, in the file as well.",
         "decision.undo",
+        "undo",
         Done.UNDONE,
         pointless="{decision.undo} undoes the last decision; there is none to undo. {choose} "
         "goes on.",
@@ -138,40 +145,48 @@ STEPS: Final = (
     TourStep(
         "{decision.redo} brings it back.",
         "decision.redo",
+        "redo",
         Done.REDONE,
         pointless="{decision.redo} brings back what was undone; nothing is. {choose} goes on.",
     ),
     TourStep(
-        "{review.external} reviews what other programs write. A script then changes a file.",
+        "Coding agents, formatters and other programs change files, too. {review.external} turns "
+        "their changes into hunks. Here a script changes a file.",
         "review.external",
+        "start",
         Done.WRITTEN,
         under_way="The review is on. A script changes tally/money.py now; its change appears here.",
         pointless="The review is on, and the script has nothing left to change. {choose} goes on.",
     ),
     TourStep(
-        "That change is on disk already, as an agent's would be. {hunk.reject} puts it back once "
-        "nothing writes there any more.",
+        "The script has changed the currency; that is in the file already. {hunk.reject} puts the "
+        "old line back, {hunk.accept} keeps the new one.",
         "hunk.reject",
+        "put back",
         Done.PUT_BACK,
-        under_way="It is put back as soon as nothing has written there for a moment.",
+        under_way="The old line comes back once the script has been quiet for a few seconds: two "
+        "programs should not write at once. {hunk.put_back_now} does not wait.",
         pointless="The change of the script is decided, and stays. {choose} goes on.",
     ),
     TourStep(
-        "{commit} opens the commit page, with a message that says what you asked for.",
+        "{commit} opens the commit page, with what you accepted and a message made from your "
+        "instructions.",
         "commit",
+        "open it",
         Done.COMMITTED,
         pointless="{commit} commits what you have accepted, which is nothing so far. {choose} "
         "goes on.",
     ),
     TourStep(
-        "That is all you need. {compose} writes your own instruction, {checks} runs the tests, "
-        "and {models} sets up a larger model.",
+        "That is all you need. {compose} writes an instruction of your own, {checks} runs the "
+        "tests, {models} sets up a larger model, and {help} shows every key.",
         "compose",
+        "end the tour",
         Done.READ,
     ),
 )
 COMMIT_PAGE: Final = (
-    "This is what you accepted, and a message that says what you asked for. {choose} or "
-    "{commit.commit.anywhere} commits it; {page.close} leads to the files."
+    "The file that you changed, how it changed, and a message made from your instructions. "
+    "{choose} commits it; {page.close} goes to the list of files."
 )
 """The sentence of the step about the commit, on its page."""

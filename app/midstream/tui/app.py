@@ -619,12 +619,12 @@ def run_app(
         raise app.failure
     if app.defect is not None:
         raise DefectError(sentence(*app.defect, kept=_what_is_kept(app, root, snapshot))) from None
-    if app.session is not None:
+    if app.session is not None and demo is None:  # nothing of a demo stays
         from midstream.commands.common import wrapped
         from midstream.pairing.leaving import resuming, summary
 
         command = resuming(root, snapshot) if app.settings.journal else ""
-        placed = demo is None and snapshot is None
+        placed = snapshot is None
         for line in summary(app.session, command, placed=placed):
             print(wrapped(line))
     return app.return_code or 0
@@ -633,9 +633,9 @@ def run_app(
 def _what_is_kept(app: MidstreamApp, root: Path, snapshot: Snapshot | None) -> str:
     """What became of the user's work when the program had to stop."""
     session = app.session
-    if session is None or not session.turns:
+    if session is None or app.demo is not None or not session.turns:
         return "your files are as they were"
-    if app.demo is None and app.settings.journal:
+    if app.settings.journal:
         from midstream.pairing.leaving import resuming
 
         return f"your decisions are kept: {resuming(root, snapshot)}"

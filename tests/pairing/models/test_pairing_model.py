@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,8 @@ def settings(copyist: Path) -> Settings:
     return Settings(model=copyist)
 
 
-async def test_suggestions_of_the_demo(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    info = demo.make_demo()
+async def test_suggestions_of_the_demo(settings: Settings, tmp_path: Path) -> None:
+    info = demo.make_demo(tmp_path)
     async with await PairingSession.open(info.root, settings=settings, watch=False) as session:
         for suggestion in info.suggestions:
             path = info.root / suggestion.path

@@ -179,7 +179,7 @@ class PutBackQueue:
         self._announce(hunks)
         self._status.inform(
             f"{counted(len(self._hunks.postponed()), 'hunk')} will be put back "
-            f"{self._writers.until}",
+            f"{self._writers.until}, or at once",
             "hunk.put_back_now",
         )
         self._wait()
@@ -229,8 +229,10 @@ class PutBackQueue:
             if left:
                 self._unmark(tuple(sorted(left)))
         if tell and done:
-            what = f"{counted(done, 'hunk')} put back"
-            self._status.inform(f"Writing has stopped: {what}", "decision.undo")
+            were = f"{counted(done, 'hunk')} {'was' if done == 1 else 'were'}"
+            self._status.inform(
+                f"Writing has stopped, so {were} put back; you can undo that", "decision.undo"
+            )
         changed = [i for i in sorted(meant) if not self._hunks.get(i).live]
         if changed:
             one = len(changed) == 1

@@ -36,6 +36,7 @@ from midstream.tui.pages.page import PageScreen
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import MessageField
+from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.row_list import ListRow, Piece, RowList
 from midstream.tui.widgets.welcome import TourLine
 
@@ -392,6 +393,8 @@ class CommitScreen(PageScreen):
                 | committing
                 | hidden
             )
+        if self._toured:
+            hidden.add("commit.commit.anywhere")  # Enter does it
         settled = self.file is None or self.file.state in ("committed", "conflict")
         if settled and self._unkept is None:
             hidden.add("commit.stage")
@@ -402,6 +405,10 @@ class CommitScreen(PageScreen):
         if not changes.staged and not self.amend and not changes.stageable:
             hidden |= committing
         return frozenset(hidden)
+
+    def leading_hints(self) -> Iterator[KeyHint]:
+        if self._toured:
+            yield KeyHint("enter", "commit", "commit_all")
 
     def hint_words(self) -> dict[str, str]:
         words = {"commit.amend": "do not amend"} if self.amend else {}

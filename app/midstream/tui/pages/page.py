@@ -243,6 +243,10 @@ class PageScreen(EagerScreen):
         """Better words for some actions at the moment, by id."""
         return {}
 
+    def leading_hints(self) -> Iterable[KeyHint]:
+        """Keys that are named before those of the page's own actions."""
+        return ()
+
     def show_keys(self) -> None:
         """Show the keys of the moment."""
         if not self.is_mounted:
@@ -259,6 +263,7 @@ class PageScreen(EagerScreen):
                 for number in range(1, last + 1)
             ]
         else:
+            hints += self.leading_hints()
             hidden, reviewing = self.hidden_hints(), self.reviewing
             for action in actions_on(self.PAGE):
                 if not action.short or action.id in hidden or not self.services.keys[action.id]:

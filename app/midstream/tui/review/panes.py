@@ -76,8 +76,8 @@ class ReviewPanes:
         yield self.reason
         yield self.suggestions
         yield self.introduction
-        yield self.tour
         yield self.notice
+        yield self.tour
         yield self.composer
         yield self.keys
 

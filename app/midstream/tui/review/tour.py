@@ -155,7 +155,7 @@ class Tour(Controller):
 
         step = self._step
         if self._is_under_way(facts):
-            return self._words(step.under_way)
+            return self._words(step.under_way, "put back now" if facts.postponed else "")
         if self._is_pointless(facts):
             return self._words(step.pointless, "next step")
         text = step.text
@@ -163,9 +163,7 @@ class Tour(Controller):
             text = step.flagged
         elif not facts.running:
             text = step.ended or text
-        if step.done is Done.READ:
-            return replace(self._words(text, "end the tour"), last=True)
-        return self._words(text, "next step")
+        return replace(self._words(text, step.enter), last=step.done is Done.READ)
 
     @property
     def _words_of_offer(self) -> TourWords:
@@ -280,6 +278,8 @@ class Tour(Controller):
             if facts.shows(self._step.done, self._before):
                 self._go_to(self._number + 1)
                 return
+            if facts.postponed > self._before.postponed:
+                self._hush()
         self._panes.tour.show(self._words_of(facts))
 
     def _go_to(self, number: int) -> None:
@@ -287,13 +287,17 @@ class Tour(Controller):
 
         session = self._state.session
         self._number, self._sent, self._tried, self._tries = number, False, None, 0
-        if self._notices.line.level == "info" and not self._notices.asking:
-            self._notices.clear()  # The step says what comes next.
+        self._hush()
         self._wrote = None
         self._before = None if session is None else _Facts.of(session)
         if self._step.done is Done.PUT_BACK:  # its key is about the hunk under the cursor
             self._show_written()
         self._state.refresh()
+
+    def _hush(self) -> None:
+        """Take away a notice of what the step says in its own words."""
+        if self._notices.line.level == "info" and not self._notices.asking:
+            self._notices.clear()
 
     def _show_written(self) -> bool:
         """Put the cursor on what the script has changed; whether it is elsewhere so far."""
@@ -314,6 +318,8 @@ class Tour(Controller):
             return
         step, facts = self._step, _Facts.of(session)
         if self._is_under_way(facts):
+            if step.done is Done.PUT_BACK:
+                await self._perform("hunk.put_back_now")
             return
         self._tries = self._tries + 1 if facts == self._tried else 0
         self._tried = facts
@@ -339,9 +345,13 @@ class Tour(Controller):
         from midstream.demo.tour import Done
 
         moved = step.done is Done.PUT_BACK and self._show_written()
-        if step.action.startswith("hunk.") and not moved and self._pane.undecided_hunk is None:
-            await self._perform("hunk.next_undecided")  # which may open another file first
-            moved = True
+        if step.action.startswith("hunk.") and not moved:
+            hunk = self._pane.undecided_hunk
+            if hunk is None:
+                await self._perform("hunk.next_undecided")  # which may open another file first
+                moved = True
+            else:
+                moved = not self._navigate.reveal(hunk)
         if moved:
             self._work.run(lambda: self._perform(step.action))
         else:
