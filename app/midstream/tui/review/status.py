@@ -483,7 +483,7 @@ class Status(Controller):
         """Sentences about where we are and what the model can do."""
         session, key_for = self._state.session, self._services.key_for
         if self._services.demo is not None:
-            yield "The example project is a temporary copy."
+            yield "The example project is a temporary copy, removed when you leave."
             if self._services.settings.pace:
                 yield (
                     "The model writes slowly, so that you can decide and redirect while it "

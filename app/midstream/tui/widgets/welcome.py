@@ -274,16 +274,17 @@ class Suggestions(Painted):
         text.append("Try one of these", palette.style("foreground", bold=True))
         text.append(f"   {self.hint}", muted)
         width = max((len(example.title) for example in self.examples), default=0)
+        room = max(10, self.size.width - width - 6)
+        longest = max(
+            (len(visible(f"{one.instruction}   {one.path}")) for one in self.examples), default=0
+        )
         for number, example in enumerate(self.examples, 1):
             text.append(f"\n {number}  ", palette.style("accent", bold=True))
             style = muted if example.tried else palette.style("foreground")
-            text.append(visible(example.title).ljust(width + 3), style)
-            words = visible(example.instruction)
-            words = shorten(words, max(10, room - width - 7), placeholder=" ...")
-            text.append(words, muted)
-            path = visible(example.path)
-            if len(words) + len(path) + 3 <= room - width - 7:
-                text.append(f"   {path}", muted)
+            text.append(visible(example.title).ljust(width + 2), style)
+            text.append(shorten(visible(example.instruction), room, placeholder=" ..."), muted)
+            if longest <= room:
+                text.append(f"   {visible(example.path)}", muted)
         return text
 
     def on_click(self, event: events.Click) -> None:
