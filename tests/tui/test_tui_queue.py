@@ -149,6 +149,7 @@ async def test_a_question_can_be_answered_after_going_back_to_the_text(stage: St
     await stage.type("add a docstring to `walk`")
     await stage.press("enter")
     await stage.until(lambda: "go there?" in stage.notice, "question")
+    assert stage.keys[:2] == ["1 choose", "esc leave it"]
     await stage.press("i", "1")
     assert stage.composer.text == "add a docstring to `walk`1", "in a text it is a character"
     assert "esc answer by number" in stage.keys

@@ -72,6 +72,37 @@ async def test_a_name_that_another_file_has_is_found_there(
     )
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "raise ValueError in average when rows is empty",
+        "add a check for empty rows in the average function",
+        "average should round to 2 digits",
+    ],
+)
+async def test_a_plain_word_for_a_place_that_only_another_file_has_is_asked_about(
+    session: PairingSession, root: Path, said: str
+) -> None:
+    (root / "report.py").write_text("def average(rows):\n    return sum(rows) / len(rows)\n")
+    with pytest.raises(TargetUnclearError) as caught:
+        await session.turns.instruct(Question(said, path="run.py", cursor=3))
+    assert caught.value.candidates == (Candidate("report.py", "average"),)
+    assert caught.value.question.endswith("in report.py; go there?")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["sort them in production", "print it in upper case", "work in memory", "use an average"],
+)
+async def test_a_plain_word_is_no_place_elsewhere(
+    session: PairingSession, root: Path, said: str
+) -> None:
+    (root / "report.py").write_text("production = 1\ndef upper():\n    average = memory = 2\n")
+    turn = await session.turns.instruct(Question(said, path="run.py", cursor=3))
+    assert turn.symbol == "run"
+    await session.turns.stop()
+
+
 async def test_instruction_without_a_path_finds_the_file(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -13,6 +13,7 @@ from midstream.commands.edit import DiffSink, JsonSink
 from midstream.edits.signs import Signs
 from midstream.engine.types import GenerateRequest, Piece
 from midstream.errors import UserError
+from midstream.pairing.chat.plan import StepState
 from midstream.pairing.headless import Job, run_job
 from midstream.pairing.request.builder import AlreadyThereError
 from midstream.pairing.request.mentions import new_names
@@ -391,8 +392,9 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         changed = BODY.replace("data", "text")
         await ask(session, sure, changed)
         assert session.status.notices == []
+        first = session.hunks.undecided("files.py")
         await ask(session, sure, changed)
-        assert session.hunks.undecided("files.py")
+        assert session.hunks.undecided("files.py") == first, "and those of the first answer"
         assert session.status.notices[-1].text == (
             "Nothing new is proposed: `load` of files.py came back with the same hunks as before; "
             "say it in other words, or ask a larger model."
@@ -401,6 +403,32 @@ async def test_a_follow_up_that_comes_back_the_same(root: Path, settings: Settin
         await ask(session, sure, changed.replace("limit", "most"))
         texts = [notice.text for notice in session.status.notices]
         assert sum(text.startswith("Nothing new is proposed") for text in texts) == 1
+
+
+async def test_a_step_that_repeats_what_another_proposed_has_changed_nothing(
+    root: Path, settings: Settings
+) -> None:
+    sure = CalibratedModel(0.9)
+    async with (
+        served(sure) as endpoint,
+        await PairingSession.open(
+            root, settings=settings, endpoint=endpoint, watch=False
+        ) as session,
+    ):
+        plan = session.chat.steps
+        plan.replace(["speed up `load`", "close the file in `load`"])
+        changed = BODY.replace("data", "text")
+        for step in list(plan.steps):
+            sure.give(changed)
+            sure.end()
+            await session.turns.instruct(Question(step.text, path="files.py"))
+            await session.turns.finished()
+        assert plan.states() == [StepState.BEGUN, StepState.NOTHING]
+        assert session.status.notices[-1].text == (
+            "Step 2 of the plan has changed nothing; step 1 is not decided yet."
+        )
+        await session.decisions.accept_rest("files.py")
+        assert plan.states() == [StepState.DONE, StepState.NOTHING]
 
 
 async def test_a_retry_that_brings_what_was_turned_down(

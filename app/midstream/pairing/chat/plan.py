@@ -252,9 +252,7 @@ class SessionPlan:
             return StepState.OPEN
         if turns[-1].status is TurnStatus.STREAMING:
             return StepState.BEGUN
-        known = self._hunks_by_number()
-        numbers = {number for turn in turns for number in turn.hunks}
-        hunks = [hunk for number in numbers for hunk in known.get(number, ())]
+        hunks = self._hunks_of(step)
         if any(hunk.live and not hunk.decided for hunk in hunks):
             return StepState.BEGUN
         # Also where a later step has rewritten the lines since.
@@ -262,6 +260,12 @@ class SessionPlan:
             return StepState.DONE
         done = turns[-1].status is TurnStatus.DONE
         return StepState.NOTHING if done else StepState.OPEN
+
+    def _hunks_of(self, step: PlannedStep) -> list[Hunk]:
+        """The hunks of a step's turns."""
+        known = self._hunks_by_number()
+        numbers = {number for turn in self._turns_of(step) for number in turn.hunks}
+        return [hunk for number in numbers for hunk in known.get(number, ())]
 
     def _hunks_by_number(self) -> Mapping[int, Sequence[Hunk]]:
         """The hunks by their number, parts of one that was split by the number of the whole."""
@@ -289,6 +293,7 @@ class SessionPlan:
         match event:
             case TurnStarted(turn):
                 self._link(turn)
+                self._status.emit(ConversationHeard())
             case TurnFinished() if self._status.state not in _ENDED:
                 pass  # Another turn goes on from it, and may bring what this one did not.
             case TurnFinished() | HunkDecided():
@@ -303,7 +308,11 @@ class SessionPlan:
                 step.turn = turn.id
                 self._note()
                 break
-        self._changed()
+        # What its rewrite takes the place of may come back: it is told once the turn has ended.
+        self._states = [
+            was if was is StepState.BEGUN else now
+            for was, now in zip(self._states, self.states(), strict=True)
+        ]
 
     def _changed(self) -> None:
         """Tell what has changed; that a step is settled, also in words."""
@@ -319,8 +328,14 @@ class SessionPlan:
             if was is StepState.BEGUN and state in settled:
                 left = sum(each is StepState.OPEN for each in now)
                 rest = f"{counted(left, 'step')} to go" if left else "it was the last one"
-                done = "done" if state is StepState.DONE else "left out"
-                text = f"Step {number} of the plan is {done}; {rest}."
+                if not left and (
+                    begun := [n for n, s in enumerate(now, 1) if s is StepState.BEGUN]
+                ):
+                    rest = f"step {begun[0]} is not decided yet"
+                done = "is done" if state is StepState.DONE else "is left out"
+                if state is StepState.NOTHING and not self._hunks_of(self.steps[number - 1]):
+                    done = "has changed nothing"
+                text = f"Step {number} of the plan {done}; {rest}."
                 self._status.inform(text, "plan.next" if left else "")
 
     def _note(self) -> None:

@@ -411,11 +411,14 @@ class RequestBuilder:
                 if better is None and renamed and unclear.missing == renamed:
                     better = await self._not_renamed(renamed, proposal, proposal.path)
                 raise (better or unclear) from None
-            wanted = "search-replace" if wanted == "auto" else wanted
+            if wanted == "auto":  # It is shown this file only.
+                if (better := await self._find(unclear.missing, proposal.path)) is not None:
+                    raise better from None
+                wanted = "search-replace"
             target = Target(0, len(base.lines), "", "the model chooses where")
-        if target.undefined and not self._finds_places(model):
-            await self._check_undefined(target, proposal, renamed)
         by_region, addition = wanted in ("region", "auto"), None
+        if target.undefined and by_region:
+            await self._check_undefined(target, proposal, mentions, wanted)
         if by_region and model.is_chat and question.selection is None:
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
             asked = without_tests(without_mentions(said))[0]
@@ -487,19 +490,22 @@ class RequestBuilder:
             raise (await self._find(unclear.missing, proposal.path) or unclear) from None
 
     async def _check_undefined(
-        self, target: Target, proposal: FileProposal, renamed: str | None
+        self, target: Target, proposal: FileProposal, mentions: Mentions, wanted: str
     ) -> None:
         """Raise TargetUnclearError if the lines that were found lack what is meant."""
         name, lines = target.undefined, proposal.base.lines
         word = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\b")
-        absent = name == renamed and not any(map(word.search, lines[target.start : target.stop]))
+        absent = name == mentions.renamed and not any(
+            map(word.search, lines[target.start : target.stop])
+        )
         if absent and word.search(proposal.proposed_region(target.start, target.stop)):
             return  # An undecided hunk brings it.
+        sure = name == mentions.renamed or any(each.name == name for each in mentions.sure)
         if not (absent and outline(lines, proposal.path).named(name)) and (
-            other := await self._find(name, proposal.path)
+            other := await self._find(name, proposal.path, sure=sure)
         ):
             raise other
-        if absent:
+        if absent and wanted == "region":
             place = f"`{target.symbol}`" if target.symbol else f"line {target.start + 1}"
             raise await self._not_renamed(name, proposal, place)
 
@@ -509,14 +515,24 @@ class RequestBuilder:
         workspace, path, lines = self._files.workspace, proposal.path, proposal.base.lines
         return await asyncio.to_thread(not_renamed, workspace, name, path, lines, place)
 
-    async def _find(self, name: str, here: str) -> TargetUnclearError | None:
-        """The question about a name that is not defined in the file ``here``, if another has it."""
+    async def _find(self, name: str, here: str, *, sure: bool = True) -> TargetUnclearError | None:
+        """The question about a name that is not defined in the file ``here``, if another has it.
+
+        Args:
+            name: The name.
+            here: The file.
+            sure: Whether it is a name; a plain word may mean a function or class, no variable.
+        """
         if not name:
             return None
+        asked = f"`{name}`" if sure else f"in {name}"
         try:
-            path = await asyncio.to_thread(search_workspace, self._files.workspace, f"`{name}`")
+            path = await asyncio.to_thread(search_workspace, self._files.workspace, asked)
         except TargetUnclearError as several:
-            found = () if several.missing else several.candidates
+            last = name.rpartition(".")[2]
+            alike = [each for each in several.candidates if each.name.rpartition(".")[2] == last]
+            # A single one was only the nearest: a variable that a plain word does not mean.
+            found = () if several.missing or len(alike) == 1 else tuple(alike)
         else:
             found = (Candidate(path, name),)
         if not found:

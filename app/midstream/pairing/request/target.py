@@ -485,7 +485,7 @@ def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target 
 def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, target: Target) -> str:
     """A name that another file may define, and that the place at the cursor was not meant for."""
     places = (m.name for m in mentions.sure if m.place and not outlined.named(m.name))
-    if undefined := next(places, ""):
+    if undefined := next(places, "") or _foreign(lines, mentions):
         return undefined
     old = mentions.renamed
     if old is None or old.lower() in _NO_NAMES or outlined.named(old):
@@ -496,6 +496,24 @@ def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, targe
     last = re.escape(old.rpartition(".")[2])
     is_set = re.compile(rf"\.{last}\s*(?::[^=]+)?=(?!=)")
     return "" if outlined.binding(old) or any(map(is_set.search, lines)) else old
+
+
+def _foreign(lines: Sequence[str], mentions: Mentions) -> str:
+    """A plain word for the place ("in average when ...") that is nowhere in the file."""
+    words: set[str] | None = None
+    for mention in mentions.all:
+        if mention.sureness > Sureness.WORD or not (mention.place or mention.subject):
+            continue
+        name = mention.name
+        if mention.fresh or mention.modifies or name.lower() in _NO_NAMES:
+            continue
+        if keyword.iskeyword(name) or hasattr(builtins, name):
+            continue
+        if words is None:
+            words = {word.lower() for line in lines for word in re.findall(r"\w+", line)}
+        if name.lower() not in words:
+            return name
+    return ""
 
 
 def _with_absent(target: Target, lines: Sequence[str], mentions: Mentions) -> Target:

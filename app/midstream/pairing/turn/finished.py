@@ -133,6 +133,9 @@ class Reviewer:
             tell_unchanged(answer, self._server, status)
         else:
             same = tell_same(answer, self._log.hunks, self._server, status)
+            if same and answer.region is not None and answer.region.repeats:
+                answer.region.withdraw(answer.reply)  # The hunks stay those of whoever made them.
+                return None
             tell_doubt(answer, self._server, status, aloud=not same)
         if answer.turn.later:
             status.inform(answer.turn.later)
@@ -276,7 +279,7 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
         hunks: Every hunk of the session.
     """
     region, turn = answer.region, answer.turn
-    if region is not None and region.new_text == region.before:
+    if region is not None and region.repeats:
         return f"{turn.place} of {turn.path} came back with the same hunks as before"
     mine = set(answer.hunk_ids)
     here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}

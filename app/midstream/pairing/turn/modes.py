@@ -247,6 +247,11 @@ class RegionMode:
         return self.segment.new_text
 
     @property
+    def repeats(self) -> bool:
+        """Whether it is written as it was proposed before."""
+        return self.new_text == self.before
+
+    @property
     def old_lines(self) -> Sequence[str]:
         return self.proposal.base.lines[self.segment.start : self.segment.stop]
 

@@ -13,7 +13,7 @@ from midstream.actions import ACTIONS, BY_ID
 from midstream.code.languages import spelled
 from midstream.code.lexing import language_of
 from midstream.counting import counted
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import Hunk, HunkState
 from midstream.pairing.activity import Activity, activity_of
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.models.simulating import pacing_words
@@ -44,7 +44,7 @@ class Moment:
         background: The running turn is the session's own; an instruction takes its place.
         hunk: State of the hunk under the cursor.
         external: Another program wrote that hunk, so it is kept or put back; where the cursor is on
-            none, all of them.
+            none, those of the file.
         read_only: Nothing is put back or written: a range of commits is looked at.
         answers: The model answers questions.
         flagged: There is a reason to look at it closely.
@@ -56,7 +56,7 @@ class Moment:
         choosing: A list of mentions is open.
         pasted: A chip stands for a pasted block.
         failed: Edits of the last answer did not match.
-        asking: A question is open; in the composer its numbers are text.
+        asking: Answers of the open question; in a text that was begun their numbers are text.
         agent: A coding agent is at work.
         answering: The model answers a question.
         plan: There is a plan.
@@ -93,7 +93,7 @@ class Moment:
     choosing: bool = False
     pasted: bool = False
     failed: bool = False
-    asking: bool = False
+    asking: int = 0
     agent: bool = False
     answering: bool = False
     plan: bool = False
@@ -127,6 +127,12 @@ _WRITING: Final = {
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     """The hints, most useful first; help is always the last."""
     chosen: list[KeyHint] = []
+    if moment.asking and not moment.typed:  # The line above has the words of the answers.
+        last = moment.asking
+        chosen += [
+            KeyHint(str(number), "choose" * (number == last), f"number({number})")
+            for number in range(1, last + 1)
+        ]
     seen: set[str] = set()
     for item in _wanted(moment):
         action_id, _, words = item.partition(":")
@@ -159,6 +165,8 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.composing:
         yield from _composing(moment)
         return
+    if moment.asking:
+        yield "close:leave it"
     if moment.in_rail:
         yield "choose:open" if not moment.folder else f"choose:{moment.folder}"
         yield "row.left:fold"
@@ -412,7 +420,7 @@ class Status(Controller):
             rail=self._panes.rail.display,
             choosing=composer.choosing,
             pasted=text != composer.field.text,
-            asking=self._notices.asking,
+            asking=len(self._notices.choices),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
             tour=self._panes.tour.words,
@@ -435,9 +443,7 @@ class Status(Controller):
             following=pane.following,
             file=state.view is not None,
             hunk=None if hunk is None else hunk.state,
-            external=(
-                hunk.external if hunk is not None else session is not None and session.only_reviews
-            ),
+            external=session is not None and self._in_review(session, hunk),
             read_only=session is not None and session.workspace.read_only,
             planned=session is not None and bool(session.chat.steps.next),
             answers=session is not None and not session.server.model_info.is_edit_model,
@@ -453,11 +459,19 @@ class Status(Controller):
             searching=state.finder is not None,
             cut=pane.cut,
             failed=bool(state.failed_edits),
+            asking=len(self._notices.choices),
             agent=session is not None and session.agent.busy,
             answering=session is not None and session.chat.busy,
             plan=session is not None and bool(session.chat.steps),
             tour=self._panes.tour.words,
         )
+
+    def _in_review(self, session: PairingSession, hunk: Hunk | None) -> bool:
+        """Whether what the keys decide is kept or put back: the hunk, or all of the file."""
+        if hunk is not None:
+            return hunk.external
+        here = session.hunks.counts(self._state.path)
+        return here.only_external if here.live else session.only_reviews
 
     def _show_welcome(self) -> None:
         state, key_for = self._state, self._services.key_for
