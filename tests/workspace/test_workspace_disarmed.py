@@ -123,3 +123,10 @@ def test_a_folder_that_poses_as_a_repository_is_none(root: Path, tmp_path: Path)
     git(root / "fixture", "config", "core.worktree", str(elsewhere))
     assert run_git(root / "fixture", ["rev-parse", "--show-toplevel"], programs=True)
     assert find_repository(root / "fixture") is None
+
+
+def test_an_order_of_files_that_never_ends_is_not_read(root: Path) -> None:
+    git(root, "config", "diff.orderFile", "/dev/zero")
+    (root / "a.txt").write_text("changed\n")
+    assert "+changed" in files_diff(root, ["a.txt"])
+    assert work_tree_changes(root)[1] == {"a.txt"}

@@ -13,6 +13,7 @@ from midstream.workspace.errors import GitError
 from midstream.workspace.repo import recent_subjects
 from midstream.workspace.staging import (
     AcceptedChange,
+    IndexState,
     commit_staged,
     compare_changes,
     stage_changes,
@@ -175,6 +176,35 @@ async def test_a_filter_that_is_not_installed_is_named(repository: Path) -> None
     git(repository, "config", "filter.big.required", "true")
     with pytest.raises(GitError, match="no-such-filter: not found; "):
         stage_changes(repository, [AcceptedChange("a.bin", None, b"x")])
+
+
+async def test_to_compare_runs_nothing_that_the_repository_names(
+    repository: Path, evil: Path, ran: Path
+) -> None:
+    """What is staged is known of a filtered file once it was staged, which runs the filter."""
+    git(repository, "config", "filter.own.clean", str(evil))
+    (repository / ".gitattributes").write_text("a.py filter=own diff=own\n")
+    for name in ("core.fsmonitor", "diff.external", "diff.own.command", "diff.own.textconv"):
+        git(repository, "config", name, str(evil))
+    before, after = b"a = 1\n", b"a = 2\n"
+    (repository / "a.py").write_bytes(after)
+    change = AcceptedChange("a.py", before, after)
+
+    def state(change: AcceptedChange) -> str:
+        ran.unlink(missing_ok=True)
+        compare_changes(repository, [change], amend=True)
+        (place,) = compare_changes(repository, [change]).files
+        assert not ran.exists()
+        return place.state
+
+    assert state(change) == IndexState.UNSTAGED
+    (done,) = stage_changes(repository, [change])
+    assert ran.exists()
+    assert git(repository, "cat-file", "blob", ":a.py").encode() == after
+    change = AcceptedChange("a.py", before, after, parts=((done.after, after),))
+    assert state(change) == IndexState.STAGED
+    commit_staged(repository, "Two")
+    assert state(change) == IndexState.COMMITTED
 
 
 async def test_a_message_is_committed_as_it_was_typed(repository: Path) -> None:

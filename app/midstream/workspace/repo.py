@@ -83,6 +83,7 @@ _DISARMED: Final = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", os.devnull),
     ("log.showSignature", "false"),
+    ("diff.orderFile", os.devnull),  # It may name a device, which git reads until memory ends.
     ("submodule.recurse", "false"),
     ("protocol.allow", "never"),
     ("safe.bareRepository", "explicit"),
@@ -117,7 +118,7 @@ _PLACES: Final = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}
 """Spaces before the path of an entry of the status, by how the entry begins."""
 
 
-_FILTER_FAILED: Final = re.compile(r": smudge filter (.+) failed$")
+_FILTER_FAILED: Final = re.compile(r": (?:clean|smudge) filter ('?)(.+)\1 failed$")
 """What git says where a filter is required; it stands behind the file's name."""
 
 
@@ -132,6 +133,10 @@ class GitFailedError(Exception):
         super().__init__(reason)
         self.output = output
         """Everything git wrote to its error stream."""
+
+
+class FilterSkippedError(GitFailedError):
+    """Git needs a filter that only the repository's configuration names, so that it did not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ def run_git(
 
     Raises:
         GitFailedError: See there.
+        FilterSkippedError: See there.
         GitStoppedError: ``stop`` was set before git had ended.
     """
     env = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
@@ -187,8 +193,9 @@ def run_git(
     if done.code != 0 and not done.cut:
         output = done.errors.decode(errors="replace").strip()
         reason = _reason(output, done.code)
-        if not programs and (found := _FILTER_FAILED.search(reason)):
-            reason = _why_no_filter(folder, env, found[1]) or reason
+        failed = None if programs else _FILTER_FAILED.search(reason)
+        if failed and (why := _why_no_filter(folder, env, failed[2])):
+            raise FilterSkippedError(why, output)
         raise GitFailedError(reason, output)
     return done.output
 

@@ -2,7 +2,8 @@
 
 Only the accepted change goes into the index, not whatever else the user has edited in the same
 file: the change is merged into the index's own version of the file.  The work tree is never
-touched.  Commits run the user's hooks and signing, as ``git commit`` would.  Everything blocks.
+touched.  Staging runs the repository's filters as ``git add`` would, and commits run its hooks and
+signing; to compare with the index runs none of them.  Everything blocks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from midstream.resources import open_regular
@@ -23,6 +25,7 @@ from midstream.workspace.content import LinkTarget
 from midstream.workspace.errors import GitError
 from midstream.workspace.paths import folders_of, shown
 from midstream.workspace.repo import (
+    FilterSkippedError,
     GitFailedError,
     GitStoppedError,
     RepositoryPlace,
@@ -147,11 +150,14 @@ def committed_file(root: Path, rel: str) -> bytes:
         return b""
 
 
-def stored_contents(root: Path, rel: str) -> Iterator[bytes]:
-    """What the index and then the last commit have of a file, as git would check it out."""
+def stored_contents(root: Path, rel: str, *, programs: bool) -> Iterator[bytes]:
+    """What the index and then the last commit have of a file, as git would check it out.
+
+    Nothing where that takes a filter of the repository's own, unless ``programs`` may run.
+    """
     for tree in ("", "HEAD"):
         with contextlib.suppress(GitFailedError):
-            yield run_git(root, ["cat-file", "--filters", f"{tree}:./{rel}"], programs=True)
+            yield run_git(root, ["cat-file", "--filters", f"{tree}:./{rel}"], programs=programs)
 
 
 def last_clean(root: Path, paths: Iterable[str]) -> dict[str, float]:
@@ -184,7 +190,11 @@ def stage_changes(root: Path, changes: Sequence[AcceptedChange]) -> list[Staged]
     place = _repository(root)
     staged = [
         _staged_change(
-            root, place, change, _index_entry(place.top, _inside(place, root, change.rel))
+            root,
+            place,
+            change,
+            _index_entry(place.top, _inside(place, root, change.rel)),
+            programs=True,
         )
         for change in changes
     ]
@@ -252,11 +262,12 @@ def _update_index(root: Path, place: RepositoryPlace, files: Sequence[Staged]) -
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
-            # Git compares files that were written in the same second, through their filters.
-            command = ["update-index", "-z", "--index-info"]
-            run_git(place.top, command, stdin=lines, programs=True)
+            # Git compares files that were written in the same second, through their filters.  With
+            # a file system monitor that fails, it would silently leave the index as it is.
+            command = ["-c", "core.fsmonitor=false", "update-index"]
+            run_git(place.top, [*command, "-z", "--index-info"], stdin=lines, programs=True)
             for mark, paths in kept.items():
-                run_git(place.top, ["update-index", mark, "--", *paths], programs=True)
+                run_git(place.top, [*command, mark, "--", *paths], programs=True)
             return
         except GitFailedError as error:
             if "index.lock" not in str(error) or time.monotonic() > deadline:
@@ -296,7 +307,7 @@ def stage_whole(root: Path, rel: str) -> Staged | None:
     before, known = None, False
     with contextlib.suppress(GitError):
         before, known = _index_entry(place.top, path), True
-    _asked(root, ["add", "--", f":(literal){rel}"])
+    _asked(root, ["add", "--", f":(literal){rel}"], programs=True)
     return Staged(rel, before, _index_entry(place.top, path)) if known else None
 
 
@@ -325,6 +336,9 @@ def compare_changes(
     root: Path, changes: Sequence[AcceptedChange], *, amend: bool = False
 ) -> StagingView:
     """Compare accepted changes with the index; changes nothing but git's object store.
+
+    What a filter that only the repository names would make of a change is not known, as it does not
+    run: such a change counts as staged once it was staged here.
 
     Args:
         root: The workspace root.
@@ -412,7 +426,13 @@ def is_repository(entry: IndexEntry | None) -> bool:
 
 
 def is_part(
-    root: Path, rel: str, staged: IndexEntry | None, text: bytes | None, *, program: bool | None
+    root: Path,
+    rel: str,
+    staged: IndexEntry | None,
+    text: bytes | None,
+    *,
+    program: bool | None,
+    programs: bool,
 ) -> bool:
     """Whether what is staged of a file changes nothing but what a text changes, too.
 
@@ -422,6 +442,7 @@ def is_part(
         staged: What is staged of it.
         text: The text, as bytes of the work tree; ``None`` for no file.
         program: Whether the file may be run; ``None``: as in the last commit.
+        programs: Whether the repository's filters may run.
 
     Raises:
         GitError: Git's own message.
@@ -434,7 +455,7 @@ def is_part(
     mode = _mode(text, program=program) or (last.mode if last else "")
     if mode and mode != staged.mode:
         return False
-    whole = _store(place.top, path, text)
+    whole = _store(place.top, path, text, programs=programs)
     if staged.blob == whole or (last is not None and staged.blob == last.blob):
         return True
     if _LINK in (staged.mode, _mode(text)):
@@ -506,27 +527,40 @@ def _compare_one(
     entry = None
     try:
         entry = _index_entry(top, path)
-        change_there = _staged_change(root, place, change, entry)
+        change_there = _staged_change(root, place, change, entry, programs=False)
         room.check(change_there)
         wanted = change_there.after
+    except _UnknownBlobError:
+        whole = (entry, change.after) in change.parts
+        state = _state(whole=whole, staged=path in staged)
+        return ChangePlace(change.rel, state, new=entry is None, commit=there, entry=entry)
     except GitError as error:
         return ChangePlace(change.rel, IndexState.CONFLICT, str(error), commit=there, entry=entry)
-    if wanted == entry:
-        state = IndexState.STAGED if path in staged else IndexState.COMMITTED
-    else:
-        state = IndexState.PARTLY if path in staged else IndexState.UNSTAGED
-        if state is IndexState.UNSTAGED:
-            there = BlobChange(before, b"" if wanted is None else _content(top, wanted.blob))
+    state = _state(whole=wanted == entry, staged=path in staged)
+    if state is IndexState.UNSTAGED:
+        there = BlobChange(before, b"" if wanted is None else _content(top, wanted.blob))
     own = 0 if wanted is None else _own_lines(root, top, change.rel, path, wanted.blob)
     new = wanted is not None and (entry is None if path not in staged else staged[path] == "A")
     return ChangePlace(change.rel, state, own=own, new=new, commit=there, entry=entry)
 
 
+def _state(*, whole: bool, staged: bool) -> IndexState:
+    """The state of a change.
+
+    Args:
+        whole: Whether the index has all of it.
+        staged: Whether the index has any change of the file.
+    """
+    if whole:
+        return IndexState.STAGED if staged else IndexState.COMMITTED
+    return IndexState.PARTLY if staged else IndexState.UNSTAGED
+
+
 def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
     """How many lines of a file in the work tree differ from a blob."""
     try:
-        there = _store(top, path, _work_tree_bytes(root / rel))
-    except OSError:
+        there = _store(top, path, _work_tree_bytes(root / rel), programs=False)
+    except (OSError, _UnknownBlobError):
         return 0
     if there == blob:
         return 0
@@ -535,14 +569,20 @@ def _own_lines(root: Path, top: Path, rel: str, path: str, blob: str) -> int:
 
 
 def _staged_change(
-    root: Path, place: RepositoryPlace, change: AcceptedChange, entry: IndexEntry | None
+    root: Path,
+    place: RepositoryPlace,
+    change: AcceptedChange,
+    entry: IndexEntry | None,
+    *,
+    programs: bool,
 ) -> Staged:
     """What the index has of a file, ``entry``, and what it should have with an accepted change."""
     path = _inside(place, root, change.rel)
     if change.undone is not None:
         return Staged(change.rel, entry, _without(place.top, path, entry, change.undone))
     known = [content for part, content in change.parts if part == entry]
-    blob = None if change.after is None else _store(place.top, path, change.after)
+    store = partial(_store, place.top, path, programs=programs)
+    blob = None if change.after is None else store(change.after)
     is_there = entry is not None and entry.blob == blob
     if change.trouble and (blob is None or not (known or is_there)):
         raise GitError(
@@ -552,7 +592,7 @@ def _staged_change(
     content = known[0] if known else change.before
     before = None
     if content is not None and entry is not None and not is_there:
-        before = _store(place.top, path, content)
+        before = store(content)
     if change.after is None or blob is None:
         if entry is not None and entry.blob != before and not known:
             raise _conflict(path)
@@ -623,10 +663,16 @@ def _index_entry(top: Path, path: str) -> IndexEntry | None:
     return IndexEntry(mode, blob)
 
 
-def _store(top: Path, path: str, content: bytes) -> str:
-    """Id of ``content`` as git would store it at ``path``, with line ending and other filters."""
+def _store(top: Path, path: str, content: bytes, *, programs: bool) -> str:
+    """Id of ``content`` as git would store it at ``path``, with line ending and other filters.
+
+    Raises:
+        _UnknownBlobError: That takes a filter of the repository's own, and no ``programs`` may run.
+        GitError: Git's own message.
+    """
     filters = "--no-filters" if isinstance(content, LinkTarget) else f"--path={path}"
-    return _asked(top, ["hash-object", "-w", "--stdin", filters], content).decode().strip()
+    command = ["hash-object", "-w", "--stdin", filters]
+    return _asked(top, command, content, programs=programs).decode().strip()
 
 
 def _merge(top: Path, path: str, ours: str, base: str | None, theirs: str) -> str:
@@ -671,10 +717,18 @@ def _work_tree_bytes(path: Path) -> bytes:
         return file.read()
 
 
-def _asked(top: Path, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
-    """What git says; staging runs the repository's filters, as ``git add`` does."""
+class _UnknownBlobError(GitError):
+    """What git would store of a file is not known without a filter of the repository's own."""
+
+
+def _asked(
+    top: Path, arguments: Sequence[str], stdin: bytes = b"", *, programs: bool = False
+) -> bytes:
+    """What git says; arguments as for ``run_git``."""
     try:
-        return run_git(top, arguments, stdin=stdin, programs=True)
+        return run_git(top, arguments, stdin=stdin, programs=programs)
+    except FilterSkippedError as error:
+        raise _UnknownBlobError(f"Git did not compare the change: {error}") from error
     except GitFailedError as error:
         raise _not_staged(error) from error
 

@@ -266,18 +266,18 @@ class _Accepted:
     parts: tuple[tuple[IndexEntry | None, SourceText], ...]
     undone: Staged | None
 
-    def change(self, root: Path) -> AcceptedChange:
-        """The change in bytes (blocking)."""
+    def change(self, root: Path, *, programs: bool) -> AcceptedChange:
+        """The change in bytes; ``programs`` says whether filters may run (blocking)."""
         from midstream.workspace.staging import AcceptedChange
 
         before, after, trouble = None, None, ""
         parts: list[tuple[IndexEntry | None, bytes | None]] = []
         for entry, text in self.parts:
             with contextlib.suppress(UnencodableError):  # The index has something else by now.
-                parts.append((entry, held_content(root, self.path, text)))
+                parts.append((entry, held_content(root, self.path, text, programs=programs)))
         try:
-            after = held_content(root, self.path, self.after)
-            before = held_content(root, self.path, self.before)
+            after = held_content(root, self.path, self.after, programs=programs)
+            before = held_content(root, self.path, self.before, programs=programs)
         except UnencodableError as error:
             trouble = str(error)
         return AcceptedChange(
@@ -355,8 +355,12 @@ class AcceptedChanges:
                 found.append(_Accepted(path, *texts, programs, parts, self._undone(path)))
         return found
 
-    async def _changes(self, accepted: Sequence[_Accepted]) -> list[AcceptedChange]:
-        return await asyncio.to_thread(lambda: [one.change(self._root) for one in accepted])
+    async def _changes(
+        self, accepted: Sequence[_Accepted], *, programs: bool
+    ) -> list[AcceptedChange]:
+        return await asyncio.to_thread(
+            lambda: [one.change(self._root, programs=programs) for one in accepted]
+        )
 
     def _becomes_program(self, path: str) -> bool | None:
         before, after = self._files[path].accepted_programs()
@@ -396,9 +400,10 @@ class AcceptedChanges:
         waits = {hunk.path for hunk in waiting_hunks(self._files.hunks)}
         await asyncio.to_thread(self._earlier.look, own | waits)
         paths = dict.fromkeys((*own, *self._earlier.paths))
-        changes = await self._changes(self._accepted(paths))
+        changes = await self._changes(self._accepted(paths), programs=False)
         view = await asyncio.to_thread(compare_changes, self._root, changes, amend=last is not None)
-        whose = {path: one.standing for path, one in (await self._standings()).items()}
+        found = await self._standings(programs=False)
+        whose = {path: one.standing for path, one in found.items()}
         files: list[FileChange] = []
         for place in view.files:
             earlier = place.rel not in own
@@ -458,7 +463,7 @@ class AcceptedChanges:
         accepted = self._accepted(dict.fromkeys(paths))
         marks = {a.path: self._files[a.path].mark() for a in accepted if a.path in self._files}
         try:
-            changes = await self._changes(accepted)
+            changes = await self._changes(accepted, programs=True)
             view = await asyncio.to_thread(compare_changes, self._root, changes)
             files = await asyncio.to_thread(stage_changes, self._root, changes)
         except BaseException:
@@ -547,7 +552,7 @@ class AcceptedChanges:
             return
         back = [
             replace(c, before=c.after, after=c.before, programs=c.programs[::-1], undone=None)
-            for c in await self._changes(self._accepted({path: None}))
+            for c in await self._changes(self._accepted({path: None}), programs=True)
         ]
         await asyncio.to_thread(stage_changes, self._root, back)
 
@@ -611,7 +616,7 @@ class AcceptedChanges:
         """Raise GitError if a staged change was not kept."""
         from midstream.workspace.errors import GitError
 
-        whose = await self._standings()
+        whose = await self._standings(programs=True)
         unkept = [path for path, one in whose.items() if one.standing is Standing.UNKEPT]
         if not unkept:
             return
@@ -687,11 +692,11 @@ class AcceptedChanges:
         self._staged.clear()
         self.made.append(commit)
 
-    async def _standings(self) -> dict[str, StagedFile]:
+    async def _standings(self, *, programs: bool) -> dict[str, StagedFile]:
         """Whose each staged change is, by path from the root."""
         staged = {path: one for path, (one, _) in self._staged.items()}
         ours = [{path: one.after for path, one in m.items()} for m in (self._wholes, staged)]
-        return await standings(self._files, ours)
+        return await standings(self._files, ours, programs=programs)
 
     async def forget_staged(self, path: str) -> None:
         """Take out of the index whatever it has of a file; the file stays as it is.

@@ -67,34 +67,35 @@ class _Question:
     program: bool | None
     doubtful: bool
 
-    def answer(self, root: Path) -> StagedFile:
+    def answer(self, root: Path, *, programs: bool) -> StagedFile:
         """Whose the staged change is (blocking)."""
         from midstream.workspace.staging import is_part
 
         is_open = self.reviewed is not None
         try:
-            content, program = self._kept(root)
-            kept = is_part(root, self.path, self.entry, content, program=program)
+            content, program = self._kept(root, programs=programs)
+            kept = is_part(root, self.path, self.entry, content, program=program, programs=programs)
         except (UserError, OSError) as error:
             closed = is_open or self.doubtful
             return StagedFile(Standing.UNKEPT if closed else Standing.SINCE, str(error))
         beside = Standing.YOURS if is_open else Standing.SINCE
         return StagedFile(beside if kept else Standing.UNKEPT)
 
-    def _kept(self, root: Path) -> tuple[bytes | None, bool | None]:
+    def _kept(self, root: Path, *, programs: bool) -> tuple[bytes | None, bool | None]:
         """The bytes of what was kept, and whether it may be run; raises UserError, OSError."""
         if self.reviewed is None:
             return _on_disk(root / self.path), None
         if self.reviewed.missing:
             return None, None
-        content, program = held_content(root, self.path, self.reviewed), self.program
+        content = held_content(root, self.path, self.reviewed, programs=programs)
+        program = self.program
         if isinstance(self.reviewed, StandIn):
             program = self.reviewed.properties.executable
         return content, program
 
 
 async def standings(
-    files: OpenFiles, ours: Sequence[Mapping[str, IndexEntry | None]]
+    files: OpenFiles, ours: Sequence[Mapping[str, IndexEntry | None]], *, programs: bool
 ) -> dict[str, StagedFile]:
     """Whose each staged change is, by path from the root.
 
@@ -104,6 +105,7 @@ async def standings(
     Args:
         files: The open files.
         ours: What was staged here, by path.
+        programs: Whether the repository's filters may run.
     """
     from midstream.workspace.staging import is_repository, staged_entries
 
@@ -130,15 +132,16 @@ async def standings(
             questions.append(_Question(path, entry, reviewed, program, path in doubtful))
 
     def answers() -> dict[str, StagedFile]:
-        return {question.path: question.answer(root) for question in questions}
+        return {question.path: question.answer(root, programs=programs) for question in questions}
 
     return found | await asyncio.to_thread(answers)
 
 
-def held_content(root: Path, path: str, text: SourceText) -> bytes | None:
+def held_content(root: Path, path: str, text: SourceText, *, programs: bool) -> bytes | None:
     """The bytes of a file with a text; ``None`` where that stands for no file (blocking).
 
-    Those of a large file are not kept, but read where they still are: on disk, or in git.
+    Those of a large file are not kept, but read where they still are: on disk, or in git, whose
+    filters of the repository's own run only if ``programs`` may.
 
     Raises:
         UnencodableError: They are nowhere any more, or cannot be written.
@@ -148,20 +151,20 @@ def held_content(root: Path, path: str, text: SourceText) -> bytes | None:
         return None if entry is None else entry.data
     except UnencodableError:
         if isinstance(text, StandIn) and (digest := text.properties.digest):
-            for data in _found(root, path):
+            for data in _found(root, path, programs=programs):
                 if content_digest(data) == digest:
                     return data
         raise
 
 
-def _found(root: Path, path: str) -> Iterator[bytes]:
+def _found(root: Path, path: str, *, programs: bool) -> Iterator[bytes]:
     """What a file is on disk, in the index and in the last commit, as far as it is there."""
     from midstream.workspace.staging import stored_contents
 
     with contextlib.suppress(OSError):
         if (data := _on_disk(root / path)) is not None:
             yield data
-    yield from stored_contents(root, path)
+    yield from stored_contents(root, path, programs=programs)
 
 
 def _on_disk(path: Path) -> bytes | None:
