@@ -178,7 +178,7 @@ async def test_a_filter_that_is_not_installed_is_named(repository: Path) -> None
         stage_changes(repository, [AcceptedChange("a.bin", None, b"x")])
 
 
-async def test_to_compare_runs_nothing_that_the_repository_names(
+def test_to_compare_runs_nothing_that_the_repository_names(
     repository: Path, evil: Path, ran: Path
 ) -> None:
     """What is staged is known of a filtered file once it was staged, which runs the filter."""
@@ -203,6 +203,7 @@ async def test_to_compare_runs_nothing_that_the_repository_names(
     assert git(repository, "cat-file", "blob", ":a.py").encode() == after
     change = AcceptedChange("a.py", before, after, parts=((done.after, after),))
     assert state(change) == IndexState.STAGED
+    git(repository, "config", "--unset", "core.fsmonitor")  # It takes the message away.
     commit_staged(repository, "Two")
     assert state(change) == IndexState.COMMITTED
 

@@ -262,8 +262,8 @@ def _update_index(root: Path, place: RepositoryPlace, files: Sequence[Staged]) -
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
-            # Git compares files that were written in the same second, through their filters.  With
-            # a file system monitor that fails, it would silently leave the index as it is.
+            # Git compares files that were written in the same second, through their filters.  A
+            # file system monitor would share its input, and could take it away.
             command = ["-c", "core.fsmonitor=false", "update-index"]
             run_git(place.top, [*command, "-z", "--index-info"], stdin=lines, programs=True)
             for mark, paths in kept.items():
