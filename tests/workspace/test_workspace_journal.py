@@ -78,6 +78,48 @@ def test_what_was_written_reaches_the_device_without_being_asked_for(
     journal.close()
 
 
+def test_an_entry_that_is_made_later_keeps_its_place_and_its_time(state: Path, root: Path) -> None:
+    journal = Journal.create(state, root)
+    makers: list[str] = []
+
+    def make() -> dict[str, str]:
+        makers.append(threading.current_thread().name)
+        return {"text": "made"}
+
+    journal.append("first")
+    journal.append_later("second", make)
+    journal.append("third")
+    until(lambda: makers)
+    journal.close()
+    entries = [*Journal.read(journal.path)]
+    assert [entry.kind for entry in entries] == ["first", "second", "third"]
+    assert entries[1].data == {"text": "made"}
+    assert entries[0].time <= entries[1].time <= entries[2].time
+    assert makers == ["journal"]
+
+
+def test_nobody_who_adds_an_entry_waits_for_the_disk(
+    state: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SYNC_S", 0.0)
+    journal = Journal.create(state, root)
+    waits, added = threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def slow(fd: int) -> None:
+        waits.set()
+        in_time.append(added.wait(PATIENCE_S))
+
+    monkeypatch.setattr(os, "fsync", slow)
+    journal.append("a")
+    assert waits.wait(PATIENCE_S)
+    journal.append("b")
+    added.set()
+    journal.close()
+    assert all(in_time)
+    assert kinds(journal.path) == ["a", "b"]
+
+
 @examples(25)
 @given(st.integers(0, 60))
 def test_a_torn_last_line_costs_only_itself(

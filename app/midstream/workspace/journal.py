@@ -20,7 +20,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -100,8 +100,13 @@ class Journal:
         self._max_bytes = max_bytes
         self._max_parts = max(2, max_parts)
         self._lock = threading.Condition()
-        self._lines: list[bytes] = []
+        """Held for a moment only, as the event loop adds entries: guards the two that follow."""
+        self._lines: list[Callable[[], bytes]] = []
         self._closed = False
+        self._file_lock = threading.RLock()
+        """Held while the disk is waited for: guards the rest, and is taken before the other."""
+        self._unwritten = b""
+        """What was taken from the lines and is not written yet."""
         self._lock_descriptor = _open_for_append(path)
         try:
             fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +120,7 @@ class Journal:
         self._descriptor = _open_for_append(part)
         self._size = os.fstat(self._descriptor).st_size
         if self._size and not _ends_with_newline(part):
-            self._lines.append(b"\n")
+            self._unwritten = b"\n"
         self._torn = False
         """Whether the end of a line is still to be written."""
         self._synced = time.monotonic()
@@ -136,8 +141,8 @@ class Journal:
         journal = cls(
             folder / f"{new_session_id()}.jsonl", max_bytes=max_bytes, max_parts=max_parts
         )
-        with journal._lock:
-            journal._lines.append(_header(root=os.path.realpath(root)))
+        with journal._file_lock:
+            journal._unwritten = _header(root=os.path.realpath(root))
         try:
             journal.flush()
         except OSError:
@@ -157,14 +162,26 @@ class Journal:
 
     def append(self, kind: str, /, **data: Any) -> None:
         """Add an entry with JSON data; it is on disk within ``FLUSH_S``."""
-        record = {"k": kind, "t": round(time.time(), 4), "d": data}
-        line = _encoded(record).encode()
+        line = _line(kind, time.time(), data)
+        self._add(lambda: line)
+
+    def append_later(self, kind: str, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Add an entry whose data takes a while to make: that is done when it is written.
+
+        Args:
+            kind: Its kind.
+            make: Makes the data, in any thread, from what does not change any more.
+        """
+        now = time.time()
+        self._add(lambda: _line(kind, now, make()))
+
+    def _add(self, line: Callable[[], bytes]) -> None:
         with self._lock:
             if self._closed:
                 return
             if not self._lines:
                 self._lock.notify()
-            self._lines.append(line + b"\n")
+            self._lines.append(line)
 
     def flush(self, *, sync: bool = False) -> None:
         """Hand everything to the system now; with ``sync`` also to the device.
@@ -172,7 +189,7 @@ class Journal:
         Raises:
             OSError: The disk is full or gone; the entries are kept for the next attempt.
         """
-        with self._lock:
+        with self._file_lock:
             if self._descriptor < 0:
                 return
             try:
@@ -189,14 +206,15 @@ class Journal:
         with self._lock:
             if self._closed:
                 return
-            with contextlib.suppress(OSError):
-                self.flush(sync=True)
             self._closed = True
             self._lock.notify()
+        with contextlib.suppress(OSError):
+            self.flush(sync=True)
         self._thread.join()
-        os.close(self._descriptor)
-        _unlock_and_close(self._lock_descriptor)
-        self._descriptor = -1
+        with self._file_lock:
+            os.close(self._descriptor)
+            _unlock_and_close(self._lock_descriptor)
+            self._descriptor = -1
 
     @staticmethod
     def read(path: Path) -> Iterator[JournalEntry]:
@@ -230,19 +248,20 @@ class Journal:
         return next((info.path for info in sessions(state, root) if not info.live), None)
 
     def _write(self) -> None:
-        if not self._lines:
+        with self._lock:
+            lines, self._lines = self._lines, []
+        data = self._unwritten = b"".join((self._unwritten, *(line() for line in lines)))
+        if not data:
             return
-        data = b"".join(self._lines)
         if self._size and self._size + len(data) > self._max_bytes and not self._torn:
             self._next_part()
-        self._lines = [data]
         while data:
             written = os.write(self._descriptor, data)
             self._size += written
             self._torn = data[written - 1 : written] != b"\n"
             data = data[written:]
             # If the disk is full for the rest, what is written stays written.
-            self._lines = [data] if data else []
+            self._unwritten = data
 
     def _sync(self) -> None:
         os.fsync(self._descriptor)
@@ -274,7 +293,7 @@ class Journal:
     def _flush_in_time(self) -> None:
         while True:
             with self._lock:
-                while not self._lines and not self._closed:
+                while not (self._lines or self._unwritten or self._closed):
                     self._lock.wait()
                 if self._closed:
                     return
@@ -330,6 +349,10 @@ def delete_journal(path: Path) -> None:
 
 def _folder(state: Path, root: Path) -> Path:
     return root_state_dir(state, root) / "journals"
+
+
+def _line(kind: str, time_: float, data: Mapping[str, Any]) -> bytes:
+    return _encoded({"k": kind, "t": round(time_, 4), "d": data}).encode() + b"\n"
 
 
 def _header(**facts: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
@@ -69,6 +69,10 @@ class EntryWriter(Protocol):
 
     def append(self, kind: str, data: Mapping[str, Any]) -> None:
         """Hand the data of an entry to the file."""
+        ...
+
+    def append_later(self, kind: str, make: Callable[[], Mapping[str, Any]]) -> None:
+        """The same for data that takes a while to make, from what does not change any more."""
         ...
 
     def write_unfinished_line(self, path: str) -> None:
@@ -214,13 +218,17 @@ class BaseEntry(SessionEntry):
         )
 
     def write(self, journal: EntryWriter) -> None:
-        fields = {"path": self.path, "data": _packed(self.data), "digest": self.digest}
+        journal.append_later(self.kind, self._fields)
+
+    def _fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"path": self.path, "data": _packed(self.data)}
+        fields["digest"] = self.digest
         fields |= {"review": True} if self.review else {}
         fields |= {} if self.executable is None else {"executable": self.executable}
         fields |= {"by_lines": True} if self.by_lines else {}
         if self.whole:
             fields |= {"whole": self.whole, "recorded": self.recorded, "link": self.link}
-        journal.append(self.kind, fields)
+        return fields
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
@@ -282,6 +290,9 @@ class BaselineEntry(SessionEntry):
     kept: Mapping[str, Entry | None]
 
     def write(self, journal: EntryWriter) -> None:
+        journal.append_later(self.kind, self._fields)
+
+    def _fields(self) -> dict[str, Any]:
         from midstream.workspace.content import LinkTarget
 
         there = {path: entry for path, entry in self.kept.items() if entry is not None}
@@ -289,7 +300,7 @@ class BaselineEntry(SessionEntry):
         links = [path for path, entry in there.items() if isinstance(entry.data, LinkTarget)]
         may_run = {path: entry.executable for path, entry in there.items()}
         facts = {"head": self.head, "log": self.log, "kept": kept}
-        journal.append(self.kind, {**facts, "links": links, "executable": may_run})
+        return {**facts, "links": links, "executable": may_run}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:

@@ -167,6 +167,11 @@ class SessionJournal:
         if self._journal is not None:
             self._journal.append(kind, **data)
 
+    def append_later(self, kind: str, make: Callable[[], Mapping[str, Any]]) -> None:
+        """The same for data that takes a while to make, from what does not change any more."""
+        if self._journal is not None:
+            self._journal.append_later(kind, make)
+
     def flush(self) -> None:
         """Return when every entry is on the device; OSError when the disk is full or gone."""
         if self._journal is not None:
