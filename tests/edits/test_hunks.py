@@ -40,6 +40,8 @@ def assert_found_anew(store: HunkStore) -> None:
     assert store.for_path("a") == live
     assert store.waiting() == store.waiting("a") == [hunk for hunk in live if hunk.waits]
     assert store.counts() == store.counts("a") == HunkCounts.of(store)
+    waiting = len(store.waiting())
+    assert store.waiting_by_path() == ({"a": waiting} if waiting else {})
 
 
 def test_ids_only_grow_and_version_counts_changes() -> None:

@@ -7,7 +7,7 @@ number can be relied on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -112,16 +112,24 @@ class HunkCounts(NamedTuple):
 
 
 class _FileHunks:
-    """The hunks of one file.  What follows from them is kept until one of them changes."""
+    """The hunks of one file.  What follows from them is kept until one of them changes.
 
-    __slots__ = ("_counts", "_live", "_waiting", "records")
+    Args:
+        path: The file.
+        changed: Gets the path with every change.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_changed", "_counts", "_live", "_path", "_waiting", "records")
+
+    def __init__(self, path: str, changed: set[str]) -> None:
         self.records: list[_Record] = []
+        self._path = path
+        self._changed = changed
         self.changed()
 
     def changed(self) -> None:
         """A hunk has changed."""
+        self._changed.add(self._path)
         self._live: list[_Record] | None = None
         self._waiting: list[_Record] | None = None
         self._counts: HunkCounts | None = None
@@ -268,6 +276,9 @@ class HunkStore:
         """All that wait, and at which version."""
         self._counts: tuple[int, HunkCounts] = -1, HunkCounts()
         """How many there are, and at which version."""
+        self._waiting_by_path: dict[str, int] = {}
+        self._changed: set[str] = set()
+        """Files whose hunks have changed since those were counted."""
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
         self._pictures: dict[str, Picture] = {}
@@ -310,6 +321,16 @@ class HunkStore:
             found = [hunk for file in self._files.values() for hunk in file.waiting]
             self._waiting = self.version, found
         return [*self._waiting[1]]
+
+    def waiting_by_path(self) -> Mapping[str, int]:
+        """How many hunks wait, by file, where any do; costs no more than what has changed."""
+        for path in self._changed:
+            if count := self._files[path].counts.waiting:
+                self._waiting_by_path[path] = count
+            else:
+                self._waiting_by_path.pop(path, None)
+        self._changed.clear()
+        return self._waiting_by_path
 
     def counts(self, path: str | None = None) -> HunkCounts:
         """How many hunks there are, of one file or of all."""
@@ -665,7 +686,7 @@ class HunkStore:
         self._undo[:] = [step for step in self._undo if not step.empty]
 
     def _of(self, path: str) -> _FileHunks:
-        return self._files.get(path) or _FileHunks()
+        return self._files.get(path) or _FileHunks(path, set())
 
     def touch(self) -> None:
         """Count a change."""
@@ -685,7 +706,10 @@ class HunkStore:
     ) -> _Record:
         hunk = _Record(self._next_id, path, start, rank, external=external)
         self._next_id += 1
-        file = hunk.file = self._files.setdefault(path, _FileHunks())
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = _FileHunks(path, self._changed)
+        hunk.file = file
         file.records.append(hunk)
         file.changed()
         self._hunks[hunk.id] = hunk

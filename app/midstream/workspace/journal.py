@@ -105,7 +105,7 @@ class Journal:
         self._closed = False
         self._file_lock = threading.RLock()
         """Held while the disk is waited for: guards the rest, and is taken before the other."""
-        self._unwritten = b""
+        self._unwritten: bytes = b""
         """What was taken from the lines and is not written yet."""
         self._lock_descriptor = _open_for_append(path)
         try:
@@ -250,7 +250,8 @@ class Journal:
     def _write(self) -> None:
         with self._lock:
             lines, self._lines = self._lines, []
-        data = self._unwritten = b"".join((self._unwritten, *(line() for line in lines)))
+        self._unwritten += b"".join([line() for line in lines])
+        data = self._unwritten
         if not data:
             return
         if self._size and self._size + len(data) > self._max_bytes and not self._torn:

@@ -64,6 +64,8 @@ class Moves:
         self._files = files
         self._digests = digests
         self._state = (-1, frozenset[str]())
+        self._vanishing: tuple[tuple[int, int], list[str]] = (-1, -1), []
+        """Files that vanish with their lines, and at how many files and which hunks."""
         self._found: dict[int, FileMove] = {}
 
     def of(self, hunk: Hunk) -> FileMove | None:
@@ -93,20 +95,20 @@ class Moves:
 
     def waiting_by_path(self) -> dict[str, int]:
         """How many of the hunks that wait are shown, by file; cheap enough for every frame."""
-        counts = {path: self._hunks.counts(path).waiting for path in self._files}
+        waiting = self._hunks.waiting_by_path()
+        counts = {path: waiting[path] for path in self._files if path in waiting}
         for hunk_id, move in self._all().items():
             if hunk_id == move.gone.id and move.gone.waits and not move.held:
                 counts[move.gone.path] -= 1
-        return {path: count for path, count in counts.items() if count}
+                if not counts[move.gone.path]:
+                    del counts[move.gone.path]
+        return counts
 
     def _all(self) -> dict[int, FileMove]:
         """The moves by both hunks."""
         # A decision changes the hunks first and what is on disk later.
-        gone = frozenset(
-            path
-            for path, file in self._files.items()
-            if file.vanishes and self._digests.get(path, "") is None
-        )
+        vanishing, digests = self._vanish(), self._digests
+        gone = frozenset(path for path in vanishing if digests.get(path, "") is None)
         if (state := (self._hunks.version, gone)) != self._state:
             self._state = state
             self._found = {
@@ -114,13 +116,18 @@ class Moves:
             }
         return self._found
 
+    def _vanish(self) -> list[str]:
+        """Files that vanish with their lines: a file that begins to gets a hunk for that."""
+        if (state := (len(self._files), self._hunks.version)) != self._vanishing[0]:
+            paths = [path for path, file in self._files.items() if file.vanishes]
+            self._vanishing = state, paths
+        return self._vanishing[1]
+
     def _find(self, gone_paths: frozenset[str]) -> list[FileMove]:
         from midstream.edits.hunks import HunkState
 
         single = [
-            hunks[0]
-            for path, file in self._files.items()
-            if file.vanishes and len(hunks := self._hunks.for_path(path)) == 1
+            hunks[0] for path in self._vanish() if len(hunks := self._hunks.for_path(path)) == 1
         ]
         # A file that another program has moved is gone already, whatever the guard holds back.
         waits = (HunkState.SETTLED, HunkState.HELD)

@@ -139,7 +139,9 @@ class Provenances:
         for entry in together.values():
             self._known |= dict.fromkeys(entry.ids, entry)
             self._journal.add(entry)
-        self._unproven = {i: None for i in self._unproven if not self._known[i].proven}
+            if entry.proven:
+                for hunk_id in entry.ids:
+                    self._unproven.pop(hunk_id, None)
 
 
 def _entry(
