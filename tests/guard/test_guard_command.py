@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 import pytest
 
@@ -112,6 +114,21 @@ def test_names_in_sarif_are_uri_references(
     (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]["artifactLocation"]
     assert place == {"uri": "a%20b%23.py"}
+
+
+@pytest.mark.parametrize("name", [b"\x1b]0;x\x07.py", b"a\nb.py", b"\xff.py"])
+def test_a_name_with_control_characters_is_escaped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: bytes
+) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
+    Path(path).write_text("import os\ndef f(x):\n    os.system(x)\n")
+    guard(path)
+    (line,) = capsys.readouterr().out.removesuffix("\n").split("\n")
+    assert line.isprintable()
+    guard(path, "--sarif")
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert unquote_to_bytes(uri) == os.fsencode(path)
 
 
 def test_a_missing_file_is_named() -> None:

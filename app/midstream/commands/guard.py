@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from midstream.errors import UnavailableError, UsageError
 from midstream.guard.findings import Finding, Level
 from midstream.guard.scanner import Scanner
 from midstream.settings import load_settings
+from midstream.workspace.paths import few_shown, shown
 
 MAX_FILE_BYTES = 1 << 20
 """Bytes; larger files in a folder count as data and are skipped unless named."""
@@ -155,15 +157,13 @@ async def _scan_all(
     finally:
         await scanner.close()
     if blind:
-        why = next(iter(blind.values()))
-        _note(
-            f"{why}, so of Python only credentials and queries are checked in {_listed([*blind])}."
-        )
+        why, where = next(iter(blind.values())), few_shown([*blind])
+        _note(f"{why}, so of Python only credentials and queries are checked in {where}.")
     if odd := [path for path, lines in texts if any("\0" in line for line in lines)]:
-        _note(f"{_listed(odd)} cannot be read as UTF-8 text, so findings may be missing.")
+        _note(f"{few_shown(odd)} cannot be read as UTF-8 text, so findings may be missing.")
     others = [p for p, _ in texts if not scanner.guards(p) and not is_python(p) and p not in odd]
     if others:
-        _note(f"Only credentials are looked for in {_listed(others)}.")
+        _note(f"Only credentials are looked for in {few_shown(others)}.")
     return found, not blind
 
 
@@ -171,14 +171,10 @@ def _note(sentence: str) -> None:
     print(f"midstream guard: {sentence}", file=sys.stderr)
 
 
-def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return ", ".join(map(printable, paths[:3])) + more
-
-
 def _as_line(path: str, finding: Finding) -> str:
     hint = f" ({finding.idiom})" if finding.idiom else ""
-    return f"{path}:{finding.line + 1}: {finding.level} {finding.rule}: {finding.message}{hint}"
+    place = f"{shown(path)}:{finding.line + 1}"
+    return f"{place}: {finding.level} {finding.rule}: {printable(finding.message)}{hint}"
 
 
 def _as_dict(path: str, finding: Finding) -> dict[str, Any]:
@@ -203,7 +199,7 @@ def _sarif(found: Sequence[tuple[str, Finding]]) -> dict[str, Any]:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(Path(path).as_posix())},
+                        "artifactLocation": {"uri": quote(os.fsencode(Path(path).as_posix()))},
                         "region": {"startLine": finding.line + 1, "endLine": finding.stop},
                     }
                 }
