@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count, cycle
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
-from midstream.bench.figures import Figure, at_most, beside, percentile
-from midstream.bench.screen_runs import readings, typed_times
-from midstream.bench.terminal import TerminalProgram
+from midstream.bench.background import Situation, typed_beside
+from midstream.bench.figures import Figure
 
 _NAME: Final = "flooding"
 _PARAGRAPHS: Final = 25_000
@@ -42,6 +40,12 @@ def _long_answer() -> Iterator[Update]:
     """Answers of one megabyte, as fast as they are taken."""
     while True:
         yield _said("Some **words** of an answer, with `code`.\n\n" * _PARAGRAPHS)
+
+
+def _large_messages() -> Iterator[Update]:
+    """Messages of fifteen megabytes, as fast as they are taken."""
+    while True:
+        yield _said("a line of code that was read\n" * (15_000_000 // 30))
 
 
 def _long_list() -> Iterator[Update]:
@@ -68,6 +72,7 @@ def _said(text: str) -> Update:
 _FLOODS: Final[Mapping[str, Callable[[], Iterator[Update]]]] = {
     "tool calls": _tool_calls,
     "an answer of many MB": _long_answer,
+    "messages of 15 MB": _large_messages,
     "a long list": _long_list,
     "changes of 12 MB": _changed_files,
 }
@@ -82,41 +87,12 @@ def floods(bytecode: Path, seconds: float) -> list[Figure]:
     """
     figures: list[Figure] = []
     for flood in _FLOODS:
-        times, held = _typed(bytecode, flood, seconds)
-        figures += [
-            beside(f"key to terminal, median, {flood}", median(times), "ms"),
-            at_most(f"key to terminal, p95, {flood}", percentile(times, 95), "ms", 50),
-            beside(f"key to terminal, longest, {flood}", max(times), "ms"),
-            beside(f"loop held, longest, {flood}", max(held), "ms cpu"),
-        ]
-    return figures
-
-
-def _typed(bytecode: Path, flood: str, seconds: float) -> tuple[list[float], list[float]]:
-    """Milliseconds of each key in a flood, and of processor time between two beats of the loop."""
-    with tempfile.TemporaryDirectory() as name:
-        work, beats = Path(name) / "work", Path(name) / "beats.json"
-        work.mkdir()
         agent = shlex.join([sys.executable, "-m", "midstream.bench.floods", flood])
-        command = [sys.executable, "-m", "midstream.bench.beat", str(beats), "agent", agent, "."]
-        environment = {
-            "MIDSTREAM_CONFIG": f"{name}/config.toml",
-            "MIDSTREAM_STATE_DIR": f"{name}/state",
-            "MIDSTREAM_THEME": "midnight",
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(bytecode),
-        }
-        with TerminalProgram(command, environment=environment, folder=work) as program:
-            program.wait_for(_NAME, 60)
-            program.settle()
-            program.write("go\r")
-            program.drain(3)
-            program.write("i")
-            program.drain(1)
-            readings(program, beats)
-            times = typed_times(program, round(seconds * 20), seconds)
-            held = [1000 * busy for busy in readings(program, beats)["busy_s"]]
-    return times, held
+        steps = (("go\r", "working"), ("i", ""))
+        situation = Situation(flood, ("agent", agent, "."), _NAME, steps)
+        with tempfile.TemporaryDirectory() as name:
+            figures += typed_beside(situation, Path(name), bytecode, seconds)
+    return figures
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from midstream.arguments import CommandParser
 from midstream.bench import afternoon, screen_runs
+from midstream.bench.background import large_work
 from midstream.bench.figures import Figure, print_figures
 from midstream.bench.floods import floods
 from midstream.bench.machine import compared, machine_facts, read_output
@@ -35,7 +36,10 @@ _RUNS: Final[Mapping[str, Callable[[Path, bool], list[Figure]]]] = {
         *afternoon.afternoon(at, 1_000, 40 if quick else 150),
     ],
     "memory": lambda at, quick: afternoon.memory(at, 20 if quick else afternoon.TURNS),
-    "floods": lambda at, quick: floods(at, 3 if quick else 20),
+    "floods": lambda at, quick: [
+        *floods(at, 3 if quick else 20),
+        *large_work(at, 3 if quick else 20),
+    ],
     "saves": lambda at, quick: screen_runs.saves(at, 5 if quick else 20),
     "large-file": lambda at, _: screen_runs.large_file(at),
 }
