@@ -195,6 +195,26 @@ async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> 
     assert rail.rows[1].right[0] == (" +2", "success")
 
 
+async def test_files_that_are_opened_below_the_window_paint_no_row_of_the_rail(
+    project: Path,
+) -> None:
+    async with on_stage(project, size=(160, 40)) as stage:
+        rail, files = stage.rail, stage.files
+        height = rail.size.height
+        opened = [FileEntry(f"pkg/part_{n:03}.py", HunkCounts(added=1)) for n in range(200)]
+        rail.show_files(opened, files)
+        rail.move(-len(rail.rows))
+        before = [rail._strip(y) for y in range(height)]
+        rail.show_files([*opened, FileEntry("pkg/part_200.py", HunkCounts())], files)
+        assert height > 20
+        assert all(rail._strip(y) is strip for y, strip in enumerate(before))
+        rail.show_files([FileEntry("pkg/first.py", HunkCounts()), *opened], files)
+        assert "first.py" in rail._strip(1).text
+        assert "part_000.py" in rail._strip(2).text
+        rail.show_files((), files)
+        assert "part_0" not in "".join(rail._strip(y).text for y in range(height))
+
+
 async def test_the_language_of_a_file_is_found_beside_the_loop(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
@@ -30,8 +29,7 @@ _WIDTH: Final = 30
 """Cells until the layout is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """An open file and its hunks."""
 
     path: str
@@ -102,7 +100,7 @@ class Rail(RowList):
         self._changed: Sequence[str] = ()
         self._unfolded: dict[str, bool] = {}
         """Folders that were folded or unfolded, by the user or to show the open file."""
-        self._open_rows: dict[FileEntry, ListRow] = {}
+        self._open_rows: dict[str, tuple[FileEntry, ListRow]] = {}
         self._listed: list[ListRow] = []
         self._listed_width = 0
 
@@ -158,16 +156,17 @@ class Rail(RowList):
                 self._open_rows = {}
             self._listed, self._listed_width = self._list(width), width
         rows: list[ListRow] = []
+        known, self._open_rows = self._open_rows, {}
         if self._opened:
             rows.append(ListRow(None, (("OPEN", "muted!"),)))
-            known = self._open_rows
-            self._open_rows = {
-                entry: known.get(entry) or self._open_row(entry, width) for entry in self._opened
-            }
-            rows += self._open_rows.values()
+            for entry in self._opened:
+                row = known.get(entry.path)
+                if row is None or row[0] != entry:
+                    row = entry, self._open_row(entry, width)
+                self._open_rows[entry.path] = row
+                rows.append(row[1])
             rows.append(ListRow(None, ()))
-        opened = {entry.path for entry in self._opened}
-        changed = [path for path in self._changed if path not in opened]
+        changed = [path for path in self._changed if path not in self._open_rows]
         if changed:
             rows.append(ListRow(None, (("CHANGED", "muted!"),), ((f"{len(changed):,}", "muted"),)))
             rows += [self._changed_row(path, width) for path in changed[:MAX_CHANGED]]

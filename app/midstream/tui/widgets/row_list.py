@@ -108,24 +108,28 @@ class RowList(ScrollView, can_focus=True):
         wanted = [index for index in places if rows[index].value == select]
         self.cursor = min(wanted or places or [0], key=lambda index: abs(index - near))
         self._reveal()
-        if len(rows) == len(before) and cursor == self.cursor:
-            self._refresh_rows(
-                [y for y, row in enumerate(rows) if row is not before[y] and row != before[y]]
-            )
+        grown = self.styles.auto_dimensions and len(rows) != len(before)
+        if grown or cursor != self.cursor:
+            self.refresh(layout=grown)
         else:
-            self.refresh(layout=self.styles.auto_dimensions and len(rows) != len(before))
+            self._refresh_changed(before)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The rows that there are, where a stylesheet leaves the height to them."""
         return len(self.rows)
 
-    def _refresh_rows(self, places: Sequence[int]) -> None:
-        """Paint some rows anew, and leave the others as they are."""
+    def _refresh_changed(self, before: Sequence[ListRow]) -> None:
+        """Paint the rows anew that are not as they were, and leave the others as they are."""
+
+        def changed(y: int) -> bool:
+            was = before[y] if y < len(before) else None
+            row = self.rows[y] if y < len(self.rows) else None
+            return row is not was and row != was
+
+        for key in [key for key in self._strips if changed(key[0])]:
+            del self._strips[key]
         top, (width, height) = self.scroll_offset.y, self.size
-        for y in places:
-            for marked in (False, True):
-                self._strips.pop((y, marked, width), None)
-        seen = [Region(0, y - top, width, 1) for y in places if top <= y < top + height]
+        seen = [Region(0, y, width, 1) for y in range(height) if changed(top + y)]
         if seen:
             self.refresh(*seen)
 
