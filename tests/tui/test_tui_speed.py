@@ -183,6 +183,34 @@ def test_what_a_stream_made_is_collected_later_and_not_when_it_ends(
         garbage.end()
 
 
+def test_what_is_kept_is_neither_looked_at_nor_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "gc", gc)
+    monkeypatch.setattr(garbage._Made, "objects", 0)
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    garbage.begin()
+    gc.callbacks.append(note)
+    try:
+        with garbage.keeping():
+            garbage.pause()
+            garbage.resume()
+            assert not gc.isenabled(), "a stream has ended while files are still being opened"
+            kept = [[n] for n in range(1_000_000)]
+            assert not seen
+        assert gc.isenabled()
+        kept += [[n] for n in range(10_000)]
+        garbage.tidy()
+        assert seen
+        assert 2 not in seen
+    finally:
+        gc.callbacks.remove(note)
+        garbage.end()
+
+
 async def test_a_count_that_changes_paints_one_row_of_the_rail(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     rail = stage.rail

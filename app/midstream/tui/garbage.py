@@ -4,12 +4,15 @@ moments.
 A full collection takes time in proportion to all that is in memory, some 20 ms with a file of
 100,000 lines on screen: a page that comes late.  So none happens by itself.  While text streams
 nothing is collected at all, and what a stream has made is not looked at when it ends either, where
-it would be all young at once (7 ms for 2,000 lines) just when a key is likely.
+it would be all young at once (7 ms for 2,000 lines) just when a key is likely.  The same holds
+while many files are opened, all of which are kept.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 _YOUNG: Final = (2_000, 10, 1_000_000)
@@ -21,9 +24,17 @@ _MIDDLE: Final = _YOUNG[0] * _YOUNG[1]
 
 
 class _Made:
-    """Counts the objects that streams have made and nothing has looked at."""
+    """What is made without being looked at.
+
+    Attributes:
+        objects: How many objects streams have made.
+        streaming: Whether text streams.
+        keeping: How much work goes on that makes what is kept.
+    """
 
     objects = 0
+    streaming = False
+    keeping = 0
 
 
 def begin() -> None:
@@ -39,16 +50,36 @@ def begin() -> None:
 
 def pause() -> None:
     """Text streams: even a small collection may cost a frame."""
+    _Made.streaming = True
     gc.disable()
 
 
 def resume() -> None:
     """The stream has ended: collect again, but for what it has made."""
-    if gc.isenabled():
+    if not _Made.streaming:
         return
+    _Made.streaming = False
     _Made.objects += gc.get_count()[0] + gc.get_count()[2] * _MIDDLE
+    _look_again()
+
+
+@contextmanager
+def keeping() -> Generator[None]:
+    """Nothing that is made meanwhile is garbage, nor does it bring a full collection nearer."""
+    _Made.keeping += 1
+    gc.disable()
+    try:
+        yield
+    finally:
+        _Made.keeping -= 1
+        _look_again()
+
+
+def _look_again() -> None:
+    """Collect again, but for what there is by now."""
     gc.freeze()
-    gc.enable()
+    if not (_Made.streaming or _Made.keeping):
+        gc.enable()
 
 
 def tidy() -> None:
@@ -62,6 +93,7 @@ def tidy() -> None:
 
 def end() -> None:
     """The screen is gone."""
+    _Made.streaming = False
     gc.enable()
     gc.set_threshold(700, 10, 10)
     gc.unfreeze()

@@ -17,6 +17,7 @@ from midstream.errors import UsageError, UserError
 from midstream.pairing.leaving import behind
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
+from midstream.tui import garbage
 from midstream.tui.notices import Choice
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review.aim import Aim
@@ -562,7 +563,9 @@ class Steer(Controller):
         review, key = session.review, self._services.key_for("review.external")
 
         async def look() -> None:
-            self._notices.say("info", await review.look())
+            with garbage.keeping():
+                said = await review.look()
+            self._notices.say("info", said)
             self._state.refresh()
 
         async def work() -> None:
