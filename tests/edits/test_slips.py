@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.edits.slips import neighbours_again, nonsense, slips
+from midstream.edits.slips import neighbours_again, nonsense, slips, slips_of_addition
 
 REPORT = """\
 def report(role, line, name):
@@ -161,3 +161,33 @@ def test_a_whole_file_for_a_region_is_noticed() -> None:
 def test_brackets_beside_a_region_are_no_neighbours() -> None:
     lines = ["f(", "    1,", ")", ")", "}", "]"]
     assert not neighbours_again(lines, 0, 3, "f(\n    2,\n)\n)\n}\n]\n")
+
+
+TESTS = "from money import parse\n\n\ndef test_one():\n    assert parse('1')\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("def test_two():\n    assert parse('2') == 2\n", ""),
+        ("def test_two():\n    with pytest.raises(ValueError):\n        parse('')\n", ""),
+        (
+            "class TestB(TestCase):\n    def test_a(self):\n        self.assertTrue(parse('2'))\n",
+            "",
+        ),
+        ("def test_two():\n    parse('2')\n", "checks nothing in `test_two`"),
+        ("def test_two():\n    assert 1 + 1 == 2\n", "does not use `parse`"),
+        ("def two():\n    return parse('2')\n", "wrote no test"),
+    ],
+)
+def test_tests_check_what_they_are_for(code: str, fault: str) -> None:
+    after = f"{TESTS}\n\n{code}"
+    found = slips_of_addition(TESTS, after, tests=True, subject=("parse",))
+    assert found == ([fault] if fault else [])
+
+
+def test_a_function_has_the_name_that_was_asked_for() -> None:
+    after = f"{TESTS}\n\ndef halve(x):\n    return x / 2\n"
+    assert slips_of_addition(TESTS, after, name="halve") == []
+    assert slips_of_addition(TESTS, after, name="half") == ["does not define `half`"]
+    assert slips_of_addition(TESTS, "def (", name="half") == []

@@ -553,6 +553,19 @@ def imported(text: str, path: str) -> set[str]:
     return {alias.asname or alias.name.partition(".")[0] for each in found for alias in each.names}
 
 
+def import_words(text: str, path: str) -> list[str]:
+    """What the imports of a file bind, with what stands behind another name: ``json as _json``."""
+    if not is_python(path):
+        return sorted(imported(text, path))
+    try:
+        tree = parse_python(text)
+    except NOT_PYTHON:
+        return []
+    nodes = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    aliases = [a for n in nodes if getattr(n, "module", "") != "__future__" for a in n.names]
+    return sorted(f"{a.name} as {a.asname}" if a.asname else a.name for a in aliases)
+
+
 def _is_whole(lines: Sequence[str], path: str) -> bool:
     """Whether code that nothing surrounds has come to its end, as far as its structure tells."""
     text = textwrap.dedent("\n".join(lines)).strip("\n")

@@ -105,6 +105,52 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
     return found
 
 
+def slips_of_addition(
+    before: str, after: str, *, name: str = "", tests: bool = False, subject: Sequence[str] = ()
+) -> list[str]:
+    """Faults of definitions that a Python file gets, as sentences without their subject "it".
+
+    Args:
+        before: The file as it was.
+        after: The file with them.
+        name: What one of them was to be called, ``""`` for anything.
+        tests: Whether they are tests.
+        subject: What the tests are for, the nearest last; one of these names is used in them.
+    """
+    trees = _trees(before, after)
+    if trees is None:
+        return []
+    were, are = map(_definitions, trees)
+    new = {each.rpartition(".")[2] for each in are - were}
+    found: list[str] = []
+    if name and name not in new:
+        found.append(f"does not define `{name}`")
+    if not tests:
+        return found
+    written = [f for f in _functions(trees[1]).values() if f.name in new and "test" in f.name]
+    used = {name for f in written for name in _NAME.findall(ast.unparse(f))}
+    own = {each.rpartition(".")[2] for each in subject}
+    if not any("test" in each.lower() for each in new):
+        found.append("wrote no test")
+    elif idle := next((f.name for f in written if not _checks(f)), ""):
+        found.append(f"checks nothing in `{idle}`")
+    elif own and not own & used:
+        found.append(f"does not use `{subject[-1].rpartition('.')[2]}`")
+    return found
+
+
+def _checks(test: _Function) -> bool:
+    """Whether a test can fail otherwise than by an error: an assertion, or a call named so."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")[2].lower()
+            if called.startswith(("assert", "raises", "fail", "warns", "check", "expect")):
+                return True
+    return False
+
+
 def undefined_names(before: str, after: str, known: str) -> list[str]:
     """Names that a Python rewrite uses and nothing in the file defines or imports.
 

@@ -284,7 +284,7 @@ async def test_a_test_is_added_to_the_file_that_is_named(shop: Path, path: str |
 
 
 async def test_a_file_that_is_not_there_is_made(shop: Path) -> None:
-    code = f"from shop.money import Purse, parse\n\n\n{NEW}"
+    code = "from shop.money import Purse\n\n\ndef test_add():\n    assert not Purse(3).coins\n"
     question = Question("write tests for Purse.add in tests/test_purse.py", "shop/money.py", 0)
     outcome, (asked,) = await ask(shop, question, code)
     assert outcome.written

@@ -454,7 +454,7 @@ class RequestBuilder:
         subject = await self._subject(new, question, path) if new.tests else None
         if subject is not None:
             await self._check_consent(subject.path)
-        addition = place_in_file(base.lines, path, () if subject is None else subject.names)
+        addition = place_in_file(base.lines, path, () if subject is None else subject.names, new)
         others = tuple(each for each in mentioned if each.path != path)
         target = Target(0, len(base.lines), "", "what is new goes there")
         scope = Scope(proposal, base, model, target, True, said, others, addition, subject)
@@ -756,7 +756,9 @@ class RequestBuilder:
         asked = self.with_rejections(asked, proposal.path)
         addition = scope.addition
         if isinstance(addition, FileAddition):
-            addition = place_in_file(region.split("\n")[:-1], proposal.path, addition.known)
+            addition = place_in_file(
+                region.split("\n")[:-1], proposal.path, addition.known, addition.new
+            )
             message = chat_addition_message(proposal.path, asked, context, addition, scope.subject)
             conversation = Conversation("", [("user", message)], (asked,), adds=True)
             return Request(conversation, "region", (start, stop), addition=addition)

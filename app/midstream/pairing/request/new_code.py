@@ -74,12 +74,14 @@ class FileAddition:
         line: The line that new definitions come before.
         names: Names that the file imports or defines.
         known: Names whose definitions the model is shown; it may write them again.
+        new: What was asked for.
     """
 
     imports: int
     line: int
     names: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    new: NewCode | None = None
 
     def parser(self, old: Sequence[str], path: str) -> ReplyParser:
         """Reads an answer as the rewrite of the file ``old``."""
@@ -112,23 +114,26 @@ def _name_of(instruction: str, found: re.Match[str]) -> str:
     return next((name for groups in shaped for name in groups if name), "")
 
 
-def place_in_file(lines: Sequence[str], path: str, known: Sequence[str] = ()) -> FileAddition:
+def place_in_file(
+    lines: Sequence[str], path: str, known: Sequence[str] = (), new: NewCode | None = None
+) -> FileAddition:
     """Where a file gets more definitions.
 
     Args:
         lines: The file as it is proposed now.
         path: Its name.
         known: See ``FileAddition``.
+        new: The same.
     """
-    from midstream.edits.additions import imported
+    from midstream.edits.additions import import_words
 
     definitions = outline(tuple(lines), path).definitions
     top = [d for d in definitions if not any(other.encloses(d) for other in definitions)]
     line = max((d.stop for d in top if d.kind != "assignment"), default=len(lines))
     while line and not lines[line - 1].strip():
         line -= 1
-    names = dict.fromkeys([*sorted(imported("\n".join(lines), path)), *(d.name for d in top)])
-    return FileAddition(min(_behind_imports(lines), line), line, tuple(names), tuple(known))
+    names = dict.fromkeys([*import_words("\n".join(lines), path), *(d.name for d in top)])
+    return FileAddition(min(_behind_imports(lines), line), line, tuple(names), tuple(known), new)
 
 
 def _behind_imports(lines: Sequence[str]) -> int:

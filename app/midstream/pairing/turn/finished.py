@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.syntax import is_python
+from midstream.edits.documents import join_lines
 from midstream.edits.outcome import FailureReason
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.request.renaming import is_renamed
@@ -132,14 +134,34 @@ class Reviewer:
                 return again
             tell_unchanged(answer, self._server, status)
         else:
+            lost = await self._lost_imports(answer)
             same = tell_same(answer, self._log.hunks, self._server, status)
             if same and answer.region is not None and answer.region.repeats:
                 answer.region.withdraw(answer.reply)  # The hunks stay those of whoever made them.
                 return None
-            tell_doubt(answer, self._server, status, aloud=not same)
+            tell_doubt(answer, self._server, status, lost, aloud=not same)
         if answer.turn.later:
             status.inform(answer.turn.later)
         return None
+
+    async def _lost_imports(self, answer: Answer) -> list[str]:
+        """The imports of a rewrite that lead nowhere."""
+        from midstream.codebase.imports import lost_imports
+
+        region, path, workspace = answer.region, answer.turn.path, self._files.workspace
+        if region is None or answer.given is not None or not is_python(path):
+            return []
+        base = region.proposal.base.lines
+        before = join_lines(base)
+        after = "".join(
+            (
+                join_lines(base[: region.segment.start]),
+                region.new_text,
+                join_lines(base[region.segment.stop :]),
+            )
+        )
+        files = await asyncio.to_thread(workspace.files)
+        return await asyncio.to_thread(lost_imports, workspace.root, files, path, before, after)
 
     async def _check(self, answer: Answer) -> FollowUp | None:
         """Check an answer; the correction of one that has an error."""
@@ -288,7 +310,12 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
 
 
 def tell_doubt(
-    answer: Answer, server: ServerLink, status: SessionStatus, *, aloud: bool = True
+    answer: Answer,
+    server: ServerLink,
+    status: SessionStatus,
+    lost: Sequence[str] = (),
+    *,
+    aloud: bool = True,
 ) -> None:
     """Report an answer that the model is unsure of, and note its hunks in the turn.
 
@@ -296,6 +323,7 @@ def tell_doubt(
         answer: It is complete and has hunks.
         server: Who wrote it.
         status: Where the notice is posted.
+        lost: Its imports that lead nowhere.
         aloud: Whether a notice is posted; the turn is marked either way.
     """
     from midstream.edits.signs import Signs, overwritten, strangers, vanished
@@ -316,6 +344,8 @@ def tell_doubt(
     torn = () if turn.redirected_from is None else signs.unbound
     grave = Signs(unbound=() if torn else signs.unbound)
     wrong = [] if answer.given is not None else [*seen_in(grave), *_slips(answer, region, wish)]
+    if lost:
+        wrong.append(f"imports {_quoted(lost)}, which the project does not have")
     loose = _undefined(answer, region, wish.file)
     if confidence is None:
         if python and (gone := vanished(wish.all_said, before, new_text)):
@@ -380,7 +410,8 @@ def tell_doubt(
 
 def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
-    from midstream.edits.slips import neighbours_again, slips
+    from midstream.edits.slips import neighbours_again, slips, slips_of_addition
+    from midstream.pairing.request.new_code import FileAddition
 
     found: list[str] = []
     lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
@@ -388,6 +419,11 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
         found.append("wrote the lines around the region again, which are in the file already")
     if not is_python(answer.turn.path):
         return found
+    if isinstance(region.addition, FileAddition):  # It changes nothing that is there.
+        new = region.addition.new
+        name, tests = ("", False) if new is None else (new.name, new.tests)
+        known = region.addition.known
+        return slips_of_addition(wish.before, new_text, name=name, tests=tests, subject=known)
     return [*found, *slips(wish.said, wish.before, new_text, "\n".join(lines))]
 
 

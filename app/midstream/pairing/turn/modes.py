@@ -259,6 +259,8 @@ class RegionMode:
     def longest(self) -> int | None:
         if self.bare:
             return None
+        if self.addition is not None:
+            return ROOM + _characters(self.old_lines)
         return ROOM + 2 * max(_characters(self.old_lines), len(self.before or ""))
 
     @property
