@@ -33,7 +33,7 @@ _HOW: Final = (
     "Carry the instruction out and answer with the complete edited code in one code block. Keep "
     "everything that it does not ask for unchanged."
 )
-_NEW_CODE: Final = "Answer with only the new code for {path}, in one code block."
+_NEW_CODE: Final = "Answer with only the new code for {path}, in one short code block."
 _NEW_METHOD: Final = "Answer with the new method alone, in one code block. Do not repeat the class."
 _STOPPED: Final = "You were stopped because there is a further instruction for the same code."
 _AGAIN: Final = (
