@@ -27,7 +27,7 @@ _AGAIN: Final = "the reply is the class again, with nothing new in it"
 _NOTHING_NEW: Final = "the reply has nothing that the file lacks"
 _CUT_BLOCK: Final = "the reply ended inside its code fence"
 _CLASS: Final = re.compile(
-    r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module|impl)\s+"
+    r"\s*(?:[\w.]+(?:\([^)]*\))?\s+)*(?:class|struct|interface|trait|record|enum|module|impl(?:<[^>]*>)?)\s+"
     r"(?:\w+(?:::|\.))*(?P<name>\w+)"
 )
 _FUNCTION: Final = re.compile(r"(\s*)((?:async\s+)?)function\s+(?=\w+\s*\()")
@@ -42,6 +42,7 @@ _CLOSERS: Final = ("}", "};", "end")
 _CONTINUES: Final = re.compile(r"[)\]}]|end\b|else\b|elif\b|except\b|finally\b|catch\b|\{")
 """Begins a line without indentation that belongs to what stands above it."""
 _CONTROL: Final = re.compile(r"(?:if|for|while|with|try|do|switch|match|loop)\b")
+_RECEIVER: Final = re.compile(r"func\s*\(")
 _METHOD: Final = re.compile(r"(?:async\s+)?def\s+\w+\(\s*(?:self|cls)\b")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*$")
 _TEST: Final = re.compile(r"[tT]est")
@@ -173,6 +174,7 @@ class AdditionParser(AddedCodeParser):
         *,
         first: int | None = None,
         path: str = "",
+        declared: Sequence[str] = (),
     ) -> None:
         """Start a parser.
 
@@ -182,6 +184,7 @@ class AdditionParser(AddedCodeParser):
             margin: White space in front of the members of the class.
             first: The line of these that names the first method.
             path: The file's name, which tells its language.
+            declared: Lines of the type that stand elsewhere, and may come before the class.
         """
         super().__init__(old, path)
         self._before, self._after = old[:line], old[line:]
@@ -191,7 +194,7 @@ class AdditionParser(AddedCodeParser):
         self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
         self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
         start = line if first is None else first
-        self._repeatable = {text.strip() for text in old[:start] if text.strip()}
+        self._repeatable = {line.strip() for line in (*old[:start], *declared) if line.strip()}
         self._first = "" if first is None else old[first].strip()
         self._preceding: list[str] = []  # all that came before the new code
         self._own: list[str] = []  # what of that belongs to the new code
@@ -202,6 +205,8 @@ class AdditionParser(AddedCodeParser):
         self._shift: str | None = None
         self._inner = ""  # white space in front of the first new line
         self._again: list[str] = []  # the class, if it is written again
+        self._again_ended = False
+        self._apart = bool(declared)
         self._repeats = False  # whether a class was written again with nothing new in it
         self._has_functions = any(map(_FUNCTION.match, old))
         self._ended = True  # whether the last new line has ended
@@ -209,7 +214,10 @@ class AdditionParser(AddedCodeParser):
 
     def _take_line(self, line: str, end: str) -> None:
         if self._again:
-            self._again.append(line)
+            if not self._again_ended:
+                self._again.append(line)
+            # Of Rust, blocks for traits may follow.
+            self._again_ended |= self._apart and line.rstrip() == "}"
             return
         line = self._with_tabs(line)
         if not line.strip():
@@ -312,7 +320,7 @@ class AdditionParser(AddedCodeParser):
 
     def _end_block(self) -> None:
         if again := self._again:
-            self._again = []
+            self._again, self._again_ended = [], False
             self._add_what_is_new(again)
             self._repeats = self._repeats or not self._begun
         if self._shift is None and self._own and not self._headed:
@@ -362,8 +370,10 @@ class FileAdditionParser(AddedCodeParser):
         self._known = frozenset(known)
         self._outline = outline(tuple(old), path)
         self._names = {d.name for d in self._outline.definitions}
+        self._last_names = {_last_name(d) for d in self._outline.definitions}
         self._bound = imported("\n".join(old), path) | self._names
         self._python = is_python(path)
+        self._repeatable = frozenset(line for line in old if line.startswith("package "))
         self._at = 0  # the first line of the file that is not written yet
         self._begun = False
         self._above = False  # whether something stands above the next definition
@@ -410,9 +420,14 @@ class FileAdditionParser(AddedCodeParser):
         names = declared_names(self._path, line)
         name, lines = next(iter(names), ""), [*self._held, line]
         self._held = []
-        if name in self._known or (self._python and not names):
-            self._item = _Item.LEFT_OUT  # The code that a test is for, or a call of what is new.
-        elif name in self._names or (self._python and _METHOD.match(line)):
+        if name in self._known or line in self._repeatable or (self._python and not names):
+            # The code that a test is for, the name of the package, or a call of what is new.
+            self._item = _Item.LEFT_OUT
+        elif (
+            name in self._names
+            or (self._python and _METHOD.match(line))
+            or (_RECEIVER.match(line) and name in self._last_names)
+        ):
             self._item, self._kept = _Item.KEPT, lines
         else:
             self._item = _Item.NEW
@@ -433,6 +448,8 @@ class FileAdditionParser(AddedCodeParser):
             return
         header = next(line for line in kept if not _DECORATES.match(line))
         name = next(iter(declared_names(self._path, header)), "")
+        if _RECEIVER.match(header):  # Go: other types may have a method of that name.
+            name = next((d.name for d in outline(kept, self._path).definitions), name)
         classes = [d for d in self._outline.definitions if d.kind == "class"]
         home = next((d for d in classes if d.name == name), None)
         if home is not None:
@@ -596,10 +613,15 @@ def _defines_only(lines: Sequence[str], path: str) -> bool:
 
 
 def _members(lines: Sequence[str], path: str) -> list[Definition]:
-    """Functions and classes right in the first class."""
+    """Functions and classes right in the first class, or that belong to it elsewhere (Rust)."""
     outlined = outline(list(lines), path)
     first = next((d for d in outlined.definitions if d.kind != "assignment"), None)
-    return [] if first is None else outlined.members(first)
+    if first is None:
+        return []
+    owner = first.name if first.kind == "class" else first.name.rpartition(".")[0]
+    functions = [d for d in outlined.definitions if d.kind == "function"]
+    apart = [d for d in functions if owner and d.name.rpartition(".")[0] == owner]
+    return outlined.members(first) or apart
 
 
 def _last_name(definition: Definition) -> str:

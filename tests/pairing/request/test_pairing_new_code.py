@@ -313,3 +313,92 @@ async def test_the_selection_is_what_a_test_is_for(shop: Path) -> None:
     _, (asked,) = await ask(shop, question, NEW)
     assert "raise ValueError(amount)" in str(asked)
     assert "return round" not in str(asked)
+
+
+GO = """\
+package shop
+
+import "fmt"
+
+// Cart holds coins.
+type Cart struct {
+	coins []int
+}
+
+// Add adds a coin.
+func (c *Cart) Add(coin int) {
+	fmt.Println(coin)
+	c.coins = append(c.coins, coin)
+}
+
+type Purse struct{}
+
+func (p Purse) Total() int { return 0 }
+"""
+SUM = "// Sum returns the sum.\nfunc (c *Cart) Sum() int {\n\treturn 0\n}\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SUM,
+        f"package shop\n\n{SUM}",
+        f'package shop\n\nimport "fmt"\n\ntype Cart struct {{\n\tcoins []int\n}}\n\n{SUM}',
+        f"func (c *Cart) Add(coin int) {{\n\tpanic(0)\n}}\n\n{SUM}",
+    ],
+)
+async def test_a_method_of_go_comes_behind_those_of_its_type(tmp_path: Path, code: str) -> None:
+    (tmp_path / "cart.go").write_text(GO)
+    question = Question("add a method Sum to Cart that sums the coins", "cart.go", 17)
+    outcome, (asked,) = await ask(tmp_path, question, code)
+    assert outcome.written
+    at = GO.index("\n\ntype Purse")
+    assert (tmp_path / "cart.go").read_text() == f"{GO[:at]}\n\n{SUM}{GO[at + 1 :]}"
+    assert "c.coins []int" in str(asked).replace("\\t", "c.").replace("\t", "c.")
+    assert "Purse struct" not in str(asked)
+
+
+RUST = """\
+/// A cart.
+pub struct Cart {
+    coins: Vec<u32>,
+}
+
+impl Cart {
+    pub fn add(&mut self, coin: u32) {
+        self.coins.push(coin);
+    }
+}
+
+impl Default for Cart {
+    fn default() -> Self {
+        Cart { coins: vec![] }
+    }
+}
+"""
+TOTAL = "pub fn total(&self) -> u32 {\n    self.coins.iter().sum()\n}\n"
+IN_IMPL = "".join(f"    {line}\n" for line in TOTAL.split("\n")[:-1])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        TOTAL,
+        f"impl Cart {{\n{IN_IMPL}}}\n",
+        f"pub struct Cart {{\n    coins: Vec<u32>,\n}}\n\nimpl Cart {{\n{IN_IMPL}}}\n",
+        RUST.replace("coin);\n    }\n", f"coin);\n    }}\n\n{IN_IMPL}"),
+        RUST[RUST.index("impl Cart") :].replace("coin);\n    }\n", f"coin);\n    }}\n\n{IN_IMPL}"),
+    ],
+)
+@pytest.mark.parametrize("line", [1, 7, None])
+async def test_a_method_of_rust_goes_into_the_block_of_its_type(
+    tmp_path: Path, code: str, line: int | None
+) -> None:
+    (tmp_path / "cart.rs").write_text(RUST)
+    outcome, (asked,) = await ask(
+        tmp_path, Question("add a method total to Cart", "cart.rs", line), code
+    )
+    assert outcome.written
+    added = RUST.replace("coin);\n    }\n", f"coin);\n    }}\n\n{IN_IMPL}")
+    assert (tmp_path / "cart.rs").read_text() == added
+    assert "pub struct Cart" in str(asked)

@@ -46,6 +46,7 @@ FURTHER: Final = re.compile(
     r"|replace|update|rename|move|let|have|turn|convert|drop|set|add|document|test|fix)\b",
     re.IGNORECASE,
 )
+_IMPL: Final = re.compile(r"\s*(?:unsafe\s+)?impl\b(?!.*\bfor\b)")
 _AND_TESTS: Final = re.compile(
     r"[,;]?\s+(?:and|plus|along\s+with|together\s+with)\s+(?:also\s+)?(?:(?:add|write)\s+)?"
     r"(?P<tests>(?:(?:a|an|some|one|two|new|unit|matching)\s+)*tests?\b(?:\s+cases?)?"
@@ -63,18 +64,23 @@ class Addition:
         margin: White space in front of the members of the class.
         first: The line of the class that names its first method.
         outlined: The class with three dots for bodies of functions.
+        declared: What declares the type, where its methods stand elsewhere (Rust).
     """
 
     line: int
     margin: str
     first: int
     outlined: str
+    declared: str = ""
 
     def parser(self, old: Sequence[str], path: str) -> ReplyParser:
         """Reads an answer as the rewrite of the class ``old``."""
         from midstream.edits.additions import AdditionParser
 
-        return AdditionParser(old, self.line, self.margin, first=self.first, path=path)
+        declared = self.declared.splitlines()
+        return AdditionParser(
+            old, self.line, self.margin, first=self.first, path=path, declared=declared
+        )
 
 
 def without_tests(instruction: str) -> tuple[str, str]:
@@ -100,24 +106,33 @@ def find_addition(
             comes.
         path: The file's name.
     """
-    found = _ADDS.match(instruction)
-    if found is None or FURTHER.search(instruction, found.end()):
+    found = adds_method(instruction)
+    if found is None:
         return None
     around = [d for d in outlined.definitions if d.start <= target.start and target.stop <= d.stop]
     homes = [d for d in around if d.kind == "class"]
-    if not homes or homes[-1].length < MIN_LINES:
+    declared = ""
+    if (block := _block_of(outlined, target)) is not None:
+        home, members = block
+        types = [d for d in outlined.definitions if d.kind == "class" and d.name == home.name]
+        declared = "".join(f"{line}\n" for d in types for line in outlined.lines[d.start : d.stop])
+        target = (
+            target
+            if target.symbol != home.name
+            else replace(target, start=home.start, stop=home.stop)
+        )
+    elif not homes or homes[-1].length < MIN_LINES:
         return None
-    home = homes[-1]
-    members = outlined.members(home)
+    else:
+        home = homes[-1]
+        members = outlined.members(home)
     functions = [d for d in members if d.kind == "function"]
     if not functions:
         return None
     here = [d for d in members if d.start <= target.start and target.stop <= d.stop]
     if not here and (home.start, home.stop) != (target.start, target.stop):
         return None
-    told = instruction if here else _with_next_word(instruction, found)
-    said = set(re.findall(r"\w+", _VERB.sub("", told, count=1)))
-    if any(_own_name(d) in said for d in here or members):  # It is there already.
+    if names_one(instruction, found, here, members):
         return None
     margin = min((indent_of(outlined.lines[d.start]) for d in members), key=len)
     last = [d for d in here or members if indent_of(outlined.lines[d.start]) == margin]
@@ -128,9 +143,72 @@ def find_addition(
         margin,
         _line_of_name(outlined.lines, functions[0]) - home.start,
         without_bodies(outlined.lines, home, members, path),
+        declared,
     )
     place = replace(target, start=home.start, stop=home.stop, symbol=home.name)
     return place, addition
+
+
+def _block_of(outlined: Outline, target: Target) -> tuple[Definition, list[Definition]] | None:
+    """The ``impl`` block in which Rust has the methods of a type, and these; the last of several.
+
+    It is the one of the method at the cursor, if there is one.
+    """
+    names = {target.symbol, target.symbol.rpartition(".")[0]}
+    types = [d.name for d in outlined.definitions if d.kind == "class" and d.name in names]
+    methods = [
+        d
+        for d in outlined.definitions
+        if d.kind == "function" and d.name.rpartition(".")[0] in types[:1]
+    ]
+    found: dict[tuple[int, int], list[Definition]] = {}
+    for method in methods:
+        span = _impl_around(outlined.lines, method)
+        if span is not None:
+            found.setdefault(span, []).append(method)
+    here = [s for s in found if s[0] <= target.start and target.stop <= s[1]]
+    if not found:
+        return None
+    span = (here or list(found))[-1]
+    return Definition(types[0], "class", *span), found[span]
+
+
+def _impl_around(lines: Sequence[str], method: Definition) -> tuple[int, int] | None:
+    """The lines of the block of a type's own methods around one, ``None`` if it is in no such."""
+    depth = len(indent_of(lines[method.start]))
+    start = method.start
+    while start >= 0 and (not lines[start].strip() or len(indent_of(lines[start])) >= depth):
+        start -= 1
+    if start < 0 or not _IMPL.match(lines[start]):
+        return None
+    end = f"{indent_of(lines[start])}}}"
+    stop = next((n for n in range(method.stop, len(lines)) if lines[n].rstrip() == end), None)
+    return None if stop is None else (start, stop + 1)
+
+
+def adds_method(instruction: str) -> re.Match[str] | None:
+    """The beginning of an instruction that adds a method and does nothing else."""
+    found = _ADDS.match(instruction)
+    return found if found and not FURTHER.search(instruction, found.end()) else None
+
+
+def names_one(
+    instruction: str,
+    found: re.Match[str],
+    here: Sequence[Definition],
+    members: Sequence[Definition],
+) -> bool:
+    """Whether what is to be added is there already.
+
+    Args:
+        instruction: The instruction.
+        found: Its beginning, see ``adds_method``.
+        here: The method at the cursor, if that tells the place.
+        members: All methods of the class.
+    """
+    told = instruction if here else _with_next_word(instruction, found)
+    said = set(re.findall(r"\w+", _VERB.sub("", told, count=1)))
+    return any(_own_name(d) in said for d in here or members)
 
 
 def _with_next_word(instruction: str, found: re.Match[str]) -> str:

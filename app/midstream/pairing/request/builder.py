@@ -61,7 +61,7 @@ from midstream.pairing.request.prompts import (
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import as_proposed
 from midstream.pairing.request.sources import Wanted, gather
-from midstream.pairing.request.subject import Subject, find_subject
+from midstream.pairing.request.subject import Subject, find_go_method, find_subject
 from midstream.pairing.request.target import (
     Candidate,
     Target,
@@ -422,6 +422,13 @@ class RequestBuilder:
         if by_region and model.is_chat and question.selection is None:
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
             asked = without_tests(without_mentions(said))[0]
+            if (apart := find_go_method(asked, outlined, target, proposal.path)) is not None:
+                addition, subject = apart
+                target = replace(target, start=0, stop=len(base.lines))
+                scope = Scope(
+                    proposal, base, model, target, True, said, mentioned, addition, subject
+                )
+                return _without_tests(scope, question)
             found = find_addition(asked, outlined, target, proposal.path)
             if found is not None and not _has_undecided(proposal, base, found[0]):
                 target, addition = found
@@ -757,7 +764,11 @@ class RequestBuilder:
         addition = scope.addition
         if isinstance(addition, FileAddition):
             addition = place_in_file(
-                region.split("\n")[:-1], proposal.path, addition.known, addition.new
+                region.split("\n")[:-1],
+                proposal.path,
+                addition.known,
+                addition.new,
+                owner=addition.owner,
             )
             message = chat_addition_message(proposal.path, asked, context, addition, scope.subject)
             conversation = Conversation("", [("user", message)], (asked,), adds=True)
@@ -767,6 +778,8 @@ class RequestBuilder:
         if addition is not None and self._quick(region + asked) == 0:
             region = addition.outlined
         adds = addition is not None
+        if addition is not None and addition.declared:
+            region = f"{addition.declared}\n{region}"
         if model.is_chat:
             message = chat_region_message(proposal.path, base, region, asked, context, adds=adds)
         else:

@@ -75,6 +75,7 @@ class FileAddition:
         names: Names that the file imports or defines.
         known: Names whose definitions the model is shown; it may write them again.
         new: What was asked for.
+        owner: The type that gets a method, ``""`` for definitions of their own.
     """
 
     imports: int
@@ -82,6 +83,7 @@ class FileAddition:
     names: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     new: NewCode | None = None
+    owner: str = ""
 
     def parser(self, old: Sequence[str], path: str) -> ReplyParser:
         """Reads an answer as the rewrite of the file ``old``."""
@@ -115,7 +117,12 @@ def _name_of(instruction: str, found: re.Match[str]) -> str:
 
 
 def place_in_file(
-    lines: Sequence[str], path: str, known: Sequence[str] = (), new: NewCode | None = None
+    lines: Sequence[str],
+    path: str,
+    known: Sequence[str] = (),
+    new: NewCode | None = None,
+    *,
+    owner: str = "",
 ) -> FileAddition:
     """Where a file gets more definitions.
 
@@ -124,16 +131,20 @@ def place_in_file(
         path: Its name.
         known: See ``FileAddition``.
         new: The same.
+        owner: The same; the method comes behind its last one.
     """
     from midstream.edits.additions import import_words
 
     definitions = outline(tuple(lines), path).definitions
     top = [d for d in definitions if not any(other.encloses(d) for other in definitions)]
-    line = max((d.stop for d in top if d.kind != "assignment"), default=len(lines))
+    own = [d for d in top if owner and owner in (d.name, d.name.rpartition(".")[0])]
+    line = max((d.stop for d in own or top if d.kind != "assignment"), default=len(lines))
     while line and not lines[line - 1].strip():
         line -= 1
     names = dict.fromkeys([*import_words("\n".join(lines), path), *(d.name for d in top)])
-    return FileAddition(min(_behind_imports(lines), line), line, tuple(names), tuple(known), new)
+    return FileAddition(
+        min(_behind_imports(lines), line), line, tuple(names), tuple(known), new, owner
+    )
 
 
 def _behind_imports(lines: Sequence[str]) -> int:
