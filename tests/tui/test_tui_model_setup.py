@@ -350,3 +350,28 @@ async def test_what_is_sent_is_said_before_a_model_is_taken_and_once(
         await stage.press("enter")
         await stage.until(lambda: stage.app.screen is stage.screen, "back")
     assert "https://api.groq.com/openai/v1" in json.loads((state / "told.json").read_text())
+
+
+async def test_a_key_that_nobody_could_check_is_kept_and_said_to_be_unchecked(
+    project: Path, state: Path, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KeyServer(key="right").running() as server:
+        gone = server.port
+        monkeypatch.setitem(DIALECTS, "groq", _moved(DIALECTS["groq"], server))  # type: ignore[index]
+    async with first_use(project) as stage:
+        screen = await asked(stage)
+        await stage.press(way(screen, "hosted API"))
+        await picking(stage)
+        await stage.type("groq")
+        await stage.press("enter")
+        await typed(stage, screen, "right")
+        await stage.until(lambda: "The key is not checked." in screen.notice.text, "question")
+        assert screen.notices.choices == ("keep it unchecked", "try again", "forget it")
+        await stage.press("1")
+        await stage.until(lambda: "It is not checked yet: enter on groq" in screen.notice.text)
+        assert ring.kept == {("midstream", "groq"): "right"}
+        written = (state / "config.toml").read_text()
+        assert f'url = "http://127.0.0.1:{gone}/v1"' in written
+        assert "right" not in written
+        assert stage.app.settings.endpoint is None, "the model in use stays"
+        assert screen.list.value == "endpoint:groq"

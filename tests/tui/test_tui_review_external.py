@@ -299,3 +299,52 @@ async def test_what_others_write_in_quick_succession_is_shown_together(
     assert len(shown) == 3
     waits[2][1]()
     assert stage.notice.startswith("2 files changed on disk")
+
+
+async def test_the_view_stays_where_nothing_is_left_below(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        bill.write_text(BILL.replace("cost + 0", "cost + 10").replace("cost + 11", "cost + 12"))
+        store = stage.session.hunks
+        await stage.until(lambda: len(store.undecided()) == 2, "two hunks")
+        await stage.open("pkg/bill.py")
+        stage.screen.set_focus(stage.pane)
+        above, below = store.undecided()
+        stage.pane.go_to(0)
+        await stage.press("]", "]")
+        await stage.until(lambda: stage.pane.hunk is below, "the last hunk")
+        top = stage.pane.top
+        await stage.press("r")
+        await stage.until(lambda: store.undecided() == [above], "put back")
+        assert stage.pane.hunk is below
+        assert stage.pane.top == top
+        assert stage.notice == "Undecided hunks are left above; [ goes there."
+        await stage.press("[")
+        await stage.until(lambda: stage.pane.hunk is above, "above")
+
+
+async def test_what_is_held_back_on_disk_is_said_to_be_there(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        query = '\n\ndef find(db, name):\n    return db.execute(f"SELECT {name} FROM bills")\n'
+        bill.write_text(BILL.rstrip() + query)
+        store = stage.session.hunks
+        await stage.until(lambda: any(hunk.held_on_disk for hunk in store), "held back")
+        await stage.open("pkg/bill.py")
+        stage.screen.set_focus(stage.pane)
+        stage.pane.go_to(0)
+        await stage.press("]")
+        await stage.until(lambda: "r puts it back, L lets you keep it." in stage.notice, "said")
+        assert stage.notice.startswith("On disk already, but held back: ")
+        assert "on disk, held back (S608)" in " ".join(stage.rows)
+        assert "L let me keep it" in stage.keys
+        await stage.press("L")
+        await stage.until(lambda: stage.screen.panes.release.is_open, "the field")
+        assert not stage.notice, "its keys are characters now"

@@ -71,7 +71,7 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     fate = f"`{resuming}` brings {them} back" if resuming else f"no journal keeps {them}"
     if stays := _stays_on_disk(session):
         fate = f"{stays}, and `{resuming}` asks again" if resuming else stays
-    flagged = len(session.flagged_on_disk())
+    flagged = 0 if stays else len(session.flagged_on_disk())
     be = "is" if flagged == 1 else "are"
     on_disk = f" {counted(flagged, 'flagged hunk')} {be} on disk already." if flagged else ""
     return f"{left}; {fate}.{on_disk}"

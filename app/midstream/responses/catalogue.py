@@ -85,7 +85,8 @@ def get_json(endpoint: Endpoint, path: str, *, seconds: float = SECONDS) -> obje
         kind = NoListError if error.status in (404, 405, 501) else UnavailableError
         raise kind(said, "it may not offer this list") from None
     except OSError as error:
-        raise UnavailableError(f"{endpoint.host} cannot be reached: {error}.") from None
+        why = error.strerror or str(error)  # without "[Errno -2]"
+        raise UnavailableError(f"{endpoint.host} cannot be reached ({why}).") from None
     except OverflowError:
         raise UnavailableError(f"{endpoint.host} sent too long an answer.") from None
     except (msgspec.DecodeError, RecursionError):

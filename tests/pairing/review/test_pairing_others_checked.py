@@ -206,7 +206,8 @@ async def test_quitting_tells_all_that_is_left_each_time(checked: Checked, termi
     assert len(asked) == 2
     for line in asked:
         assert "2 hunks undecided in bill.py, fresh.py, 1 of them flagged (`tax` is" in line
-        assert "1 flagged hunk is on disk already." in line
+        assert "they stay on disk" in line
+        assert "on disk already" not in line, "said once"
 
 
 async def test_uses_of_a_deleted_file_are_flagged(checked: Checked) -> None:

@@ -275,6 +275,17 @@ def keep_choice(choice: ModelChoice) -> None:
     change_file(config_path(), {("endpoint",): None, ("model", "folder"): model})
 
 
+def keep_endpoint(profile: Profile) -> None:
+    """Write an endpoint whose model may not be known yet, without choosing it (blocking).
+
+    Raises:
+        UserError: The file cannot be written, or is not valid.
+    """
+    changes = _profile_changes(profile, listed=True)
+    del changes["endpoint",]
+    change_file(config_path(), {key: value or None for key, value in changes.items()})
+
+
 def _profile_changes(profile: Profile, *, listed: bool) -> dict[tuple[str, ...], object]:
     """What to write for an endpoint; one from a list also gets its model."""
     if not profile.name:

@@ -171,12 +171,12 @@ class ExternalReview:
                 "written while Midstream was not running."
             )
         if unknown := baseline.unknown:
-            what = min(unknown)
-            if len(unknown) > 1:
-                what = f"{counted(len(unknown), 'file')}, such as {what},"
+            one, name = len(unknown) == 1, min(unknown)
+            what = f"{name} was" if one else f"{len(unknown):,} files, such as {name}, were"
             self._status.inform(
-                f"{what} {'is' if len(unknown) == 1 else 'are'} new to git, so only what changes "
-                "there from now on is reviewed; `git add -N` has all of it reviewed."
+                f"{what} here before this review and not in git, so only what changes in "
+                f"{'it' if one else 'them'} from now on is reviewed; after `git add -N` all of "
+                f"{'it' if one else 'them'} is."
             )
         if baseline.ignored:
             self._status.warn(

@@ -232,15 +232,19 @@ class RowStrips:
         if fact:
             return note, fact, None if hunk.postponed is not None else ""
         if held and hunk.hold is not None:
-            return note, fact, f"held back ({hunk.hold.rule})" if hunk.hold.rule else "held back"
+            rule = f" ({hunk.hold.rule})" if hunk.hold.rule else ""
+            return note, fact, f"{self._on_disk(hunk)}held back{rule}"
         if spot is not None:
             return note, fact, f"flagged ({spot.finding.rule})"
         return note, fact, "" if note in (CUT, UNSURE) else None
 
+    def _on_disk(self, hunk: Hunk) -> str:
+        return "on disk, " if hunk.external and self.on_disk else ""
+
     def _note(self, hunk: Hunk) -> tuple[str, bool]:
         """What is said of a hunk, and whether that is a fact rather than a doubt."""
         if hunk.state is HunkState.HELD:
-            return f"held back: {hunk.note}", False
+            return f"{self._on_disk(hunk)}held back: {hunk.note}", False
         if hunk.state is HunkState.REJECTED:
             return f"{hunk.outcome}: {hunk.note}" if hunk.note else "", False
         if hunk.postponed is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from midstream.errors import UserError
+from midstream.errors import UnavailableError, UserError
 from midstream.pairing.models.choosing import ModelChoice, listed_choice, of_folder
 from midstream.pairing.models.disclosures import what_is_sent
 from midstream.pairing.models.setup import (
@@ -47,6 +47,7 @@ class ModelSetup:
         find_engines: Asks this machine for its engines; returns their models.
         download: Offers the published models.
         take: Uses and keeps a model; gets a sentence about its key.
+        add: Keeps an endpoint whose models are not known yet, without using it.
     """
 
     def __init__(
@@ -56,11 +57,13 @@ class ModelSetup:
         find_engines: Callable[[], Awaitable[Sequence[ModelChoice]]],
         download: Callable[[], None],
         take: Take,
+        add: Callable[[Profile], Awaitable[None]],
     ) -> None:
         self._page = page
         self._find_engines = find_engines
         self._download = download
         self._take = take
+        self._add = add
         self._given: Callable[[str], None] = lambda _: None
 
     def begin(self) -> None:
@@ -193,6 +196,16 @@ class ModelSetup:
                     self._ask("Model", "as the server calls it", lambda name: called(own, name))
                     return
                 models = ()
+            except UnavailableError as error:
+                if not key:
+                    raise
+                page.notices.ask(
+                    f"{visible(str(error))} The key is not checked.",
+                    ("keep it unchecked", lambda: self._run(lambda: self._keep_later(own, key))),
+                    ("try again", lambda: self._try(profile, key)),
+                    ("forget it", page.notices.clear),
+                )
+                return
             if own.model:
                 same = ListedModel(own.model, own.context, own.price)
                 await self._keep(own, same, key)
@@ -225,6 +238,16 @@ class ModelSetup:
         if key:
             profile, said = await asyncio.to_thread(keep_key, profile, key)
         await self._take(listed_choice(profile, model, group=profile.name), said)
+
+    async def _keep_later(self, profile: Profile, key: str) -> None:
+        """Keep an endpoint and its key, which nobody could check."""
+        profile, said = await asyncio.to_thread(keep_key, profile, key)
+        await self._add(profile)
+        choose = self._page.services.key_for(self._page.CHOOSE)
+        self._page.notices.say(
+            "warning",
+            f"{said} It is not checked yet: {choose} on {profile.name} asks for its models.",
+        )
 
     # asking
 

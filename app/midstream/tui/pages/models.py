@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -20,12 +21,13 @@ from midstream.pairing.models.choosing import (
     advice,
     chosen_id,
     keep_choice,
+    keep_endpoint,
     model_choices,
     with_choice,
 )
 from midstream.pairing.models.disclosures import is_unconfigured, note_disclosed
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
-from midstream.pairing.models.setup import hosted_apis
+from midstream.pairing.models.setup import hosted_apis, keys_found
 from midstream.pairing.trial.kept import KeptTrial, kept_trials, trial_key
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
@@ -38,6 +40,7 @@ from midstream.tui.widgets.row_list import ListRow, Piece
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
+    from midstream.responses.profiles import Profile
 
 _AGENT = "agent "
 """Begins the ids of agents in the list."""
@@ -71,7 +74,11 @@ class ModelsScreen(PageScreen):
         self.asking = False
         self.downloads = ModelDownloads(self, self._installed)
         self.setup = ModelSetup(
-            self, find_engines=self._engines, download=self.downloads.choose, take=self._take
+            self,
+            find_engines=self._engines,
+            download=self.downloads.choose,
+            take=self._take,
+            add=self._add,
         )
 
     def on_mount(self) -> None:
@@ -160,9 +167,14 @@ class ModelsScreen(PageScreen):
                 rows.append(self._row(choice, wide))
         if self.read and not any(not choice.here for choice in self.choices):
             key = self.services.key_for("models.new")
-            apis = hosted_apis(self.services.settings)[:NAMED_APIS]
-            names = ", ".join(each.name for each in apis)
-            words = f"   none yet: {names} ...; {key} sets one up"
+            settings = self.services.settings
+            if found := keys_found(settings):
+                variables = " and ".join(filter(None, (each.key_env for each in found)))
+                words = f"   none yet; {variables} {'is' if len(found) == 1 else 'are'} set: {key}"
+            else:
+                apis = hosted_apis(settings)[:NAMED_APIS]
+                words = f"   none yet: {', '.join(each.name for each in apis)} ...; {key}"
+            words += " sets one up"
             rows.append(ListRow(None, ((words, "muted"),)))
         rows += [ListRow(None, ()), ListRow(None, ((" Coding agents", "muted!"),))]
         rows += map(self._agent_row, known_agents())
@@ -401,6 +413,15 @@ class ModelsScreen(PageScreen):
             await asyncio.to_thread(note_disclosed, profile.url)
         await self._switch(choice, keep=True, said=said)
 
+    async def _add(self, profile: Profile) -> None:
+        """Keep an endpoint and list it; it is not used yet."""
+        settings = self.services.settings
+        await asyncio.to_thread(keep_endpoint, profile)
+        self.services.apply(replace(settings, endpoints=(*settings.endpoints, profile)))
+        await self._find(await asyncio.to_thread(kept_lists))
+        self.list.show(self.list.rows, select=f"endpoint:{profile.name}")
+        self.show_all()
+
     async def _switch(
         self, choice: ModelChoice, *, keep: bool, again: bool = False, said: str = ""
     ) -> None:
@@ -415,7 +436,7 @@ class ModelsScreen(PageScreen):
             self.dismiss(None)
             self.services.say("info", f"{choice.name} is written to your settings.")
             return
-        how = "in a new built-in server" if choice.here else f"which goes to {choice.endpoint}"
+        how = "on this machine" if choice.here else f"at {choice.endpoint}"
         kept = " is written to your settings and" if keep else ""
         running = ""
         if self.services.running:

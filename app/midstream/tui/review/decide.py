@@ -118,7 +118,7 @@ class Decide(Controller):
         return hunk
 
     def _go_on(self, hunk: Hunk) -> None:
-        """Move to the next undecided hunk below, else to the first one above, else stay."""
+        """Move to the next undecided hunk below, else to one above that is in view, else stay."""
         self._notices.clear()
         view, pane = self._state.view, self._pane
         if view is None:
@@ -127,13 +127,17 @@ class Decide(Controller):
         pane.mark = None
         if self._navigate.walk_on(1, hunk):
             return
-        row = view.next_hunk(pane.cursor, forward=True, undecided=True)
-        if row is None:
-            row = view.next_hunk(-1, forward=True, undecided=True)
+        below = view.next_hunk(pane.cursor, forward=True, undecided=True)
+        row = view.next_hunk(-1, forward=True, undecided=True) if below is None else below
         if row is not None and (rows is None or not rows[0] <= row < rows[1]):
             target = view.hunk_at(row)
             place = None if target is None else view.rows_of(target.id)
             if place is not None and not pane.shows(*place):
+                if below is None and rows is not None:
+                    pane.go_to(rows[0], detach=False)
+                    key = self._services.key_for("hunk.previous_undecided")
+                    self._notices.say("info", f"Undecided hunks are left above; {key} goes there.")
+                    return
                 pane.detach()
                 pane.show_rows(*place)
             pane.go_to(row, detach=False)
@@ -443,7 +447,10 @@ class Decide(Controller):
         """Ask why the held-back hunk under the cursor may be decided after all."""
         hunk = self._pane.hunk
         if hunk is not None and hunk.state is HunkState.HELD:
-            self._ask_why(self._panes.release, hunk, "the reason is kept in the journal")
+            label = "Why may it stay on disk?" if hunk.external else "Why release it?"
+            hears = "then you can keep it" if hunk.external else "then you can accept it"
+            hears = f"{hears}; the reason is kept in the journal"
+            self._ask_why(self._panes.release, hunk, hears, label)
         elif not self._navigate.to_withheld(1):
             self._notices.say("info", "Only hunks that the guard holds back need to be released.")
 
@@ -468,6 +475,7 @@ class Decide(Controller):
         hints: tuple[KeyHint, ...] | None = None,
     ) -> None:
         self._navigate.reveal(hunk)
+        self._notices.clear()  # The keys that a sentence names are characters in the field.
         self._asked = hunk.id
         text = self._reasons.pop((row, hunk.id), "")
         row.open(text, label=label, placeholder=hears, hints=hints)

@@ -87,7 +87,8 @@ class Explain(Controller):
             key = self._services.key_for
             lines = [(said, "warning")]
             if hunk.state is HunkState.HELD:
-                lines.append((f"{key('hunk.release')} releases it, with a reason.", "muted"))
+                does = "lets you keep it" if hunk.external else "releases it"
+                lines.append((f"{key('hunk.release')} {does}, with a reason.", "muted"))
                 lines.append(
                     (f"{key('guard.file')} switches the guard off for this file.", "muted")
                 )

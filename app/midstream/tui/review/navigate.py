@@ -340,11 +340,12 @@ class Navigate(Controller):
         reject = self._services.key_for("hunk.reject")
         if hunk.state is HunkState.HELD:
             release = self._services.key_for("hunk.release")
-            takes = "puts it back" if hunk.external else "rejects it"
-            self._notices.say(
-                "warning",
-                f"Held back: {hunk.note}. {reject} {takes}, {release} releases it.",
-            )
+            if hunk.external:
+                said = "On disk already, but held back"
+                keys = f"{reject} puts it back, {release} lets you keep it"
+            else:
+                said, keys = "Held back", f"{reject} rejects it, {release} releases it"
+            self._notices.say("warning", f"{said}: {hunk.note}. {keys}.")
         elif hunk.state is HunkState.CONFLICT:
             self._notices.say(
                 "warning",

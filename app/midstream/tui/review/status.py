@@ -192,7 +192,7 @@ def _wanted(moment: Moment) -> Iterator[str]:
     if moment.alike > 1 and not moment.marked:
         yield f"group.accept:accept {moment.alike + 1} alike"
     if moment.hunk is HunkState.HELD:
-        yield "hunk.release"
+        yield "hunk.release:let me keep it" if moment.external else "hunk.release"
         yield "hunk.reject"
         yield "guard.file"
         if moment.undoable:
