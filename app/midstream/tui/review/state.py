@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from midstream.code.lexing import language_of
+from midstream.code.lexing import meet
 from midstream.pairing.status import RUNNING, SessionState
 from midstream.tui.diff.syntax import FileSyntax
 from midstream.tui.diff.view import FileView, MatchFinder
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from midstream.tui.notices import Work
     from midstream.tui.widgets.welcome import Recent
 
+MET_LINES: Final = 60
+"""Lines of a file from which the rules of its language are read before it is shown."""
 LIST_PAUSE_S: Final = 0.5
 """Least time between two listings of the folder, however often it changes."""
 
@@ -123,9 +125,10 @@ class ReviewState:
         session = self.session
         assert session is not None
         proposal = await session.files.open(path)
-        # Pygments reads the patterns of all names at the first, which holds keys up for 80 ms.
-        await asyncio.to_thread(language_of, proposal.path)
         view = self.views.get(proposal.path)
+        if view is None:
+            await asyncio.to_thread(meet, proposal.path, proposal.base.lines[:MET_LINES])
+            view = self.views.get(proposal.path)
         if view is None or view.proposal is not proposal:
             view = self.views[proposal.path] = FileView(proposal, session.hunks)
             self.syntaxes[proposal.path] = FileSyntax(view)

@@ -103,6 +103,8 @@ class Rail(RowList):
         self._open_rows: dict[str, tuple[FileEntry, ListRow]] = {}
         self._listed: list[ListRow] = []
         self._listed_width = 0
+        self._tree_rows: dict[tuple[str, bool, bool, tuple[Piece, ...]], ListRow] = {}
+        """Rows of the tree as they have been, of these files in this width."""
 
     @property
     def show_cursor(self) -> bool:
@@ -141,6 +143,7 @@ class Rail(RowList):
         current = next((entry.path for entry in opened if entry.current), "")
         if self._files is not files:
             self._files, self._tree, self._listed = files, FileTree(files), []
+            self._tree_rows = {}
         if self._current != current:
             self._current, self._listed = current, []
             folder = parent(current)
@@ -153,7 +156,7 @@ class Rail(RowList):
         width = self.columns or _WIDTH
         if not self._listed or width != self._listed_width:
             if width != self._listed_width:
-                self._open_rows = {}
+                self._open_rows, self._tree_rows = {}, {}
             self._listed, self._listed_width = self._list(width), width
         rows: list[ListRow] = []
         known, self._open_rows = self._open_rows, {}
@@ -187,15 +190,20 @@ class Rail(RowList):
         return rows
 
     def _tree_row(self, path: str, width: int) -> ListRow:
+        current, git = path == self._current, self._mark(path)
+        unfolded = path.endswith("/") and self.is_unfolded(path)
+        key = path, current, unfolded, git
+        if (known := self._tree_rows.get(key)) is not None:
+            return known
         above = parent(path)
         lead = " " * (_INDENT * above.count("/"))
-        name, role = path[len(above) :], "accent" if path == self._current else "foreground"
+        name, role = path[len(above) :], "accent" if current else "foreground"
         if path.endswith("/"):
-            mark = self._glyphs.unfolded if self.is_unfolded(path) else self._glyphs.folded
+            mark = self._glyphs.unfolded if unfolded else self._glyphs.folded
             lead, role = f"{lead}{mark} ", "muted"
-        git = self._mark(path)
         room = width - len(lead) - len(git) * 2
-        return ListRow(path, ((lead, "muted"), (self._cut(name, room), role)), git)
+        row = ListRow(path, ((lead, "muted"), (self._cut(name, room), role)), git)
+        return self._tree_rows.setdefault(key, row)
 
     def _mark(self, path: str) -> tuple[Piece, ...]:
         """What git says about a file or folder, as pieces at the right."""
