@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.hunks import HunkState
+from midstream.pairing.journal.journal import Replay, ResumeError
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
 from midstream.responses.endpoint import Endpoint
@@ -262,3 +263,29 @@ async def test_a_journal_that_is_a_pipe_is_a_sentence(
     ) as session:
         assert "it is no regular file" in session.status.notices[0].text
         assert journal.is_fifo()
+
+
+ODD = [None, True, -1, 10**30, 1e308, "", "\x1b]0;x\x07", "\ud800", [], [[1]], {}, {"a": [1]}]
+
+
+async def test_a_journal_of_any_content_is_replayed_or_refused(
+    root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
+) -> None:
+    """Each value of each entry is replaced by others; nothing but a sentence comes of it."""
+    await play(root, endpoint, model)
+    journal = Journal.latest(state, root)
+    assert journal is not None
+    lines = journal.read_text().splitlines()
+    said: set[str] = set()
+    for at, line in enumerate(lines):
+        record = json.loads(line)
+        for name in record.get("d", {}):
+            for odd in ODD:
+                changed = {**record, "d": {**record["d"], name: odd}}
+                journal.write_text("\n".join([*lines[:at], json.dumps(changed), *lines[at + 1 :]]))
+                try:
+                    Replay.read(journal)
+                except ResumeError as error:
+                    said.add(str(error))
+    assert said
+    assert all(sentence.isprintable() and len(sentence) < 500 for sentence in said)

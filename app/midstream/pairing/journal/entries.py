@@ -11,17 +11,19 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+from dataclasses import asdict, dataclass, field, fields
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
-from midstream.pairing.status import FollowUpKind, Turn, TurnStatus
+from midstream.pairing.status import Turn
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from _typeshed import DataclassInstance
+
     from midstream.edits.documents import SourceText
     from midstream.edits.hunk_store import HunkStore
-    from midstream.edits.hunks import HunkState
     from midstream.edits.proposal import FileProposal
     from midstream.workspace.baseline import BaselineRecord
     from midstream.workspace.content import Entry
@@ -31,6 +33,10 @@ KINDS: Final[dict[str, type[SessionEntry]]] = {}
 """The entries of a journal by kind; every entry class registers itself."""
 MAX_RECORDED: Final = 4_000_000
 """More bytes of a file that is no text are not recorded."""
+MAX_UNPACKED: Final = 256 << 20
+"""A file of more bytes is never recorded."""
+
+_Fields = TypeVar("_Fields", bound="DataclassInstance")
 
 
 class SeenHunk(NamedTuple):
@@ -147,24 +153,50 @@ class SessionEntry(ABC):
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """Inverse of ``write``; TypeError for missing or unknown fields."""
-        return cls(**data)
+        """Inverse of ``write``; ValueError for missing or unknown fields, or other types."""
+        return _checked(cls, data)
 
     @abstractmethod
     def replay(self, state: Replayed) -> None:
         """Do to ``state`` what happened when this entry was written."""
 
 
+def _checked(kind: type[_Fields], data: Mapping[str, Any]) -> _Fields:
+    """A dataclass with these fields; ValueError where they are not its own.
+
+    Whoever may write the state folder may have written anything into a journal.
+    """
+    from msgspec import convert
+
+    made = convert(data, kind)
+    if unknown := data.keys() - {known.name for known in fields(kind)}:
+        raise ValueError(f"unknown fields {sorted(unknown)}")
+    return made
+
+
 def _packed(data: bytes) -> str:
-    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+    return base64.b64encode(_compressed(data)).decode("ascii")
+
+
+def _compressed(data: bytes) -> bytes:
+    return zlib.compress(data, 6)
 
 
 def _unpacked(text: str) -> bytes:
     """Inverse of ``_packed``; ValueError for anything else."""
+    return _decompressed(base64.b64decode(text, validate=True))
+
+
+def _decompressed(data: bytes) -> bytes:
+    """Inverse of ``_compressed``; ValueError for anything else."""
+    reader = zlib.decompressobj()
     try:
-        return zlib.decompress(base64.b64decode(text, validate=True))
+        found = reader.decompress(data, MAX_UNPACKED)
     except zlib.error as error:
         raise ValueError(str(error)) from None
+    if not reader.eof:
+        raise ValueError("a file in it is cut or too large")
+    return found
 
 
 @dataclass(eq=False, repr=False)
@@ -232,8 +264,8 @@ class BaseEntry(SessionEntry):
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        entry = cls(**data)
-        entry.data = _unpacked(data["data"])
+        entry = super().read(data)  # That takes bytes from base64.
+        entry.data = _decompressed(entry.data)
         return entry
 
     def replay(self, state: Replayed) -> None:
@@ -306,19 +338,31 @@ class BaselineEntry(SessionEntry):
     def read(cls, data: Mapping[str, Any]) -> Self:
         from midstream.workspace.content import Entry, LinkTarget
 
+        written = _checked(_WrittenBaseline, data)
         kept: dict[str, Entry | None] = {}
-        links, may_run = data["links"], data["executable"]
-        for path, packed in data["kept"].items():
+        links, may_run = set(written.links), written.executable
+        for path, packed in written.kept.items():
             kept[path] = None
             if packed is not None:
                 found = _unpacked(packed)
                 kept[path] = Entry(LinkTarget(found) if path in links else found, may_run.get(path))
-        return cls(data["head"], data["log"], kept)
+        return cls(written.head, written.log, kept)
 
     def replay(self, state: Replayed) -> None:
         from midstream.workspace.baseline import BaselineRecord
 
         state.baseline = BaselineRecord(self.head, self.log, self.kept)
+
+
+@dataclass(eq=False, repr=False)
+class _WrittenBaseline:
+    """The fields of a ``BaselineEntry`` as they are written."""
+
+    head: str
+    log: int
+    kept: dict[str, str | None]
+    links: list[str]
+    executable: dict[str, bool | None]
 
 
 @dataclass(eq=False, repr=False)
@@ -338,10 +382,6 @@ class _TurnEntry(SessionEntry):
 
     def write(self, journal: EntryWriter) -> None:
         journal.append(self.kind, {**vars(self), "turn": asdict(self.turn)})
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Self:
-        return super().read({**data, "turn": _read_turn(data["turn"])})
 
     def replay(self, state: Replayed) -> None:
         state.turns.append(self.turn)
@@ -479,7 +519,7 @@ class DecideEntry(SessionEntry):
 
     kind = "decide"
     ids: list[int]
-    state: HunkState
+    state: str
     note: str
 
     def replay(self, state: Replayed) -> None:
@@ -515,7 +555,8 @@ class ReadingEntry(SessionEntry):
         for hunk_id, runs in self.seen:
             with suppress(KeyError):
                 hunk = state.hunks.get(hunk_id)
-                seconds = [value for value, lines in runs for _ in range(lines)]
+                each = chain.from_iterable(repeat(value, lines) for value, lines in runs)
+                seconds = list(islice(each, hunk.added + hunk.deleted))
                 reading.seen[hunk_id] = SeenHunk(hunk.old, hunk.new, seconds)
         for hunk_id, how in self.accepted:
             reading.together.pop(hunk_id, None)
@@ -701,7 +742,7 @@ class DecideLinesEntry(SessionEntry):
     id: int
     start: int
     stop: int
-    state: HunkState
+    state: str
     note: str
 
     def replay(self, state: Replayed) -> None:
@@ -798,7 +839,7 @@ class WritingEntry(SessionEntry):
         journal.flush()
 
     def replay(self, state: Replayed) -> None:
-        state.modes |= self.modes or {}
+        state.modes |= {path: mode & 0o7777 for path, mode in (self.modes or {}).items()}
 
 
 @dataclass(eq=False, repr=False)
@@ -811,10 +852,3 @@ class WroteEntry(SessionEntry):
     def replay(self, state: Replayed) -> None:
         state.digests.update(self.digests)
         state.open_step = ""
-
-
-def _read_turn(data: Mapping[str, Any]) -> Turn:
-    turn = Turn(**data)
-    turn.status = TurnStatus(turn.status)
-    turn.follows = None if turn.follows is None else FollowUpKind(turn.follows)
-    return turn

@@ -31,6 +31,7 @@ from midstream.pairing.journal.entries import (
     WroteEntry,
 )
 from midstream.pairing.status import TurnStatus
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.edits.proposal import FileProposal
@@ -227,10 +228,10 @@ class Replay(Replayed):
                 if kind is None:
                     raise ValueError(f"unknown entry {entry.kind!r}")
                 kind.read(entry.data).replay(self)
-            except (KeyError, ValueError, TypeError, IndexError) as error:
+            except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
                 raise ResumeError(
                     f"The last session cannot be resumed: its journal breaks at entry {number} "
-                    f"({error}). Accepted hunks are on disk; undecided ones are lost."
+                    f"({shown(str(error))}). Accepted hunks are on disk; undecided ones are lost."
                 ) from None
 
     def finish(self, journal: SessionJournal, on_disk: Mapping[str, str | None]) -> None:
