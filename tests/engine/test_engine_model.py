@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
+from midstream.engine import model as models
 from midstream.engine.folder import read_folder
 from midstream.engine.model import OnnxModel, PromptTooLongError, load_model
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
+from tests.helpers.endless_graph import make_endless
 from tests.helpers.folders import SAMPLE, write_folder
 from tests.helpers.tiny import random_weights, reference_logits
 
@@ -301,3 +303,55 @@ def test_what_was_read_ahead_is_not_stopped_with_its_reading(tmp_path: Path) -> 
     assert list(ahead) == []
     assert ahead.finish_reason is FinishReason.STOPPED
     assert "".join(piece.text for piece in model.start(ask())) == text
+
+
+def endless_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[OnnxModel, threading.Event]:
+    """A model that reads no prompt to its end, and an event that is set once it reads."""
+    write_folder(folder)
+    make_endless(folder, above=16)
+    model, reads = open_model(folder), threading.Event()
+    fill = model.decoder.fill
+
+    def watched(*given: object, **named: object) -> object:
+        reads.set()
+        return fill(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model.decoder, "fill", watched)
+    return model, reads
+
+
+def test_what_reads_without_end_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "YIELD_SECONDS", 0.05)
+    model, reads = endless_model(tmp_path, monkeypatch)
+    ahead = model.start(ask(generate=False))
+    thread = threading.Thread(target=lambda: list(ahead), daemon=True)
+    thread.start()
+    assert reads.wait(60)
+    ahead.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert ahead.finish_reason is FinishReason.STOPPED
+
+
+def test_what_nobody_asks_about_is_not_read_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "READ_SECONDS", 0.2)
+    model, _ = endless_model(tmp_path, monkeypatch)
+    ahead = model.start(ask(generate=False))
+    assert list(ahead) == []
+    assert ahead.finish_reason is FinishReason.STOPPED
+
+
+def test_a_stop_ends_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, reads = endless_model(tmp_path, monkeypatch)
+    generation = model.start(ask())
+    thread = threading.Thread(target=lambda: list(generation), daemon=True)
+    thread.start()
+    assert reads.wait(60)
+    generation.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert generation.finish_reason is FinishReason.STOPPED

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from asyncio.subprocess import Process
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,8 +20,11 @@ import pytest
 from midstream.errors import UnavailableError
 from midstream.responses.client import Client
 from midstream.responses.events import Delta, Failed, Finished, Started
+from midstream.serving import embedded
 from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.source import ModelSource
+from tests.helpers.endless_graph import make_endless
+from tests.helpers.folders import write_folder
 from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
@@ -211,6 +215,26 @@ async def test_a_broken_model_folder_is_the_engines_sentence(tmp_path: Path) -> 
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not server.alive
+
+
+async def test_a_model_that_never_loads_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_START_SECONDS", 3)
+    write_folder(tmp_path / "endless")
+    make_endless(tmp_path / "endless", above=0)
+    server = EmbeddedServer(ModelSource(folder=tmp_path / "endless"), state_dir=tmp_path)
+    begun: list[int] = []
+    greet = server._greet
+
+    async def watched(process: Process, token: str) -> object:
+        begun.append(process.pid)
+        return await greet(process, token)
+
+    monkeypatch.setattr(server, "_greet", watched)
+    with pytest.raises(UnavailableError, match="did not start within 3 seconds"):
+        await server.start()
+    assert gone(*begun)
 
 
 async def test_a_broken_script_is_named(tmp_path: Path) -> None:

@@ -56,17 +56,22 @@ class Preparation:
     def stop(self) -> None:
         """End it with the run in progress; callable from any thread, at any time.
 
-        That run is not cut short: the next request probably begins with the same tokens. Once it is
-        over, the answer belongs to that request and continues.
+        That run is cut short only if it takes long: the next request probably begins with the same
+        tokens. Once it is over, the answer belongs to that request and continues.
         """
         with self._ending:
-            self._stopped = True
-            if self._finish is None:
+            if self._finish is None and not self._stopped:
                 self._answer.give_way()
+                self._ends_in(YIELD_SECONDS)
+            self._stopped = True
 
     def __iter__(self) -> Iterator[Piece]:
         """Read; there are no pieces."""
-        done = self._answer.prepare()
+        limit = self._ends_in(READ_SECONDS)
+        try:
+            done = self._answer.prepare()
+        finally:
+            limit.cancel()
         with self._ending:
             done = done and not self._stopped
             self._finish = FinishReason.STOP if done else FinishReason.STOPPED
@@ -77,9 +82,26 @@ class Preparation:
             self._ready(self._answer)
         return iter(())
 
+    def _ends_in(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._end)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _end(self) -> None:
+        """Cut the run in progress short: what a graph computes may have no end."""
+        with self._ending:
+            self._stopped = True
+            if self._finish is None:
+                self._answer.stop()
+
 
 READ_BYTES = 75e9
 """Bytes of weights times tokens that one core reads in a second, until that is measured."""
+YIELD_SECONDS = 3.0
+"""How long a run that only reads may go on while another generation waits for it."""
+READ_SECONDS = 300.0
+"""How long a prompt is read that nobody has asked about yet."""
 CLOSE_SECONDS = 5.0
 """How long ``close`` waits for a running generation to end."""
 
