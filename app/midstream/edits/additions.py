@@ -34,6 +34,7 @@ _FUNCTION: Final = re.compile(r"(\s*)((?:async\s+)?)function\s+(?=\w+\s*\()")
 _ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
 """Begins a comment, a decorator or an import, which may come before a class or a method."""
 _DECORATES: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|\[)")
+_REMARK: Final = re.compile(r"\s*(?:#|//|/\*|\*)")
 _IMPORTS: Final = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
     r"|(?:const|let|var)\s.*=\s*require\()"
@@ -46,6 +47,8 @@ _RECEIVER: Final = re.compile(r"func\s*\(")
 _METHOD: Final = re.compile(r"(?:async\s+)?def\s+\w+\(\s*(?:self|cls)\b")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*$")
 _TEST: Final = re.compile(r"[tT]est")
+_PYTHON_QUOTE: Final = re.compile(r'"{3}|\'{3}')
+_QUOTE: Final = re.compile("`")
 
 
 class AddedCodeParser(RegionParser):
@@ -373,23 +376,25 @@ class FileAdditionParser(AddedCodeParser):
         self._last_names = {_last_name(d) for d in self._outline.definitions}
         self._bound = imported("\n".join(old), path) | self._names
         self._python = is_python(path)
-        self._repeatable = frozenset(line for line in old if line.startswith("package "))
         self._at = 0  # the first line of the file that is not written yet
         self._begun = False
         self._above = False  # whether something stands above the next definition
         self._imports: list[str] = []  # new ones
         self._import: list[str] = []  # one that goes on in the next line
         self._held: list[str] = []  # comments and decorators above a definition
+        self._quote = ""  # begins a string that has not ended
         self._blank = 0  # lines, dropped unless more of a definition follows
         self._item = _Item.NONE
         self._kept: list[str] = []  # a definition that the file may have already
 
     def _take_line(self, line: str, end: str) -> None:
+        in_string = bool(self._quote)
+        self._quote = _quote_behind(line, self._quote, python=self._python)
         if self._import:
             self._take_import(line)
-        elif not line.strip():
+        elif not (in_string or line.strip()):
             self._blank += 1
-        elif line[0].isspace() or _CONTINUES.match(line):
+        elif in_string or line[0].isspace() or _CONTINUES.match(line):
             self._go_on([*[""] * self._blank, line])
             self._blank = 0
         else:
@@ -420,13 +425,14 @@ class FileAdditionParser(AddedCodeParser):
         names = declared_names(self._path, line)
         name, lines = next(iter(names), ""), [*self._held, line]
         self._held = []
-        if name in self._known or line in self._repeatable or (self._python and not names):
-            # The code that a test is for, the name of the package, or a call of what is new.
+        if name in self._known or not (names or self._is_new(line)):
+            # The code that a test is for, a line of the file, or a call of what is new.
             self._item = _Item.LEFT_OUT
         elif (
             name in self._names
             or (self._python and _METHOD.match(line))
             or (_RECEIVER.match(line) and name in self._last_names)
+            or line in self._lines
         ):
             self._item, self._kept = _Item.KEPT, lines
         else:
@@ -434,9 +440,15 @@ class FileAdditionParser(AddedCodeParser):
             self._names |= names
             self._write_item(lines)
 
+    def _is_new(self, line: str) -> bool:
+        """Whether a line that defines nothing is more than an example or a line of the file."""
+        return not self._python and (_opens_block(line) or line not in self._lines)
+
     def _go_on(self, lines: Sequence[str]) -> None:
-        """Take lines of the definition that has begun."""
-        if self._item is _Item.KEPT:
+        """Take lines of the definition that has begun, or of what stands above one."""
+        if self._held:
+            self._held += lines
+        elif self._item is _Item.KEPT:
             self._kept += lines
         elif self._item is _Item.NEW:
             self._write_lines(lines)
@@ -446,7 +458,7 @@ class FileAdditionParser(AddedCodeParser):
         self._item = _Item.NONE
         if not kept:
             return
-        header = next(line for line in kept if not _DECORATES.match(line))
+        header = kept[_header(kept)]
         name = next(iter(declared_names(self._path, header)), "")
         if _RECEIVER.match(header):  # Go: other types may have a method of that name.
             name = next((d.name for d in outline(kept, self._path).definitions), name)
@@ -456,8 +468,13 @@ class FileAdditionParser(AddedCodeParser):
             members = [kept[d.start : d.stop] for d in _members(kept, self._path)]
             self._write_members(home, members)
         elif _METHOD.match(header) and classes:
-            self._write_members(classes[-1], [kept])
-        elif name not in self._names or self._is_other_test(name, kept):
+            outermost = [d for d in classes if not any(other.encloses(d) for other in classes)]
+            self._write_members(outermost[-1], [kept])
+        elif name not in self._names:  # Such as a block of Rust, or a call with tests.
+            if "\n".join(["", *kept, ""]) not in "\n".join(["", *self._lines, ""]):
+                self._names.update(filter(None, [name]))
+                self._write_item(kept)
+        elif self._is_other_test(name, kept):
             self._write_item(self._renamed(name, kept, self._names))
 
     def _is_other_test(self, name: str, lines: Sequence[str]) -> bool:
@@ -472,7 +489,7 @@ class FileAdditionParser(AddedCodeParser):
         while new in taken:
             new, number = f"{name}_{number}", number + 1
         taken.add(new)
-        header = next(n for n, line in enumerate(lines) if not _DECORATES.match(line))
+        header = _header(lines)
         renamed = re.sub(rf"\b{re.escape(name)}\b", new, lines[header], count=1)
         return [*lines[:header], renamed, *lines[header + 1 :]]
 
@@ -484,13 +501,12 @@ class FileAdditionParser(AddedCodeParser):
         names = {_last_name(each) for each in there}
         for member in members:
             lines = textwrap.dedent("\n".join(member)).split("\n")
-            header = next((line for line in lines if not _DECORATES.match(line)), "")
-            name = next(iter(declared_names(self._path, header)), "")
+            name = next(iter(declared_names(self._path, lines[_header(lines)])), "")
             known = [self._lines[d.start : d.stop] for d in there if _last_name(d) == name]
             again = any(textwrap.dedent("\n".join(each)).split("\n") == lines for each in known)
             if again or (name in names and not _TEST.match(name)):
                 continue
-            if place < self._at and self._at != place:
+            if place < self._at:
                 self._problem(f"`{name}` is left out, which belongs above what came before it")
                 continue
             self._begin()
@@ -532,6 +548,7 @@ class FileAdditionParser(AddedCodeParser):
     def _begin_block(self) -> None:
         self._blank = 0
         self._held = []
+        self._quote = ""
 
     def _end_block(self) -> None:
         self._end_item()
@@ -583,6 +600,34 @@ def import_words(text: str, path: str) -> list[str]:
     return sorted(f"{a.name} as {a.asname}" if a.asname else a.name for a in aliases)
 
 
+def _header(lines: Sequence[str]) -> int:
+    """The line of a definition that names it, below its comments and decorators."""
+    margin = len(indent_of(lines[0]))
+    for number, line in enumerate(lines):
+        text = line[margin:]
+        if text[:1].strip() and not (_DECORATES.match(text) or _CONTINUES.match(text)):
+            return number
+    return 0
+
+
+def _quote_behind(line: str, quote: str, *, python: bool) -> str:
+    """What begins the string that goes on behind a line, ``""`` if none does.
+
+    Args:
+        line: The line.
+        quote: The same for the line before.
+        python: Whether it is Python, and no other language.
+    """
+    if not quote and _REMARK.match(line):
+        return ""
+    for mark in (_PYTHON_QUOTE if python else _QUOTE).findall(line):
+        if not quote:
+            quote = mark
+        elif mark == quote:
+            quote = ""
+    return quote
+
+
 def _is_whole(lines: Sequence[str], path: str) -> bool:
     """Whether code that nothing surrounds has come to its end, as far as its structure tells."""
     text = textwrap.dedent("\n".join(lines)).strip("\n")
@@ -600,9 +645,10 @@ def _defines_only(lines: Sequence[str], path: str) -> bool:
     """Whether a block of code is definitions, and not an example of their use or something else."""
     filled = [line for line in lines if line.strip()]
     margin = min((len(indent_of(line)) for line in filled), default=0)
-    headers = 0
+    headers, quote = 0, ""
     for line in (line[margin:] for line in filled):
-        if line[0].isspace() or _CONTINUES.match(line) or _DECORATES.match(line):
+        in_string, quote = bool(quote), _quote_behind(line, quote, python=is_python(path))
+        if in_string or line[0].isspace() or _CONTINUES.match(line) or _DECORATES.match(line):
             continue
         if _IMPORTS.match(line):
             continue

@@ -220,6 +220,79 @@ def test_a_block_behind_a_long_talk_is_none() -> None:
     assert text == f"{BEFORE}\n\n{NEW}{END}"
 
 
+@pytest.mark.parametrize("size", [1, 7, 9999])
+@pytest.mark.parametrize(
+    "code",
+    [
+        '@pytest.mark.parametrize(\n    "text",\n    ["("],\n)\ndef test_a(text):\n    pass\n',
+        'def test_a():\n    text = """\na,b\n\n1,2\n"""\n    assert parse(text)\n',
+    ],
+)
+def test_lines_of_decorators_and_strings_belong_to_what_is_new(code: str, size: int) -> None:
+    added = f"{BEFORE}\n\n{code}{END}"
+    assert parsed(f"```python\n{code}```\n", size=size) == (added, [])
+    both = f"```python\n{NEW}```\n\n```python\n{code}```\n"
+    assert parsed(both, size=size) == (f"{BEFORE}\n\n{NEW}\n\n{code}{END}", [])
+
+
+def test_a_test_with_a_decorator_of_several_lines_gets_a_number() -> None:
+    other = '@pytest.mark.x(\n    1,\n)\ndef test_cents():\n    assert parse("0.01 EUR") == 1\n'
+    text, _ = parsed(f"```\n{other}```\n")
+    assert text == f"{BEFORE}\n\n{other.replace('cents', 'cents_2')}{END}"
+
+
+def test_a_constant_of_several_lines_is_new() -> None:
+    code = f'TEXT = """\na\n  b\n"""\n\n\n{NEW}'
+    assert parsed(f"```python\n{code}```\n") == (f"{BEFORE}\n\n{code}{END}", [])
+
+
+def test_a_comment_in_a_block_stands_above_what_it_is_for() -> None:
+    code = f"/**\n * Two.\n */\n{FIRST}"
+    text, problems = parsed(f"```js\n{code}```\n", SCRIPT, path="a.js")
+    assert (text, problems) == (SCRIPT.replace("\n\nmodule", f"\n\n{code}\nmodule"), [])
+
+
+def test_a_method_does_not_land_in_a_class_within_the_class() -> None:
+    old = "class Purse:\n    class Meta:\n        def a(self):\n            pass\n"
+    text, _ = parsed("```\ndef add(self):\n    pass\n```\n", old, path="money.py")
+    assert text == f"{old}\n    def add(self):\n        pass\n"
+
+
+LIBRARY = """\
+pub fn one() -> u32 {
+    1
+}
+
+impl Page {
+    fn is_new(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones() {
+        assert_eq!(one(), 1);
+    }
+}
+"""
+
+
+def test_a_function_of_rust_comes_behind_a_block_and_in_front_of_the_tests() -> None:
+    two = "pub fn two() -> u32 {\n    2\n}\n"
+    added = LIBRARY.replace("#[cfg(test)]", f"{two}\n#[cfg(test)]")
+    for code in (two, LIBRARY.replace("impl Page", f"{two}\nimpl Page")):
+        assert parsed(f"```rust\n{code}```\n", LIBRARY, path="lib.rs") == (added, [])
+
+
+@pytest.mark.parametrize(("text", "path"), [(TESTS, "a.py"), (SCRIPT, "a.js"), (LIBRARY, "a.rs")])
+def test_a_file_that_is_written_again_has_nothing_new(text: str, path: str) -> None:
+    assert parsed(f"```\n{text}```\n", text, path=path)[0] == ""
+
+
 def test_code_that_nothing_surrounds_is_complete_by_its_structure() -> None:
     assert parsed(NEW) == (f"{BEFORE}\n\n{NEW}{END}", [])
     assert parsed(f"{NEW}\nThis tests that zero is read as zero.\n")[1] == []

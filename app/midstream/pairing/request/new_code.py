@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.languages import is_test
-from midstream.code.outline import outline
+from midstream.code.outline import Definition, outline
+from midstream.edits.indent import indent_of
 from midstream.pairing.request.additions import FURTHER
 from midstream.pairing.request.mentions import FILE_NAME
 
@@ -42,6 +43,7 @@ _INTO_FILE: Final = re.compile(
 )
 _HEADING: Final = re.compile(r"\s*(?:$|#|//|/?\*|[\"']use |package\b|<\?php|\"\"\"|''')")
 """What may stand above the imports of a file."""
+_MODULE: Final = re.compile(r"(?:pub\b\S*\s+)?mod\b")
 _IMPORT: Final = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
     r"|(?:const|let|var)\s.*=\s*require\()"
@@ -138,13 +140,30 @@ def place_in_file(
     definitions = outline(tuple(lines), path).definitions
     top = [d for d in definitions if not any(other.encloses(d) for other in definitions)]
     own = [d for d in top if owner and owner in (d.name, d.name.rpartition(".")[0])]
-    line = max((d.stop for d in own or top if d.kind != "assignment"), default=len(lines))
+    ends = (_end_of(d, lines) for d in own or top if d.kind != "assignment")
+    line = max(filter(None, ends), default=len(lines))
     while line and not lines[line - 1].strip():
         line -= 1
     names = dict.fromkeys([*import_words("\n".join(lines), path), *(d.name for d in top)])
     return FileAddition(
         min(_behind_imports(lines), line), line, tuple(names), tuple(known), new, owner
     )
+
+
+def _end_of(definition: Definition, lines: Sequence[str]) -> int | None:
+    """The line behind a definition, or behind the block of Rust that it is in.
+
+    Returns:
+        ``None`` if others do not belong behind it: it is in a condition, or in a module.
+    """
+    if not indent_of(lines[definition.start]):
+        return definition.stop
+    above = next((line for line in lines[definition.start :: -1] if line[:1].strip()), "")
+    below = range(definition.stop, len(lines))
+    end = next((n for n in below if lines[n][:1].strip()), None)
+    if end is None or lines[end] != "}" or _MODULE.match(above):
+        return None
+    return end + 1
 
 
 def _behind_imports(lines: Sequence[str]) -> int:
