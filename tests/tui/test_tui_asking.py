@@ -139,7 +139,7 @@ async def test_the_title_says_what_goes_along_while_typing(
         assert rows_of(page) == [
             "instruction  sort it as in @other.py",
             "system text",
-            "instruction and what goes along",
+            "instruction, with its context",
             "run.py",
             "other.py",
             "AGENTS.md",

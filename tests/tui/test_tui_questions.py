@@ -574,7 +574,7 @@ async def test_what_was_sent_with_a_question_can_be_read_word_for_word(root: Pat
         await stage.until(lambda: page.list.rows, "its rows")
         rows = ["".join(text for text, _ in row.left).strip() for row in page.list.rows]
         assert rows[0] == "question  what does total do"
-        assert rows[1:5] == ["system text", "question and what goes along", "shop.py", "AGENTS.md"]
+        assert rows[1:5] == ["system text", "question, with its context", "shop.py", "AGENTS.md"]
         assert rows[-1].startswith("tools")
         await stage.press("a")
         await stage.until(lambda: isinstance(stage.app.screen, ReadingScreen), "all of it")

@@ -16,6 +16,7 @@ from midstream.tui.diff.view import Look
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.review import screen as review_screen
+from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.row_list import RowList
 from midstream.tui.widgets.status_row import StatusRow
 from midstream.tui.widgets.welcome import Welcome
@@ -348,3 +349,27 @@ async def test_what_is_held_back_on_disk_is_said_to_be_there(project: Path) -> N
         await stage.press("L")
         await stage.until(lambda: stage.screen.panes.release.is_open, "the field")
         assert not stage.notice, "its keys are characters now"
+
+
+async def test_what_was_put_back_keeps_its_word_beside_an_own_change(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        bill.write_text(BILL.replace("cost + 11", "cost + 12"))
+        store = stage.session.hunks
+        await stage.until(lambda: store.undecided(), "a hunk")
+        await stage.open("pkg/bill.py")
+        stage.screen.set_focus(stage.pane)
+        assert await stage.session.decisions.reject(store.undecided()[0].id)
+        stage.pane.go_to(0)
+        await stage.instruct("rename row to entry")
+        stage.model.give("def bill_0(entry):\n    return entry.cost + 0\n")
+        stage.model.end()
+        await stage.until(lambda: store.undecided(), "a hunk of the model")
+        assert await stage.session.decisions.accept(store.undecided()[0].id)
+        bar = stage.screen.query_one(FileBar)
+        await stage.until(lambda: "1 put back · 1 accepted" in bar.render().plain, "the words")

@@ -56,7 +56,9 @@ class HunkCounts(NamedTuple):
     Attributes:
         undecided: They can be decided.
         accepted: Accepted.
+        kept: Those of them that another program has written.
         rejected: Rejected.
+        put_back: Those of them that another program had written.
         conflicts: In conflict.
         held: Held back by the guard.
         decided: Accepted or rejected.
@@ -69,7 +71,9 @@ class HunkCounts(NamedTuple):
 
     undecided: int = 0
     accepted: int = 0
+    kept: int = 0
     rejected: int = 0
+    put_back: int = 0
     conflicts: int = 0
     held: int = 0
     decided: int = 0
@@ -94,7 +98,9 @@ class HunkCounts(NamedTuple):
         return cls(
             undecided=states[HunkState.SETTLED],
             accepted=sum(hunk.state is HunkState.ACCEPTED for hunk in hunks),
+            kept=sum(hunk.state is HunkState.ACCEPTED and hunk.external for hunk in hunks),
             rejected=states[HunkState.REJECTED],
+            put_back=sum(hunk.state is HunkState.REJECTED and hunk.external for hunk in live),
             conflicts=states[HunkState.CONFLICT],
             held=states[HunkState.HELD],
             decided=sum(hunk.decided for hunk in hunks),

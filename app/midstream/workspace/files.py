@@ -297,8 +297,8 @@ class Workspace:
         if not self.read_only:
             return ""
         return (
-            f"A review of {shown(self.snapshot_of)} is read-only: keep what you have read; nothing "
-            "is put back, written or committed."
+            f"A review of {shown(self.snapshot_of)} is read-only: keeping a hunk marks it as read; "
+            "nothing is put back, written or committed."
         )
 
     def require_writable(self) -> None:

@@ -21,6 +21,7 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.profiles import Profile
+from midstream.serving import turn
 from midstream.settings import Settings
 from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git
@@ -427,3 +428,19 @@ def test_an_exchange_is_a_question_with_words_as_answer() -> None:
     ]
     assert exchanges(entries) == [AnsweredQuestion("two", "A.\n\nB.")]
     assert unpacked(packed(entries)) == entries
+
+
+async def test_the_reading_of_a_question_is_counted(
+    root: Path, model: SteppedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "_READING_SECONDS", 0.0)
+    async with served(model) as endpoint, opened(root, endpoint) as session:
+        witness, meter = Witness(session), session.status.meter
+        await session.chat.ask(Question("what is this?"))
+        model.give(640)
+        await witness.until(lambda: meter.reading is not None and meter.reading.tokens == 640)
+        assert str(meter.reading).startswith("640 of ")
+        model.give("A list.")
+        await witness.until(lambda: meter.reading is None)
+        model.end()
+        await session.chat.finished()

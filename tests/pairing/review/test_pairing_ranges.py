@@ -99,7 +99,7 @@ async def test_nothing_is_put_back_written_or_committed(repo: Path, endpoint: En
         session = witness.session
         files = _disk(session.root)
         hunk = session.hunks.waiting()[0]
-        refused = "A review of main..topic is read-only: keep what you have read; nothing is put"
+        refused = "A review of main..topic is read-only: keeping a hunk marks it as read; nothing"
         assert not await session.decisions.reject(hunk.id)
         assert witness.notice.startswith(refused)
         assert not await session.decisions.edit(hunk.id, ["x"])

@@ -491,6 +491,7 @@ class Chat:
             Delta,
             Failed,
             Finished,
+            Progress,
             Reasoned,
             Retracted,
             Started,
@@ -508,6 +509,9 @@ class Chat:
                     self._status.meter.taken()
                     if said := self._server.remark():
                         self._status.inform(said, passing=True)
+                case Progress() if reply.live and event.prompt_tokens:
+                    self._status.meter.note_reading(event.read_tokens, event.prompt_tokens)
+                    self._status.touch()
                 case Delta() if reply.live:
                     reply.state = SessionState.STREAMING
                     self._say(speech, event)

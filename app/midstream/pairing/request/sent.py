@@ -126,7 +126,9 @@ class Sent:
         for number, entry in enumerate(content.messages):
             name, text = _named(entry)
             if _is_users(entry):
-                name = f"{self.kind} and what goes along" if number == last else "you, before"
+                name = (
+                    f"{self.kind}, with its context" if number == last else "your earlier message"
+                )
             yield SentPart(name, text)
             for part in list(along) if _is_users(entry) else ():
                 sent = next((form for form in forms_of(part) if form in text), "")

@@ -142,8 +142,8 @@ class ExternalReview:
         what = shown(snapshot.label)
         if left := len(self._files.hunks.waiting()):
             self._status.inform(
-                f"{what}: {counted(left, 'hunk')} to read. Nothing on disk changes: keep what you "
-                "have read."
+                f"{what}: {counted(left, 'hunk')} to read. Keeping one marks it as read; nothing "
+                "on disk changes."
             )
         elif len(self._files.hunks):
             self._status.inform(f"{what}: everything is read.")

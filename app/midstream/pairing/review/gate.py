@@ -217,7 +217,7 @@ class EditGate:
         where = places[0] if len(places) == 1 else counted(len(places), "file")
         self._status.inform(
             f"{event.agent} is waiting to write {counted(len(hunks), 'hunk')} in {where} until you "
-            "have decided all of them."
+            f"have decided {'it' if len(hunks) == 1 else 'all of them'}."
         )
         while self._undecided(call):
             await self._news()

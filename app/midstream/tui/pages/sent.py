@@ -101,7 +101,7 @@ class SentScreen(PageScreen):
         size += f"; the server counted {sent.counted:,} in its own way" if sent.counted else ""
         lines.append((f"{size}.", "muted"))
         if sent.context.parts:
-            limit = f"What goes along may take up to {sent.context.limit:,} tokens."
+            limit = f"The context may take up to {sent.context.limit:,} tokens."
             lines.append((limit, "muted"))
         if sent.kind == "message":
             lines.append(("The agent does not tell what it sends to its model.", "muted"))

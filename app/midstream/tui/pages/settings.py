@@ -426,10 +426,16 @@ class SettingsScreen(PageScreen):
                 for name in setting.type.choices
             }
         rows = [
-            ListRow(name, ((label, "foreground"),), ((f"  {about}", "muted"),) if about else ())
+            ListRow(
+                name, ((f" {label}", "foreground"),), ((f"  {about}", "muted"),) if about else ()
+            )
             for name, (label, about) in choices.items()
         ]
-        none = (ListRow(NO_VALUE, ((setting.none, "muted"),)),) if setting.default is None else ()
+        none = (
+            (ListRow(NO_VALUE, ((f" {setting.none}", "muted"),)),)
+            if setting.default is None
+            else ()
+        )
         before = services.palette.name
 
         def chosen(value: str | None) -> None:
@@ -454,7 +460,7 @@ class SettingsScreen(PageScreen):
             ListRow(
                 action.id,
                 (
-                    (f"{action.id}  ", "accent" if action.id in own else "foreground"),
+                    (f" {action.id}  ", "accent" if action.id in own else "foreground"),
                     (action.help.split(";")[0], "muted"),
                 ),
                 ((f"  {services.all_keys_for(action.id)}", "foreground"),),
@@ -572,7 +578,7 @@ class EndpointEditor:
         rows = [
             ListRow(
                 field.key,
-                ((f"{field.key:<14}", "foreground"), (field.help, "muted")),
+                ((f" {field.key:<14}", "foreground"), (field.help, "muted")),
                 ((f"  {field.format(profile)}", "accent"),),
             )
             for field in ENDPOINT_FIELDS
@@ -590,7 +596,7 @@ class EndpointEditor:
         path = ("endpoints", profile.name, field.key)
         label, now = ".".join(path), field.format(profile)
         if field.type.kind is Kind.CHOICE:
-            rows = [ListRow(value, ((value, "foreground"),)) for value in field.type.choices]
+            rows = [ListRow(value, ((f" {value}", "foreground"),)) for value in field.type.choices]
 
             def chosen(value: str | None) -> None:
                 if value is not None:
@@ -621,7 +627,7 @@ class EndpointEditor:
             given["name"] = name
             page.close_entry()
             rows = [
-                ListRow(kind, ((f"{kind:<11}", "foreground"), (facts.url or "any URL", "muted")))
+                ListRow(kind, ((f" {kind:<11}", "foreground"), (facts.url or "any URL", "muted")))
                 for kind, facts in DIALECTS.items()
             ]
             picker = PickerScreen(page.services, "What kind of endpoint", rows)

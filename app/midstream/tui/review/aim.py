@@ -10,7 +10,7 @@ from textual.timer import Timer
 from midstream.errors import UserError
 from midstream.pairing.request.question import Question
 from midstream.tui.review.controller import Controller, Shared
-from midstream.tui.widgets.composer import HINT, REDIRECT_HINT
+from midstream.tui.widgets.composer import ASK_HINT, HINT, REDIRECT_HINT
 
 if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
@@ -182,9 +182,12 @@ class Aim(Controller):
         session = state.session
         # A background turn gives way to an instruction; it is not redirected.
         redirecting = state.running and not (session is not None and session.turns.in_background)
-        hint = REDIRECT_HINT if redirecting else HINT
+        asks = session is not None and session.workspace.read_only
+        verb = "Ask" if asks else "Instruct"
+        hint = REDIRECT_HINT if redirecting else ASK_HINT if asks else HINT
         if not active:  # letters are keys now
-            does = "redirect the model" if redirecting else "write to the model"
+            does = "ask about the code" if asks else "write to the model"
+            does = "redirect the model" if redirecting else does
             hint = f"press {self._services.key_for('compose')} to {does}"
         self._composer.field.placeholder = hint
         if session is not None and session.agent.on:
@@ -202,9 +205,9 @@ class Aim(Controller):
                 how = "these steps become the plan"
             elif session is not None and session.server.model_info.is_edit_model:
                 how = f"this model answers no questions; {key} chooses another"
-            verb = "Plan" if wish_of(self._composer.text) else "Ask"
+            what = "Plan" if wish_of(self._composer.text) else "Ask"
             model = "" if session is None else session.server.model_name
-            title.show(verb, model, how, active=True)
+            title.show(what, model, how, active=True)
             pane.repaint()
             return
         if redirecting:
@@ -216,26 +219,26 @@ class Aim(Controller):
             return
         if self._elsewhere is not None and self._elsewhere[0] == self._draft:
             pane.strips.scope = None
-            title.show("Instruct", *self._elsewhere[1:], active=active)
+            title.show(verb, *self._elsewhere[1:], active=active)
             pane.repaint()
             return
         if view is None:
             how = "name a file with @" if self._finds_places else "name a function of this folder"
-            title.show("Instruct", "", f"{how}, or open a file first", active=active)
+            title.show(verb, "", f"{how}, or open a file first", active=active)
             return
         target = self._find_scope()
         if isinstance(target, str):
             pane.strips.scope = None
             if self._finds_places:
                 target = "the model chooses where"
-            title.show("Instruct", state.path, target, active=active)
+            title.show(verb, state.path, target, active=active)
         else:
             scope = pane.strips.scope = view.to_base(target.start), view.to_base(target.stop)
             lines = f"lines {target.start + 1}-{target.stop}"
             if target.stop - target.start == 1:
                 lines = f"line {target.stop}"
             words = f"{target.symbol}, {lines}" if target.symbol else lines
-            title.show("Instruct", f"{state.path}  {words}", target.why, active=active)
+            title.show(verb, f"{state.path}  {words}", target.why, active=active)
             if active:
                 # Keep the lines of the instruction in view, unless the cursor is in a visible part.
                 first, last = view.row_of_base(scope[0]), view.row_of_base(scope[1] - 1)

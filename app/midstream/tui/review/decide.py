@@ -235,7 +235,9 @@ class Decide(Controller):
             if not (count := await session.decisions.reject_all()):
                 self._navigate.say_none_here()
             elif not session.hunks.postponed():
-                self._say_undo(f"{counted(count, 'hunk')} {what}; {{undo}} undoes the last file.")
+                self._say_undo(
+                    f"{counted(count, 'hunk')} {what}; {{undo}} undoes one file at a time."
+                )
 
         self._work.run(work)
 

@@ -317,11 +317,12 @@ class Status(Controller):
                 language=language_of(path),
                 lines=len(view.proposal.base.lines),
                 undecided=here.undecided,
-                accepted=here.accepted,
-                rejected=here.rejected,
+                accepted=here.accepted - here.kept,
+                kept=here.kept,
+                rejected=here.rejected - here.put_back,
+                put_back=here.put_back,
                 conflicts=here.conflicts,
                 held=here.held,
-                reviewing=here.only_external,
                 writing_in=path if written and state.heading else written,
                 elsewhere=sum(waiting.values()) - waiting.get(path, 0),
                 following=pane.following or state.heading,
@@ -504,7 +505,7 @@ class Status(Controller):
                     f"writes; {key_for('pace')} switches to full speed."
                 )
         if session is not None and session.workspace.read_only:
-            yield "The range is read-only: keep what you have read; nothing on disk changes."
+            yield "Keeping a hunk marks it as read; nothing on disk changes."
         elif session is not None and session.review.on:
             yield "What other programs write here becomes hunks, to keep or to put back."
         if session is None or session.status.state is SessionState.STARTING:

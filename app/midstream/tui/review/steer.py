@@ -431,9 +431,9 @@ class Steer(Controller):
             if any(session.hunks.get(each).state is HunkState.HELD for each in turn.hunks):
                 return  # The guard has stopped it and has said so.
             waiting = len(session.hunks.undecided(turn.path))
-            what = (
-                f"{counted(waiting, 'hunk')} to decide" if waiting else "nothing was complete yet"
-            )
+            what = "no hunk was complete, so nothing is proposed"
+            if waiting:
+                what = f"{counted(waiting, 'hunk')} to decide"
             if count := len(session.turns.queued):
                 key_for, one = self._services.key_for, "it" if count == 1 else "one"
                 how = f"{key_for('composer.send')} in the empty line"

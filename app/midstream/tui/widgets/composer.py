@@ -137,6 +137,8 @@ MAX_HEIGHT = 8
 """Rows the text may take."""
 HINT = "what should change?  @ names a file or a function"
 """Shown in the empty field that has the keys."""
+ASK_HINT = "a question about the code  @ names a file or a function"
+"""Shown there instead where nothing can be changed."""
 REDIRECT_HINT = "what should it do instead?"
 """Shown there instead while the model writes."""
 PROMPT = 3

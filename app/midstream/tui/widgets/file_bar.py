@@ -13,7 +13,6 @@ from midstream.tui.glyphs import Glyphs
 from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.line_api import TextLine, calling
-from midstream.words import in_review
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +32,11 @@ class FileFacts:
     lines: int = 0
     undecided: int = 0
     accepted: int = 0
+    kept: int = 0
     rejected: int = 0
+    put_back: int = 0
     conflicts: int = 0
     held: int = 0
-    reviewing: bool = False
     elsewhere: int = 0
     writing_in: str = ""
     following: bool = False
@@ -129,16 +129,15 @@ class FileBar(TextLine):
     def _right(self) -> list[_BarFact]:
         facts, palette = self.facts, self._palette
         separator = self._glyphs.separator
-        accepted, rejected = "accepted", "rejected"
-        if facts.reviewing:
-            accepted, rejected = in_review(accepted), in_review(rejected)
         waiting = calling(palette.style("accent"), "navigate.next_undecided")
         others = calling(palette.style("muted"), "navigate.other_file")
         counts = (
             (facts.conflicts, "in conflict", palette.style("warning"), 5),
             (facts.held, "held back", palette.style("warning"), 5),
-            (facts.rejected, rejected, palette.style("error"), 1),
-            (facts.accepted, accepted, palette.style("success"), 1),
+            (facts.rejected, "rejected", palette.style("error"), 1),
+            (facts.put_back, "put back", palette.style("error"), 1),
+            (facts.accepted, "accepted", palette.style("success"), 1),
+            (facts.kept, "kept", palette.style("success"), 1),
             (facts.undecided, "to decide", waiting, 6),
             (facts.elsewhere, "in other files", others, 3),
         )
