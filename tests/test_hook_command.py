@@ -13,6 +13,7 @@ import pytest
 
 from midstream.agents import hook_client
 from midstream.agents.hooks import merged_hooks, without_hooks
+from midstream.commands import hook as hook_command
 from midstream.workspace.paths import state_dir
 
 OWN = '{\n    "model": "opus",\n    "hooks": {"Stop": [{"hooks": []}]},\n    "ä": [1, 2]\n}'
@@ -21,6 +22,11 @@ OWN = '{\n    "model": "opus",\n    "hooks": {"Stop": [{"hooks": []}]},\n    "ä
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
+    program = tmp_path / "bin" / "midstream"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -99,6 +105,33 @@ def test_removing_shows_the_change_and_asks(home: Path) -> None:
     assert '"command": "midstream hook"' in refused.stdout
     assert hook("--remove", "claude", given="y\n").returncode == 0
     assert json.loads(path.read_text()) == json.loads(OWN)
+    path.unlink()
+    assert hook("--install", "claude", given="y\n").returncode == 0
+    done = " ".join(hook("--remove", "claude", given="y\n").stdout.split())
+    assert "does not have the hook any more and is empty now" in done
+    assert done.endswith("The file as it was is beside it, as settings.json.before-midstream.")
+
+
+def test_an_agent_that_would_not_find_the_program_is_told_its_place(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    folder = home / "my venv" / "bin"
+    folder.mkdir(parents=True)
+    python = folder / "python"
+    program = folder / "midstream"
+    program.write_text("#!/bin/sh\n")
+    monkeypatch.setattr(sys, "executable", str(python))
+    command = f"'{program}' hook"
+    assert hook_command._command() == command
+    before = {"model": "opus"}
+    merged = merged_hooks(before, "claude", command)
+    assert merged["hooks"]["Stop"][0]["hooks"][0]["command"] == command
+    assert without_hooks(merged) == before
+    # On the PATH by now: the name takes its place.
+    assert merged_hooks(merged, "claude") == merged_hooks(before, "claude")
+    program.unlink()
+    assert hook_command._command() == "midstream hook"
 
 
 def test_codex_is_installed_in_its_own_file(home: Path) -> None:

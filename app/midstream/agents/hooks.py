@@ -12,9 +12,10 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 import msgspec
@@ -35,7 +36,10 @@ from midstream.workspace.paths import make_private
 BEFORE_TOOL: Final = "PreToolUse"
 AT_STOP: Final = "Stop"
 COMMAND: Final = "midstream hook"
-"""The command line; Codex trusts hooks by its hash, so it never changes."""
+"""The command line; Codex trusts hooks by its hash, so it never changes.
+
+Where the agent would not find the program by its name, it is named with its folder.
+"""
 
 _MATCHERS: Final = {"claude": "Edit|MultiEdit|Write|NotebookEdit", "codex": "apply_patch"}
 
@@ -271,8 +275,13 @@ def _remove_stale(folder: Path) -> None:
                 address.unlink()
 
 
-def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
+def merged_hooks(existing: dict[str, Any], agent: str, command: str = COMMAND) -> dict[str, Any]:
     """An agent's settings with ours among its hooks; equal to ``existing`` if they are there.
+
+    Args:
+        existing: The settings.
+        agent: See ``hook_settings``.
+        command: The same.
 
     Raises:
         UserError: Its hooks are not what the agent expects.
@@ -281,7 +290,7 @@ def merged_hooks(existing: dict[str, Any], agent: str) -> dict[str, Any]:
     if not isinstance(hooks, dict):
         raise UserError('"hooks" in that file is not a table; correct it first.')
     merged: dict[str, Any] = dict(cast("dict[str, Any]", hooks))
-    for kind, groups in hook_settings(agent).items():
+    for kind, groups in hook_settings(agent, command).items():
         present: object = merged.get(kind, [])
         if not isinstance(present, list):
             raise UserError(f'"hooks.{kind}" in that file is not a list; correct it first.')
@@ -324,11 +333,20 @@ def _without_ours(group: object) -> list[object]:
 
 
 def _runs_ours(hook: object) -> bool:
-    return isinstance(hook, dict) and cast("dict[str, Any]", hook).get("command") == COMMAND
+    command = cast("dict[str, Any]", hook).get("command") if isinstance(hook, dict) else None
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:  # A quotation mark is open.
+        return False
+    return len(words) == 2 and words[1] == "hook" and PurePath(words[0]).name == "midstream"
 
 
 def _is_ours(group: object) -> bool:
     """Whether a group of hooks has only ours, perhaps for fewer tools than now."""
     hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
-    own = {"type": "command", "command": COMMAND, "timeout": HOOK_TIMEOUT_S}
-    return hooks == [own]
+    match hooks:
+        case [dict() as only]:
+            own = cast("dict[str, Any]", only)
+            return _runs_ours(own) and own.keys() == {"type", "command", "timeout"}
+        case _:
+            return False

@@ -12,6 +12,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -65,21 +66,25 @@ def install(agent: str) -> int:
     Raises:
         UserError: The settings cannot be read or written.
     """
-    from midstream.agents.hooks import merged_hooks
+    from midstream.agents.hooks import COMMAND, merged_hooks
 
     path = _settings_file(agent)
     text = _read(path)
     existing = _parse(path, text)
-    merged = merged_hooks(existing, agent)
+    merged = merged_hooks(existing, agent, _command())
     if merged == existing:
         print(f"{path} already has the hook.")
         return 0
     if not _write_if_agreed(path, text, merged):
         return 1
-    print(f"{path} has the hook now; `midstream hook --remove {agent}` takes it out again.")
+    print(
+        wrapped(f"{path} has the hook now; `midstream hook --remove {agent}` takes it out again.")
+    )
+    if text:
+        _tell_copy(path)
     if agent == "codex":
         print("Codex runs it once you have trusted it: type /hooks there.")
-    if shutil.which("midstream") is None:
+    if _command() == COMMAND and shutil.which("midstream") is None:
         print("The agent must find the program midstream: put its folder on the PATH.")
     print(
         wrapped(
@@ -111,8 +116,19 @@ def remove(agent: str) -> int:
         return 0
     if not _write_if_agreed(path, text, left):
         return 1
-    print(f"{path} does not have the hook any more; the agent writes without asking a review.")
+    empty = "" if left else " and is empty now"
+    said = f"{path} does not have the hook any more{empty}; the agent writes without asking."
+    print(wrapped(said))
+    _tell_copy(path)
     return 0
+
+
+def _tell_copy(path: Path) -> None:
+    print(wrapped(f"The file as it was is beside it, as {_copy_of(path).name}."))
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.before-midstream")
 
 
 def _write_if_agreed(path: Path, text: str, settings: dict[str, Any]) -> bool:
@@ -129,6 +145,16 @@ def _write_if_agreed(path: Path, text: str, settings: dict[str, Any]) -> bool:
         return False
     _write(path, text, new)
     return True
+
+
+def _command() -> str:
+    """What the agent runs: the program by its name, or by its place if the PATH lacks it."""
+    from midstream.agents.hooks import COMMAND
+
+    program = Path(sys.executable).with_name("midstream")
+    if shutil.which("midstream") is not None or not program.is_file():
+        return COMMAND
+    return f"{shlex.quote(str(program))} hook"
 
 
 def _settings_file(agent: str) -> Path:
@@ -166,7 +192,7 @@ def _write(path: Path, old: str, new: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if old:
-            atomic.overwrite(path.with_name(f"{path.name}.before-midstream"), old.encode())
+            atomic.overwrite(_copy_of(path), old.encode())
         atomic.overwrite(path, new.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written ({error.strerror}).") from None
