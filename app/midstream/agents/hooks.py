@@ -344,9 +344,6 @@ def _runs_ours(hook: object) -> bool:
 def _is_ours(group: object) -> bool:
     """Whether a group of hooks has only ours, perhaps for fewer tools than now."""
     hooks: object = cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None
-    match hooks:
-        case [dict() as only]:
-            own = cast("dict[str, Any]", only)
-            return _runs_ours(own) and own.keys() == {"type", "command", "timeout"}
-        case _:
-            return False
+    every = cast("list[dict[str, Any]]", hooks) if isinstance(hooks, list) else []
+    keys = {"type", "command", "timeout"}
+    return len(every) == 1 and _runs_ours(every[0]) and every[0].keys() == keys
