@@ -230,7 +230,7 @@ class AdditionParser(AddedCodeParser):
         elif self._inside and line.strip() == self._first:
             above = "".join([*self._preceding, *self._blank]).split("\n")
             self._again = [*above[:-1], line]
-        elif not self._precedes(line):
+        elif not (self._decorates_on(line) or self._precedes(line)):
             if not self._has_functions:  # Methods of JavaScript have no such word.
                 line = _FUNCTION.sub(r"\1\2", line)
             self._begin(line)
@@ -254,6 +254,18 @@ class AdditionParser(AddedCodeParser):
         self._blank.clear()
         if self._headed and not self._inside:
             self._inside = self._closed_by_end or _opens_block(line)
+        return True
+
+    def _decorates_on(self, line: str) -> bool:
+        """Whether a line is of the decorator above it; then it is kept with that."""
+        above = self._own[-1] if self._own else ""
+        deeper = len(indent_of(line)) - len(indent_of(above))
+        within = deeper > 0 or (deeper == 0 and _CONTINUES.match(line.lstrip()) is not None)
+        is_open = above.lstrip().startswith("@") and above.count("(") > above.count(")")
+        if not (within and is_open):
+            return False
+        self._own[-1] += f"{line}\n"
+        self._preceding.append(f"{line}\n")
         return True
 
     def _left_out(self, line: str) -> bool:
@@ -281,7 +293,8 @@ class AdditionParser(AddedCodeParser):
             self._write("\n")
         self._begun = True
         for text in self._own:
-            self._write(text if text == "\n" else self._shift_of(indent_of(text)) + text)
+            shift = "" if text == "\n" else self._shift_of(indent_of(text))
+            self._write("".join(shift + line for line in text.splitlines(keepends=True)))
         if not self._own:
             self._blank.clear()
 

@@ -208,6 +208,14 @@ def test_a_decorator_that_the_class_has_too_stays() -> None:
     assert text == f"{CLASS}\n    @final\n{IN_CLASS}"
 
 
+@pytest.mark.parametrize("heading", ["", "class Steps(Base):\n"])
+def test_a_decorator_of_several_lines_is_moved_along(heading: str) -> None:
+    above = "@cache(\n    size=[\n        1,\n    ],\n)\n"
+    indented = textwrap.indent(above, "    ") + IN_CLASS
+    code = heading + (indented if heading else above + NEW)
+    assert parsed(f"```\n{code}```\n") == (f"{CLASS}\n{indented}", [])
+
+
 def test_the_closing_brace_stays_behind_it() -> None:
     method = "total() {\n  return this.rows.length;\n}\n"
     lines = PAGE.count("\n")
