@@ -43,6 +43,17 @@ async def test_an_outcome_is_not_taken_away_by_keys_that_were_on_their_way(stage
     assert stage.notice == "It is done."
 
 
+async def test_a_question_that_an_outcome_has_covered_comes_back_without_a_key(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "COVER_S", 0.1)
+    stage.screen.notices.ask("May it run the tests?", ("yes", lambda: None))
+    stage.screen.notices.say("info", "It changed a.py.", outcome=True)
+    assert stage.notice == "It changed a.py."
+    await stage.until(lambda: stage.notice == "May it run the tests?", "the question")
+    assert stage.choices == ("yes",)
+
+
 async def test_letters_without_a_meaning_are_answered_once(stage: Stage) -> None:
     await stage.open("pkg/things.py")
     await stage.press("Y")

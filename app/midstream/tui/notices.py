@@ -178,8 +178,8 @@ class Notices:
             level: ``info`` fades, and uncovers the question it hid; ``warning`` and ``error`` stay
                 and close an open question.
             text: The sentence.
-            outcome: Keep an ``info`` until the first key after its time: it was not caused by a
-                key, so the user may be looking elsewhere.
+            outcome: Keep an ``info`` until the first key after its time, unless it covers a
+                question: it was not caused by a key, so the user may be looking elsewhere.
             passing: Remove an ``info`` at the next ``pass_over``.  It covers no warning before a
                 key was pressed, and nothing that was said a moment ago.
             lasting: Keep an ``info`` until something else is said: it tells of what goes on.
@@ -201,7 +201,7 @@ class Notices:
         self._shown_at, self._key_since = monotonic(), False
         if self.is_alone or (level == "info" and not lasting):
             time = COVER_S if self.asking else FACT_S
-            fade = self._fade_with_key if outcome and not self.is_alone else self._fade
+            fade = self._fade_with_key if outcome and not self.asking else self._fade
             self._fading = self.line.set_timer(time, fade)
         if closes:
             self._changed()
