@@ -102,11 +102,11 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         await type_text(stage, "give tax a rate")
         await stage.until(lambda: "Scripted asks: Edit bill.py" in stage.notice, "a question")
         assert "? your turn" in status(stage)
+        await stage.until(lambda: "+ def tax(amount, rate=0.2):" in shown(stage), "the edit")
         text = shown(stage)
         assert "› give tax a rate" in text
         assert "I add a **rate** now." in text
         assert "\x1b" not in text
-        assert "+ def tax(amount, rate=0.2):" in text
         # What is asked stands where it is answered, and nowhere else.
         assert "? asked below" in text
         assert "Edit bill.py" not in text

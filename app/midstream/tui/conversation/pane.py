@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
 
 from rich.text import Text
@@ -74,6 +75,8 @@ MAX_LOAD: Final = 2.0
 PLAN_ROWS: Final = 8
 """Steps of a plan that are shown, those around the current one; below the code, as many as have
 room."""
+STEP_ROWS: Final = 3
+"""Rows of one step beside the code."""
 MAX_LINE: Final = MAX_PIECE * PIECE_LENGTH
 """Characters of a line that are shown."""
 ROW: Final = 80
@@ -139,7 +142,7 @@ class ConversationPane(Widget, can_focus=True):
         border-left: solid $ms-border; background: $ms-background;
     }
     ConversationPane.-below {
-        width: 1fr; height: 40%; min-height: 4; border-left: none; border-top: solid $ms-border;
+        width: 1fr; height: 70%; min-height: 4; border-left: none; border-top: solid $ms-border;
     }
     MidstreamApp.-ascii ConversationPane { border-left: ascii $ms-border; }
     ConversationPane #said {
@@ -237,6 +240,7 @@ class ConversationPane(Widget, can_focus=True):
             await self._forget()
             self._shown = conversation
         self._title = title
+        self.set_class(conversation is None or not conversation.entries, "-silent")
         _tell(self._about, self._about_text(title, conversation))
         if conversation is None:
             self._plan.display = False
@@ -540,8 +544,9 @@ class ConversationPane(Widget, can_focus=True):
             return
         text = Text(no_wrap=True, overflow="ellipsis")
         steps = plan.steps
-        room = PLAN_ROWS
-        if self.has_class("-below"):
+        room, below = PLAN_ROWS, self.has_class("-below")
+        columns = max(self.size.width - 4, 20)
+        if below:
             room = min(max(self.size.height // 2, 1), PLAN_ROWS)
         first = _current(steps)
         if room > 1:  # The step before the current one tells whether it has come to anything.
@@ -553,8 +558,10 @@ class ConversationPane(Widget, can_focus=True):
             text.append(f"{mark} ", self._palette.style(role))
             done = "muted" if step.status == "completed" else "foreground"
             # The marks of code are for Markdown, which this row is not.
-            words = step.text[:MAX_TITLE_LENGTH].replace("`", "")
-            text.append(visible(words), self._palette.style(done))
+            words = visible(step.text[:MAX_TITLE_LENGTH].replace("`", ""))
+            if not below:  # It is narrow there, and high enough.
+                words = "\n  ".join(wrap(words, columns, max_lines=STEP_ROWS, placeholder=" …"))
+            text.append(words, self._palette.style(done))
         _tell(self._plan, text)
 
 

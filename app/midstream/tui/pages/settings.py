@@ -133,7 +133,7 @@ class SettingsScreen(PageScreen):
         self.title_row.show(
             (tilde(path), "foreground"),
             ("" if path.exists() else "not created yet", "muted"),
-            (", ".join(filter(None, changed)) or "as shipped", "muted"),
+            (", ".join(filter(None, changed)) or ("as shipped" if path.exists() else ""), "muted"),
         )
         groups: dict[str, list[ListRow]] = {}
         for setting in SETTINGS:

@@ -461,8 +461,10 @@ class WaferMap(Painted):
         brush = self._brush
         brush.facts = facts
         strips = [self._caption(facts, width)]
-        strips += [self._line(brush, y, width) for y in range(max(0, height - 2))]
+        rows = max((tile.y + self._head + tile.height for tile in self._tiles), default=0)
+        strips += [self._line(brush, y, width) for y in range(max(0, min(rows, height - 2)))]
         strips.append(Strip(brush.legend(width)).adjust_cell_length(width, ground))
+        strips += [Strip.blank(width, ground)] * (height - len(strips))
         return strips[:height]
 
     def _line(self, brush: Brush, y: int, width: int) -> Strip:
