@@ -1,1 +1,1 @@
-"""Pure code intelligence: languages, lexing, syntax trees and outlines of source text."""
+"""Pure code intelligence: languages, lexing, syntax trees, imports and outlines of source text."""

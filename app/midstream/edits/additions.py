@@ -6,7 +6,6 @@ into a code block of its own, or show how to call it.  What is there already is 
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from abc import abstractmethod
@@ -14,6 +13,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Final
 
+from midstream.code.imports import imported, is_import, open_brackets
 from midstream.code.outline import Definition, declared_names, outline
 from midstream.code.syntax import NOT_PYTHON, is_python, parse_python
 from midstream.edits.elision import is_elision
@@ -35,10 +35,6 @@ _ABOVE: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|import\b|from\s)")
 """Begins a comment, a decorator or an import, which may come before a class or a method."""
 _DECORATES: Final = re.compile(r"\s*(?:#|//|/\*|\*|@|\[)")
 _REMARK: Final = re.compile(r"\s*(?:#|//|/\*|\*)")
-_IMPORTS: Final = re.compile(
-    r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
-    r"|(?:const|let|var)\s.*=\s*require\()"
-)
 _CLOSERS: Final = ("}", "};", "end")
 _CONTINUES: Final = re.compile(r"[)\]}]|end\b|else\b|elif\b|except\b|finally\b|catch\b|\{")
 """Begins a line without indentation that belongs to what stands above it."""
@@ -413,7 +409,7 @@ class FileAdditionParser(AddedCodeParser):
         else:
             self._end_item()
             self._blank = 0
-            if _IMPORTS.match(line):
+            if is_import(line):
                 self._take_import(line)
             elif not _DECORATES.match(line):
                 self._begin_item(line)
@@ -422,10 +418,9 @@ class FileAdditionParser(AddedCodeParser):
 
     def _take_import(self, line: str) -> None:
         self._import.append(line)
-        text = "\n".join(self._import)
-        if any(text.count(one) > text.count(other) for one, other in ("()", "{}")):
+        if sum(map(open_brackets, self._import)) > 0:
             return
-        names = imported(text, self._path)
+        names = imported("\n".join(self._import), self._path)
         if not names <= self._bound:
             self._bound |= names
             if self._begun:
@@ -545,7 +540,7 @@ class FileAdditionParser(AddedCodeParser):
         if self._imports:
             self._write_to(self._imports_at)
             above = self._lines[self._imports_at - 1] if self._imports_at else ""
-            apart = above.strip() and not _IMPORTS.match(above) and above[:1] not in ")}"
+            apart = above.strip() and not is_import(above) and above[:1] not in ")}"
             below = "".join(self._lines[self._imports_at : self._imports_at + 1])
             self._write_lines([*[""] * bool(apart), *self._imports, *[""] * bool(below.strip())])
 
@@ -586,31 +581,6 @@ class _Item(Enum):
     NEW = "new"
     KEPT = "kept"
     LEFT_OUT = "left out"
-
-
-def imported(text: str, path: str) -> set[str]:
-    """The names that imports bind, or the imports themselves in other languages than Python."""
-    if not is_python(path):
-        return {line.strip() for line in text.split("\n") if _IMPORTS.match(line)}
-    try:
-        tree = parse_python(text)
-    except NOT_PYTHON:
-        return {text}
-    found = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return {alias.asname or alias.name.partition(".")[0] for each in found for alias in each.names}
-
-
-def import_words(text: str, path: str) -> list[str]:
-    """What the imports of a file bind, with what stands behind another name: ``json as _json``."""
-    if not is_python(path):
-        return sorted(imported(text, path))
-    try:
-        tree = parse_python(text)
-    except NOT_PYTHON:
-        return []
-    nodes = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    aliases = [a for n in nodes if getattr(n, "module", "") != "__future__" for a in n.names]
-    return sorted(f"{a.name} as {a.asname}" if a.asname else a.name for a in aliases)
 
 
 def _header(lines: Sequence[str]) -> int:
@@ -663,7 +633,7 @@ def _defines_only(lines: Sequence[str], path: str) -> bool:
         in_string, quote = bool(quote), _quote_behind(line, quote, python=is_python(path))
         if in_string or line[0].isspace() or _CONTINUES.match(line) or _DECORATES.match(line):
             continue
-        if _IMPORTS.match(line):
+        if is_import(line):
             continue
         if _CONTROL.match(line) or not _opens_block(line) or not declared_names(path, line):
             return False

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from midstream.code.imports import behind_imports, import_words
 from midstream.code.languages import is_test
 from midstream.code.outline import Definition, outline
 from midstream.edits.indent import indent_of
@@ -41,13 +42,7 @@ _INTO_FILE: Final = re.compile(
     rf"@?(?P<quote>[`\"']?)(?P<path>{FILE_NAME})(?P=quote)(?![\w/`(:])",
     re.IGNORECASE,
 )
-_HEADING: Final = re.compile(r"\s*(?:$|#|//|/?\*|[\"']use |package\b|<\?php|\"\"\"|''')")
-"""What may stand above the imports of a file."""
 _MODULE: Final = re.compile(r"(?:pub\b\S*\s+)?mod\b")
-_IMPORT: Final = re.compile(
-    r"(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|using\s|#include\b|require(?:_relative)?\b"
-    r"|(?:const|let|var)\s.*=\s*require\()"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +130,6 @@ def place_in_file(
         new: The same.
         owner: The same; the method comes behind its last one.
     """
-    from midstream.edits.additions import import_words
-
     definitions = outline(tuple(lines), path).definitions
     top = [d for d in definitions if not any(other.encloses(d) for other in definitions)]
     own = [d for d in top if owner and owner in (d.name, d.name.rpartition(".")[0])]
@@ -146,7 +139,7 @@ def place_in_file(
         line -= 1
     names = dict.fromkeys([*import_words("\n".join(lines), path), *(d.name for d in top)])
     return FileAddition(
-        min(_behind_imports(lines), line), line, tuple(names), tuple(known), new, owner
+        min(behind_imports(lines), line), line, tuple(names), tuple(known), new, owner
     )
 
 
@@ -164,30 +157,3 @@ def _end_of(definition: Definition, lines: Sequence[str]) -> int | None:
     if end is None or lines[end] != "}" or _MODULE.match(above):
         return None
     return end + 1
-
-
-def _behind_imports(lines: Sequence[str]) -> int:
-    """The line behind the imports at the top of a file, or behind its heading if it has none."""
-    behind, number, quote, imports = 0, 0, "", False
-    while number < len(lines):
-        line = lines[number]
-        if quote:
-            quote, behind = "" if quote in line else quote, number + 1
-        elif _IMPORT.match(line):
-            depth = _depth(line)
-            while depth > 0 and number + 1 < len(lines):
-                number += 1
-                depth += _depth(lines[number])
-            behind, imports = number + 1, True
-        elif not _HEADING.match(line):
-            break
-        elif line.strip() and not imports:
-            mark = line.strip()[:3]
-            quote = mark if mark in ('"""', "'''") and line.count(mark) == 1 else ""
-            behind = number + 1
-        number += 1
-    return behind
-
-
-def _depth(line: str) -> int:
-    return sum(map(line.count, "({")) - sum(map(line.count, ")}"))
