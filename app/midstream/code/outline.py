@@ -43,6 +43,11 @@ class Definition:
     stop: int
 
     @property
+    def own_name(self) -> str:
+        """Its name in what it stands in."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def length(self) -> int:
         """Lines it takes."""
         return self.stop - self.start

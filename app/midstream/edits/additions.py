@@ -273,9 +273,9 @@ class AdditionParser(AddedCodeParser):
         """Add the methods of a class that was written again, if the class lacks them."""
         self._own.clear()
         old = [*self._before, *self._after]
-        there = {_last_name(each) for each in _members(old, self._path)}
+        there = {each.own_name for each in _members(old, self._path)}
         for each in _members(again, self._path):
-            if _last_name(each) not in there:
+            if each.own_name not in there:
                 self._blank = ["\n"] if self._begun else []
                 for line in again[each.start : each.stop]:
                     self._take_line(line, "\n")
@@ -382,7 +382,7 @@ class FileAdditionParser(AddedCodeParser):
         self._known = frozenset(known)
         self._outline = outline(tuple(old), path)
         self._names = {d.name for d in self._outline.definitions}
-        self._last_names = {_last_name(d) for d in self._outline.definitions}
+        self._last_names = {d.own_name for d in self._outline.definitions}
         self._bound = imported("\n".join(old), path) | self._names
         self._python = is_python(path)
         self._at = 0  # the first line of the file that is not written yet
@@ -506,11 +506,11 @@ class FileAdditionParser(AddedCodeParser):
         there = self._outline.members(home)
         place = there[-1].stop if there else home.stop
         margin = indent_of(self._lines[there[-1].start if there else place - 1])
-        names = {_last_name(each) for each in there}
+        names = {each.own_name for each in there}
         for member in members:
             lines = textwrap.dedent("\n".join(member)).split("\n")
             name = next(iter(declared_names(self._path, lines[_header(lines)])), "")
-            known = [self._lines[d.start : d.stop] for d in there if _last_name(d) == name]
+            known = [self._lines[d.start : d.stop] for d in there if d.own_name == name]
             again = any(textwrap.dedent("\n".join(each)).split("\n") == lines for each in known)
             if again or (name in names and not _TEST.match(name)):
                 continue
@@ -651,10 +651,6 @@ def _members(lines: Sequence[str], path: str) -> list[Definition]:
     functions = [d for d in outlined.definitions if d.kind == "function"]
     apart = [d for d in functions if owner and d.name.rpartition(".")[0] == owner]
     return outlined.members(first) or apart
-
-
-def _last_name(definition: Definition) -> str:
-    return definition.name.rpartition(".")[2]
 
 
 def _opens_block(line: str) -> bool:

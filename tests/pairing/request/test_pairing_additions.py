@@ -458,3 +458,30 @@ def test_a_method_does_not_land_in_a_condition() -> None:
     assert (
         FILE.split("\n")[target.start + where.line - 1] == "        return first + second + third"
     )
+
+
+def test_names_with_signs_in_ruby_are_found() -> None:
+    text = RUBY.replace("def step(at)", "def empty?\n    1\n  end\n\n  def size=(at)", 1)
+    assert addition("add a method full? to Steps", text, "steps.rb") is not None
+    assert addition("add a method empty? to Steps", text, "steps.rb") is None
+    assert addition("add a method size to Steps", text, "steps.rb") is None
+    found = addition("add a method total to Steps", text, "steps.rb")
+    assert found is not None
+    assert text.split("\n")[found[0].start + found[1].first] == "  def empty?"
+
+
+async def test_a_class_that_is_marked_gets_a_method(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(FILE)
+    start = FILE.split("\n").index("@final")
+    lines = (start, start + CLASS.count("\n"))
+
+    def reply(asked: Asked) -> Reply:
+        return Reply(answer("chat", f"```python\n{NEW}```\n"))
+
+    job = Job(
+        tmp_path, Question("add a method total to Steps", "steps.py", None, lines), apply=True
+    )
+    async with Quirky(reply).running() as url:
+        endpoint = Endpoint(url, None, "m", "custom", "chat")
+        await run_job(job, Quiet(), settings=Settings(), endpoint=endpoint)
+    assert (tmp_path / "steps.py").read_text() == FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")

@@ -208,7 +208,8 @@ def names_one(
     """
     told = instruction if here else _with_next_word(instruction, found)
     said = set(re.findall(r"\w+", _VERB.sub("", told, count=1)))
-    return any(_own_name(d) in said for d in here or members)
+    # Ruby's `name=` is a method of its own; an instruction leaves the sign out.
+    return any(d.own_name.removesuffix("=") in said for d in here or members)
 
 
 def _with_next_word(instruction: str, found: re.Match[str]) -> str:
@@ -217,13 +218,9 @@ def _with_next_word(instruction: str, found: re.Match[str]) -> str:
     return found[0] + (following[0] if following else "")
 
 
-def _own_name(definition: Definition) -> str:
-    return re.split(r"\W+", definition.name)[-1]
-
-
 def _line_of_name(lines: Sequence[str], function: Definition) -> int:
     """The line that names a function, below its comments and decorators."""
-    word = re.compile(rf"\b{re.escape(_own_name(function))}\b")
+    word = re.compile(rf"(?<!\w){re.escape(function.own_name)}(?!\w)")
     for number in range(function.start, function.stop):
         if word.search(lines[number]) and not re.match(r"\s*(?:[#@*]|//|/\*)", lines[number]):
             return number

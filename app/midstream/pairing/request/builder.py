@@ -346,9 +346,10 @@ class RequestBuilder:
         """The file that a name means, or that it is for; ``None`` if it is the name of several."""
         workspace = self._files.workspace
         path = workspace.relative(name)
-        if (workspace.root / path).is_file():
+        if path in self._files or (workspace.root / path).is_file():
             return path
-        named = [each for each in workspace.files() if each.endswith(f"/{name}")]
+        files = dict.fromkeys([*workspace.files(), *self._files])  # Some are only proposed.
+        named = [each for each in files if each.endswith(f"/{name}")]
         return (named or [path])[0] if len(named) < 2 else None
 
     def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
@@ -419,7 +420,8 @@ class RequestBuilder:
         by_region, addition = wanted in ("region", "auto"), None
         if target.undefined and by_region:
             await self._check_undefined(target, proposal, mentions, wanted)
-        if by_region and model.is_chat and question.selection is None:
+        # A class that was asked about, or marked as a whole, is a place as well.
+        if by_region and model.is_chat and (question.selection is None or target.symbol):
             outlined = await asyncio.to_thread(outline, base.lines, proposal.path)
             asked = without_tests(without_mentions(said))[0]
             if (apart := find_go_method(asked, outlined, target, proposal.path)) is not None:
