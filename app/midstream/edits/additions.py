@@ -173,7 +173,8 @@ class AdditionParser(AddedCodeParser):
         *,
         first: int | None = None,
         path: str = "",
-        declared: Sequence[str] = (),
+        around: Collection[str] = (),
+        apart: bool = False,
     ) -> None:
         """Start a parser.
 
@@ -183,7 +184,8 @@ class AdditionParser(AddedCodeParser):
             margin: White space in front of the members of the class.
             first: The line of these that names the first method.
             path: The file's name, which tells its language.
-            declared: Lines of the type that stand elsewhere, and may come before the class.
+            around: Lines of the file outside of the class, which may come before it, too.
+            apart: Whether blocks that are not meant may follow the class (Rust).
         """
         super().__init__(old, path)
         self._before, self._after = old[:line], old[line:]
@@ -193,7 +195,8 @@ class AdditionParser(AddedCodeParser):
         self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
         self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
         start = line if first is None else first
-        self._repeatable = {line.strip() for line in (*old[:start], *declared) if line.strip()}
+        self._repeatable = {line.strip() for line in old[:start] if line.strip()}
+        self._around = around
         self._first = "" if first is None else old[first].strip()
         self._preceding: list[str] = []  # all that came before the new code
         self._own: list[str] = []  # what of that belongs to the new code
@@ -205,7 +208,7 @@ class AdditionParser(AddedCodeParser):
         self._inner = ""  # white space in front of the first new line
         self._again: list[str] = []  # the class, if it is written again
         self._again_ended = False
-        self._apart = bool(declared)
+        self._apart = apart
         self._repeats = False  # whether a class was written again with nothing new in it
         self._has_functions = any(map(_FUNCTION.match, old))
         self._ended = True  # whether the last new line has ended
@@ -238,6 +241,8 @@ class AdditionParser(AddedCodeParser):
         heads = not self._headed and found is not None and found["name"] == self._class
         again = heads or self._left_out(line)
         again = again or (self._headed and line.strip() in self._repeatable)
+        if self._apart or not self._inside:
+            again = again or line.strip() in self._around
         above = _ABOVE.match(line) is not None
         if not again and not above:
             return False
@@ -273,8 +278,8 @@ class AdditionParser(AddedCodeParser):
         """Add the methods of a class that was written again, if the class lacks them."""
         self._own.clear()
         old = [*self._before, *self._after]
-        there = {each.own_name for each in _members(old, self._path)}
-        for each in _members(again, self._path):
+        there = {each.own_name for each in _members(old, self._path, self._class)}
+        for each in _members(again, self._path, self._class):
             if each.own_name not in there:
                 self._blank = ["\n"] if self._begun else []
                 for line in again[each.start : each.stop]:
@@ -473,7 +478,7 @@ class FileAdditionParser(AddedCodeParser):
         classes = [d for d in self._outline.definitions if d.kind == "class"]
         home = next((d for d in classes if d.name == name), None)
         if home is not None:
-            members = [kept[d.start : d.stop] for d in _members(kept, self._path)]
+            members = [kept[d.start : d.stop] for d in _members(kept, self._path, name)]
             self._write_members(home, members)
         elif _METHOD.match(header) and classes:
             outermost = [d for d in classes if not any(other.encloses(d) for other in classes)]
@@ -641,16 +646,13 @@ def _defines_only(lines: Sequence[str], path: str) -> bool:
     return headers > 0
 
 
-def _members(lines: Sequence[str], path: str) -> list[Definition]:
-    """Functions and classes right in the first class, or that belong to it elsewhere (Rust)."""
+def _members(lines: Sequence[str], path: str, name: str) -> list[Definition]:
+    """Functions and classes right in a class, or that belong to it elsewhere (Rust)."""
     outlined = outline(list(lines), path)
-    first = next((d for d in outlined.definitions if d.kind != "assignment"), None)
-    if first is None:
-        return []
-    owner = first.name if first.kind == "class" else first.name.rpartition(".")[0]
+    homes = [d for d in outlined.definitions if d.kind == "class" and d.own_name == name]
     functions = [d for d in outlined.definitions if d.kind == "function"]
-    apart = [d for d in functions if owner and d.name.rpartition(".")[0] == owner]
-    return outlined.members(first) or apart
+    apart = [d for d in functions if d.name.rpartition(".")[0].rpartition(".")[2] == name]
+    return (outlined.members(homes[0]) if homes else []) or apart
 
 
 def _opens_block(line: str) -> bool:

@@ -349,6 +349,7 @@ async def test_a_session_says_which_part_it_did_not_ask_for(tmp_path: Path) -> N
     assert "to Steps\\n\\nAnswer" in str(asked) or "to Steps\n\nAnswer" in str(asked)
 
 
+WHOLE = FILE.replace("import math\n", '"""Steps."""\n\nLIMIT = 3\n\n\ndef first():\n    pass\n')
 TOTAL = "total() {\n  return 1;\n}\n"
 RUBY = "class Steps < Base\n  attr_reader :at\n" + (
     "\n  def step(at)\n    first = at\n    second = first\n    second\n  end\n" * 6 + "end\n"
@@ -408,6 +409,7 @@ RUBY = "class Steps < Base\n  attr_reader :at\n" + (
             IN_CLASS,
         ),
         ("# Sums.\n" + IN_CLASS, FILE, "steps.py", f"    # Sums.\n{IN_CLASS}"),
+        (WHOLE.replace("\n\ndef other", f"\n{IN_CLASS}\n\ndef other"), WHOLE, "steps.py", IN_CLASS),
     ],
 )
 def test_the_class_around_it_is_not_written_twice(
@@ -418,7 +420,7 @@ def test_the_class_around_it_is_not_written_twice(
     assert found is not None
     target, where = found
     old = text.split("\n")[target.start : target.stop]
-    parser = AdditionParser(old, where.line, where.margin, first=where.first, path=path)
+    parser = where.parser(old, path)
     events = parser.feed(f"```\n{reply}```\n") + parser.finish()
     assert not [event for event in events if isinstance(event, Problem)]
     new = "".join(event.text for event in events if isinstance(event, NewText))

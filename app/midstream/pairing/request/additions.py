@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from midstream.code.languages import grammar_of
@@ -65,6 +65,7 @@ class Addition:
         first: The line of the class that names its first method.
         outlined: The class with three dots for bodies of functions.
         declared: What declares the type, where its methods stand elsewhere (Rust).
+        around: Lines of the file outside of the class, without white space around them.
     """
 
     line: int
@@ -72,14 +73,20 @@ class Addition:
     first: int
     outlined: str
     declared: str = ""
+    around: frozenset[str] = field(default=frozenset(), repr=False)
 
     def parser(self, old: Sequence[str], path: str) -> ReplyParser:
         """Reads an answer as the rewrite of the class ``old``."""
         from midstream.edits.additions import AdditionParser
 
-        declared = self.declared.splitlines()
         return AdditionParser(
-            old, self.line, self.margin, first=self.first, path=path, declared=declared
+            old,
+            self.line,
+            self.margin,
+            first=self.first,
+            path=path,
+            around=self.around,
+            apart=bool(self.declared),
         )
 
 
@@ -144,6 +151,11 @@ def find_addition(
         _line_of_name(outlined.lines, functions[0]) - home.start,
         without_bodies(outlined.lines, home, members, path),
         declared,
+        frozenset(
+            line.strip()
+            for line in (*outlined.lines[: home.start], *outlined.lines[home.stop :])
+            if line.strip()
+        ),
     )
     place = replace(target, start=home.start, stop=home.stop, symbol=home.name)
     return place, addition
