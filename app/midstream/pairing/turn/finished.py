@@ -410,6 +410,7 @@ def tell_doubt(
 
 def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     """What is wrong with a rewrite whatever the model's confidence, see ``edits.slips``."""
+    from midstream.edits.losses import losses
     from midstream.edits.slips import neighbours_again, slips, slips_of_addition
     from midstream.pairing.request.new_code import FileAddition
 
@@ -417,6 +418,12 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     lines, segment, new_text = region.proposal.base.lines, region.segment, region.new_text
     if region.addition is None and neighbours_again(lines, segment.start, segment.stop, new_text):
         found.append("wrote the lines around the region again, which are in the file already")
+    if region.addition is None:
+        after = [*lines[: segment.start], *new_text.split("\n")[:-1], *lines[segment.stop :]]
+        said = [m.name for m in find_mentions(wish.said).sure if not m.fresh]
+        shown = [*lines[: segment.start], *wish.before.split("\n")[:-1], *lines[segment.stop :]]
+        texts = wish.before, new_text
+        found += losses(wish.said, said, texts, shown, after, answer.turn.path)
     if not is_python(answer.turn.path):
         return found
     if isinstance(region.addition, FileAddition):  # It changes nothing that is there.

@@ -1,0 +1,91 @@
+"""What a rewrite loses in any language: definitions, names that the request speaks of, a value.
+
+Each is a reason to flag an answer by itself, as the slips of Python are (``edits.slips``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from midstream.code.outline import PARSED_LINES, Definition, outline
+
+_RENAMES: Final = re.compile(
+    r"\b(?:renam|call(?:ed)?\b|named\b|name (?:it|this|that|them)\b|turn|convert|replac|split"
+    r"|extract|merg|inlin|mov|remov|delet|drop|get(?:ting)? rid|nuke|eliminat|kill|scrap|rm\b"
+    r"|becom|chang|instead|separat|divid)",
+    re.IGNORECASE,
+)
+"""Words of a request after which a definition may be gone."""
+_TAKES_AWAY: Final = re.compile(
+    rf"{_RENAMES.pattern}|\b(?:rather|no longer|without|strip|simplif|avoid|stop|don't|do not|not\b"
+    r"|never|switch|swap|mak|rewrit|refactor|shorten|from|unneeded|unused|useless|clean|get rid)",
+    re.IGNORECASE,
+)
+"""Words of a request after which a name that it speaks of may be gone."""
+_RETURNS: Final = re.compile(r"->\s*(?!\(\s*\)|!)\S")
+_LEAVES: Final = re.compile(
+    r"\s*(?:return|break|continue|panic!|todo!|unimplemented!|unreachable!)"
+)
+
+
+def losses(
+    instruction: str,
+    said: Collection[str],
+    region: tuple[str, str],
+    before: Sequence[str],
+    after: Sequence[str],
+    path: str,
+) -> list[str]:
+    """What speaks against a rewrite, as sentences without their subject "it".
+
+    Args:
+        instruction: The instruction, in words.
+        said: The names in it that are certainly names of code.
+        region: The lines that were rewritten, and the rewrite.
+        before: The file as it was.
+        after: The file with the rewrite.
+        path: Its name.
+    """
+    if max(len(before), len(after)) > PARSED_LINES:
+        return []
+    old, new = (_bodies(lines, path) for lines in (before, after))
+    found: list[str] = []
+    gone = [name for name in old if name not in new]
+    come = [name for name in new if name not in old]
+    if gone and not _RENAMES.search(instruction):
+        if len(gone) == len(come) == 1:
+            found.append(f"renamed `{gone[0]}` to `{come[0]}`, which nobody asked for")
+        elif come:
+            found.append(f"no longer defines `{gone[0]}`")
+    if not _TAKES_AWAY.search(instruction):
+        words = [set(re.findall(r"\w+", text)) for text in region]
+        lost = (name for name in said if name.rpartition(".")[2] in words[0] - words[1])
+        if name := next(lost, ""):
+            found.append(f"took `{name}` away, which the request speaks of")
+    if path.endswith(".rs"):
+        for name in new:
+            if _loses_value(after, new[name]) and not (
+                name in old and _loses_value(before, old[name])
+            ):
+                found.append(f"ends `{name}` with a semicolon, so that it returns nothing")
+                break
+    return found
+
+
+def _bodies(lines: Sequence[str], path: str) -> dict[str, Definition]:
+    found = outline(tuple(lines), path).definitions
+    return {each.name: each for each in found if each.kind != "assignment"}
+
+
+def _loses_value(lines: Sequence[str], function: Definition) -> bool:
+    """Whether a function of Rust that has a value ends with a statement that has none."""
+    own = [line for line in lines[function.start : function.stop] if line.strip()]
+    head = next((n for n, line in enumerate(own) if line.rstrip().endswith("{")), None)
+    if function.kind != "function" or head is None or len(own) < head + 3:
+        return False
+    if not _RETURNS.search(" ".join(own[: head + 1])):
+        return False
+    last = re.sub(r"\s*//.*$", "", own[-2])
+    return last.rstrip().endswith(";") and _LEAVES.match(last) is None
