@@ -20,8 +20,8 @@ def found(asked: str, before: str, after: str, path: str) -> list[str]:
 @pytest.mark.parametrize(
     ("asked", "before", "old", "new", "path", "said"),
     [
+        ("its methods are slow", PYTHON, "def get", "def log", "a.py", "renamed `get` to `log`"),
         ("it returns the worst", RUST, "fn len", "fn worst", "a.rs", "renamed `Board.len` to"),
-        ("log it when it is old", PYTHON, "def get", "def log", "a.py", "renamed `get` to `log`"),
         ("wrap ErrNotFound with it", GO, "ErrNotFound", "nil", "a.go", "took `ErrNotFound` away"),
         ("tidy the return", RUST, "len()\n", "len();\n", "a.rs", "ends `Board.len` with a semi"),
         ("cache load_all per key", PYTHON, "load_all", "read", "a.py", "took `load_all` away"),

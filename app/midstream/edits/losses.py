@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from midstream.code.outline import PARSED_LINES, Definition, outline
+from midstream.code.syntax import is_python
+from midstream.edits.signs import vanished
 
 _RENAMES: Final = re.compile(
     r"\b(?:renam|call(?:ed)?\b|named\b|name (?:it|this|that|them)\b|turn|convert|replac|split"
@@ -20,7 +22,7 @@ _RENAMES: Final = re.compile(
 """Words of a request after which a definition may be gone."""
 _TAKES_AWAY: Final = re.compile(
     rf"{_RENAMES.pattern}|\b(?:rather|no longer|without|strip|simplif|avoid|stop|don't|do not|not\b"
-    r"|never|switch|swap|mak|rewrit|refactor|shorten|from|unneeded|unused|useless|clean|get rid)",
+    r"|never|switch|swap|mak|tak|rewrit|refactor|shorten|from|unneeded|unused|useless|clean)",
     re.IGNORECASE,
 )
 """Words of a request after which a name that it speaks of may be gone."""
@@ -54,6 +56,8 @@ def losses(
     found: list[str] = []
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]
+    if is_python(path) and vanished(instruction, *region):
+        gone = []  # It is said anyway.
     if gone and not _RENAMES.search(instruction):
         if len(gone) == len(come) == 1:
             found.append(f"renamed `{gone[0]}` to `{come[0]}`, which nobody asked for")
