@@ -159,6 +159,22 @@ async def test_a_ruff_that_hangs_leaves_python_unguarded(
     assert scanner.problem == "ruff does not work (it does not answer)."
 
 
+@pytest.mark.parametrize("server", ["true", "exit 1"])
+async def test_no_configuration_of_ruff_hides_a_finding(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: str
+) -> None:
+    """Neither one of the project nor one of the user."""
+    settings = 'exclude = ["*"]\n[lint]\nignore = ["S307"]\nper-file-ignores = { "*" = ["S"] }\n'
+    for folder in (tmp_path, tmp_path / "ruff"):
+        folder.mkdir(exist_ok=True)
+        (folder / "ruff.toml").write_text(settings)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    program = fake_ruff(tmp_path / "ruff", server)
+    monkeypatch.setattr("midstream.guard.ruff.find_ruff", lambda: program)
+    assert await halts(scanner, "def f(t):\n    return eval(t)") == ["S307"]
+
+
 async def test_lines_that_ruff_has_not_looked_at_stay_unguarded(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,6 +10,10 @@ import pytest
 from midstream.guard.ruff import find_ruff
 
 REAL: Final = find_ruff()
+_NOWHERE: Final = (
+    '{"code": "S307", "message": "m", "filename": "a.py", "location": {"row": %s, "column": 1}, '
+    '"end_location": {"row": 2, "column": 1}}'
+)
 BROKEN: Final = (
     "exit 1",
     "exit 2",
@@ -18,6 +22,7 @@ BROKEN: Final = (
     "echo '[{}]'; exit 1",
     "echo '[7]'; exit 1",
     "echo '[]'; exit 3",
+    *(f"echo '[{_NOWHERE % row}]'" for row in ("0", "3", "1.5", '"1"')),
     "kill -9 $$",
     "head -c 300000 /dev/zero | tr '\\0' '['",
     "printf 'Content-Length: 999999999999\\r\\n\\r\\n'; exec cat /dev/zero",
