@@ -515,7 +515,7 @@ class AgentProcess:
                 question.cancel()
 
     def _leave_out(self, message: _LeftOut) -> None:
-        """Say so to whom waits for it: a request of ours fails, one of the agent is refused."""
+        """Tell whoever waits for it: a request of ours fails, one of the agent is refused."""
         outline, size = message.outline, f"{message.size / 1e6:.0f} MB"
         if outline.method is None:
             number = _number(outline.id)

@@ -20,7 +20,7 @@ REJECT_ONCE: Final = "reject_once"
 _MAX_AMOUNT: Final = 1e15
 """Amounts of tokens or money above this are taken for errors of the agent and left out."""
 MAX_LISTED: Final = 1_000
-"""So many steps of a plan, commands and values of a choice are read."""
+"""Most steps of a plan, commands, choices and values of one that are read."""
 
 
 @dataclass(frozen=True, slots=True)

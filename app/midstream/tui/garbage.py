@@ -29,7 +29,7 @@ class _Made:
     Attributes:
         objects: How many objects streams have made.
         streaming: Whether text streams.
-        keeping: How much work goes on that makes what is kept.
+        keeping: How many pieces of work are under way whose objects are all kept.
     """
 
     objects = 0

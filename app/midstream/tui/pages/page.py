@@ -29,7 +29,7 @@ from midstream.tui.themes import Palette
 from midstream.tui.visible import visible
 from midstream.tui.widgets.close_mark import CloseMark
 from midstream.tui.widgets.fields import EntryRow
-from midstream.tui.widgets.key_bar import KeyBar, KeyHint
+from midstream.tui.widgets.key_bar import KeyBar, KeyHint, answer_hints
 from midstream.tui.widgets.line_api import Painted
 from midstream.tui.widgets.row_list import RowList
 from midstream.words import in_review
@@ -257,11 +257,7 @@ class PageScreen(EagerScreen):
         hints: list[KeyHint] = []
         words = self.hint_words()
         if self.notices.asking:
-            last = len(self.notices.choices)  # the line above has their words
-            hints = [
-                KeyHint(str(number), "choose" * (number == last), f"answer({number})")
-                for number in range(1, last + 1)
-            ]
+            hints = answer_hints(len(self.notices.choices), "answer")
         else:
             hints += self.leading_hints()
             hidden, reviewing = self.hidden_hints(), self.reviewing

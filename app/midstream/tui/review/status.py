@@ -22,7 +22,7 @@ from midstream.resources import tilde
 from midstream.tui.keymap import first_key
 from midstream.tui.review.controller import Controller
 from midstream.tui.widgets.file_bar import FileFacts
-from midstream.tui.widgets.key_bar import KeyHint
+from midstream.tui.widgets.key_bar import KeyHint, answer_hints
 from midstream.tui.widgets.rail import MARKS, FileEntry
 from midstream.tui.widgets.status_row import StatusFacts
 from midstream.tui.widgets.welcome import Example, TourWords, WelcomePart, WelcomeRow
@@ -127,12 +127,8 @@ _WRITING: Final = {
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
     """The hints, most useful first; help is always the last."""
     chosen: list[KeyHint] = []
-    if moment.asking and not moment.typed:  # The line above has the words of the answers.
-        last = moment.asking
-        chosen += [
-            KeyHint(str(number), "choose" * (number == last), f"number({number})")
-            for number in range(1, last + 1)
-        ]
+    if not moment.typed:
+        chosen += answer_hints(moment.asking, "number")
     seen: set[str] = set()
     for item in _wanted(moment):
         action_id, _, words = item.partition(":")

@@ -28,6 +28,19 @@ class KeyHint:
     call: str = ""
 
 
+def answer_hints(count: int, action: str) -> list[KeyHint]:
+    """Hints of the keys that answer a question, where its own line has the words of the answers.
+
+    Args:
+        count: How many answers it has.
+        action: What a click calls with the number of an answer.
+    """
+    return [
+        KeyHint(str(number), "choose" if number == count else "", f"{action}({number})")
+        for number in range(1, count + 1)
+    ]
+
+
 class KeyBar(Painted):
     """Shows as many hints as fit; the last one (help) always stays, as the way back before it."""
 
