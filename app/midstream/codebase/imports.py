@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -15,7 +15,9 @@ _MAX_BYTES: Final = 1_000_000
 """Larger files count as having every name."""
 
 
-def lost_imports(root: Path, files: Sequence[str], path: str, before: str, after: str) -> list[str]:
+def lost_imports(
+    root: Path, list_files: Callable[[], Sequence[str]], path: str, before: str, after: str
+) -> list[str]:
     """New imports of a Python file that lead nowhere, as ``module`` or ``module.name`` (blocking).
 
     A module that is neither the project's nor of the standard library counts as there if another
@@ -23,7 +25,7 @@ def lost_imports(root: Path, files: Sequence[str], path: str, before: str, after
 
     Args:
         root: The folder.
-        files: Its files.
+        list_files: Lists its files; called only if there are new imports.
         path: The file, relative to the root.
         before: Its text as it was.
         after: Its text as it would be.
@@ -33,6 +35,9 @@ def lost_imports(root: Path, files: Sequence[str], path: str, before: str, after
         new = [n for n in _imports(parse_python(after)) if ast.dump(n) not in known]
     except NOT_PYTHON:
         return []
+    if not new:
+        return []
+    files = list_files()
     modules = _modules(files, path)
     found: list[str] = []
     for node in new:
@@ -102,7 +107,8 @@ def _has(root: Path, modules: dict[str, str], module: str, name: str) -> bool:
 def _is_imported(root: Path, files: Sequence[str], path: str, top: str) -> bool:
     """Whether another file of the project imports a package, or names it as a dependency."""
     word = re.compile(rf"^\s*(?:import|from)\s+{re.escape(top)}\b", re.MULTILINE)
-    named = re.compile(rf"(?<![\w.-]){re.escape(top)}(?![\w-])", re.IGNORECASE)
+    # A package may have a longer name than its module: PyYAML, python-dotenv.
+    named = re.compile(re.escape(top), re.IGNORECASE)
     for file in files:
         name = PurePosixPath(file).name
         lists = name == "pyproject.toml" or name.endswith((".cfg", ".txt", ".lock"))

@@ -160,8 +160,8 @@ class Reviewer:
                 join_lines(base[region.segment.stop :]),
             )
         )
-        files = await asyncio.to_thread(workspace.files)
-        return await asyncio.to_thread(lost_imports, workspace.root, files, path, before, after)
+        root, files = workspace.root, workspace.files
+        return await asyncio.to_thread(lost_imports, root, files, path, before, after)
 
     async def _check(self, answer: Answer) -> FollowUp | None:
         """Check an answer; the correction of one that has an error."""
