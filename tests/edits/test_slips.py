@@ -191,3 +191,19 @@ def test_a_function_has_the_name_that_was_asked_for() -> None:
     assert slips_of_addition(TESTS, after, name="halve") == []
     assert slips_of_addition(TESTS, after, name="half") == ["does not define `half`"]
     assert slips_of_addition(TESTS, "def (", name="half") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("(args, kwargs)", "takes `kwargs` for a key, which is a dict"),
+        ("kwargs", "takes `kwargs` for a key, which is a dict"),
+        ("(args, tuple(kwargs.items()))", ""),
+        ("kwargs['key']", ""),
+    ],
+)
+def test_a_dict_is_no_key(key: str, fault: str) -> None:
+    before = "def load(*args):\n    return known[args]\n"
+    after = f"def load(*args, **kwargs):\n    return known[{key}]\n"
+    asked = "accept keyword arguments"
+    assert slips(asked, before, after, f"known = {{}}\n{before}") == ([fault] if fault else [])

@@ -95,6 +95,8 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
         found.append(f"took the word `{words[0]}` for an attribute")
     if twice := _defined_twice(before, after, known):
         found.append(f"defines `{twice}` a second time")
+    if keys := _unhashable_keys(trees[1]) - _unhashable_keys(trees[0]):
+        found.append(f"takes `{min(keys)}` for a key, which is a dict")
     for was, now in _pairs(*trees):
         if _speaks_of_use(instruction) and (unused := _unused_parameters(was, now)):
             found.append(f"never uses the parameter `{unused[0]}`")
@@ -274,6 +276,22 @@ def _definitions(tree: ast.Module) -> Counter[str]:
                 collect(node.body, f"{name}.")
 
     collect(tree.body, "")
+    return found
+
+
+def _unhashable_keys(tree: ast.Module) -> set[str]:
+    """Names of ``**kwargs`` that are looked up in something, alone or in a tuple."""
+    found: set[str] = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, _FUNCTION) or function.args.kwarg is None:
+            continue
+        for node in ast.walk(function):
+            key = node.slice if isinstance(node, ast.Subscript) else None
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+                key = node.left
+            parts = key.elts if isinstance(key, ast.Tuple) else [key]
+            names = {part.id for part in parts if isinstance(part, ast.Name)}
+            found |= names & {function.args.kwarg.arg}
     return found
 
 
