@@ -22,6 +22,14 @@ def with_reckless_search(folder: Path) -> str:
     )
 
 
+def with_configured_search(folder: Path) -> str:
+    """One that does what its configuration says, which ripgrep is told to leave aside."""
+    return with_search(
+        folder,
+        'for given; do [ "$given" != --no-config ] || exit 1; done\n. "$RIPGREP_CONFIG_PATH"',
+    )
+
+
 def with_slow_search(folder: Path, begun: Path) -> str:
     """One that notes its process in ``begun``, and does not end."""
     return with_search(folder, f"echo $$ > {begun}.part; mv {begun}.part {begun}; exec sleep 600")

@@ -24,7 +24,12 @@ from tests.helpers.hosted import Hosted
 from tests.helpers.pairing import Witness, git, make_repo
 from tests.helpers.processes import running
 from tests.helpers.property import examples
-from tests.helpers.searching import with_reckless_search, with_search, with_slow_search
+from tests.helpers.searching import (
+    with_configured_search,
+    with_reckless_search,
+    with_search,
+    with_slow_search,
+)
 from tests.helpers.waiting import until
 
 SECRET = "CANARY-outside-of-the-folder"
@@ -105,6 +110,17 @@ async def test_searches(
     assert "TOKEN" not in await look(looking, "search", "TOKEN")
     assert "app.py" not in await look(looking, "search", "one\nin: pkg")
     assert (await look(looking, "search", "nowhere")).startswith("Nothing was found.")
+
+
+async def test_a_search_follows_no_configuration_of_ripgrep(
+    looking: ReadOnlyTools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may name a program that reads each file."""
+    monkeypatch.setenv("PATH", with_configured_search(tmp_path / "programs"))
+    (tmp_path / "settings").write_text(f"touch {tmp_path / 'run'}\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "settings"))
+    assert await look(looking, "search", "one") == "Nothing was found."
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture(params=["none", "ripgrep", "reckless"])
