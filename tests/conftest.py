@@ -20,7 +20,7 @@ from tests.helpers.property import register_profiles
 if TYPE_CHECKING:
     from tests.helpers.hosted import Hosted
 
-pytest_plugins = ["tests.helpers.leftovers"]
+pytest_plugins = ["tests.helpers.leftovers", "tests.helpers.selecting"]
 register_profiles()
 
 
@@ -65,6 +65,8 @@ def _import_share(config: pytest.Config) -> None:
 
     All of them collect the same files in the same order, and without this, all compile them.
     """
+    from tests.helpers.selecting import has_tests
+
     worker: dict[str, Any] = getattr(config, "workerinput", {})
     if not worker:
         return
@@ -72,6 +74,7 @@ def _import_share(config: pytest.Config) -> None:
         file
         for argument in config.args
         for file in (config.rootpath / argument.partition("::")[0]).rglob("test_*.py")
+        if has_tests(config, file)
     )
     number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     for file in files[number::count]:
