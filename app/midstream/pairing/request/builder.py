@@ -30,6 +30,7 @@ from midstream.pairing.request.context import (
     fit,
     limit_of,
 )
+from midstream.pairing.request.go_methods import find_go_method
 from midstream.pairing.request.mentions import (
     AtPath,
     AtWord,
@@ -61,7 +62,7 @@ from midstream.pairing.request.prompts import (
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import as_proposed
 from midstream.pairing.request.sources import Wanted, gather
-from midstream.pairing.request.subject import Subject, find_go_method, find_subject
+from midstream.pairing.request.subject import Subject, find_subject
 from midstream.pairing.request.target import (
     Candidate,
     Target,

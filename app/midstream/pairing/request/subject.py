@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 from midstream.code.outline import Definition, Outline, outline
 from midstream.code.syntax import is_python
 from midstream.edits.indent import Dedented
-from midstream.pairing.request.additions import (
-    adds_method,
-    names_one,
-    without_bodies,
-    without_body,
-)
-from midstream.pairing.request.new_code import FileAddition, place_in_file
+from midstream.pairing.request.additions import without_bodies, without_body
 from midstream.pairing.request.target import (
     Candidate,
-    Target,
     TargetUnclearError,
     find_in_files,
     texts_with_syntax,
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The code that new tests are for.
+    """The code that new tests are for, or the type of Go that gets a method.
 
     Attributes:
         path: Its file.
@@ -80,35 +73,6 @@ def find_subject(
     around = [d for d in outline(here.split("\n"), path).definitions if d.contains(line)]
     bodies = [d for d in around if d.kind != "assignment"]
     return _shown(workspace, path, here, bodies[-1].name) if bodies else None
-
-
-def find_go_method(
-    instruction: str, outlined: Outline, target: Target, path: str
-) -> tuple[FileAddition, Subject] | None:
-    """Where a file of Go gets one more method of a type, and that type; ``None`` for all else.
-
-    Args:
-        instruction: The instruction.
-        outlined: The definitions of the file.
-        target: What was found for it: the type, or a method of it.
-        path: The file's name.
-    """
-    found = adds_method(instruction) if path.endswith(".go") else None
-    names = {target.symbol, target.symbol.rpartition(".")[0]} - {""}
-    types = [d for d in outlined.definitions if d.kind == "class" and d.name in names]
-    if found is None or len(types) != 1:
-        return None
-    functions = [d for d in outlined.definitions if d.kind == "function"]
-    methods = [d for d in functions if d.name.rpartition(".")[0] == types[0].name]
-    if names_one(instruction, found, (), methods):
-        return None
-    shown: list[str] = []
-    for each in (types[0], *methods):
-        lines = outlined.lines[each.start : each.stop]
-        shown += lines if each.kind == "class" else ("", *without_body(lines, path))
-    text = "".join(f"{each}\n" for each in shown)
-    name = types[0].name
-    return place_in_file(outlined.lines, path, (name,), owner=name), Subject(path, text, (name,))
 
 
 def _named(files: Iterable[tuple[str, str]], about: str) -> list[Candidate]:
