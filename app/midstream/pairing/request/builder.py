@@ -589,12 +589,19 @@ class RequestBuilder:
             return Context((part,), model.context_length or DEFAULT_LIMIT, left_out)
         from midstream.edits.proposal import Overlay
 
-        text = None if scope.by_region else Overlay(proposal).source.text()
+        text, subject = None, scope.subject
+        line = target.start if question.cursor is None else question.cursor
+        if isinstance(scope.addition, FileAddition) and model.reading_rate is None:
+            # Small models repeat what they see of a file; those that read fast have use for it.
+            text, line = Overlay(proposal).source.text(), scope.addition.line
+            subject = None if subject is None or subject.path == proposal.path else subject
+        elif not scope.by_region:
+            text = Overlay(proposal).source.text()
         wanted = Wanted(
             path=proposal.path,
             text=text,
-            line=target.start if question.cursor is None else question.cursor,
-            selection=question.selection,
+            line=line,
+            selection=question.selection if scope.addition is None else None,
             mentioned=scope.mentioned,
             words=(words := find_at_words(scope.said)),
             error=self.failure() if AtWord.ERROR in words else "",
@@ -602,7 +609,7 @@ class RequestBuilder:
             hunks=() if scope.by_region else tuple(self._files.hunks),
             conversation=self.conversation(),
             instructions=self.project_instructions,
-            subject=scope.subject,
+            subject=subject,
             shown=(start := max(0, target.start - LINES_BEFORE), stop := target.stop + LINES_AFTER),
         )
         quick = None
