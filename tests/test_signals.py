@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import numpy as np
 import onnx
 import pytest
 
+from midstream.agents import hook_client
 from midstream.bench.terminal import TerminalProgram
 from tests.helpers.folders import write_folder
 
@@ -104,11 +106,11 @@ def program(
     )
 
 
-def process_of(running: TerminalProgram, *, first: bool) -> int:
+def process_of(started: int, *, first: bool) -> int:
     """The program itself, which ``unshare`` waits for."""
     if not first:
-        return running.pid
-    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        return started
+    children = Path(f"/proc/{started}/task/{started}/children")
     return int(children.read_text().split()[0])
 
 
@@ -133,7 +135,7 @@ def test_sigterm_ends_it_and_leaves_the_terminal(
     with program(tmp_path, *how, first=first) as running:
         running.wait_for(b"help lists the words" if how else b"\x1b[?1049h", 60)
         running.settle(1.0)
-        os.kill(process_of(running, first=first), signal.SIGTERM)
+        os.kill(process_of(running.pid, first=first), signal.SIGTERM)
         assert running.exit_code(60) == 128 + signal.SIGTERM
         assert how or b"\x1b[?1049l" in running.output
 
@@ -143,8 +145,41 @@ def test_sigterm_ends_a_command_that_waits_for_its_input(first: bool) -> None:
     with TerminalProgram(command) as running:
         running.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\r')
         running.wait_for(b'"result"', 60)
-        os.kill(process_of(running, first=first), signal.SIGTERM)
+        os.kill(process_of(running.pid, first=first), signal.SIGTERM)
         assert running.exit_code(60) in (128 + signal.SIGTERM, -signal.SIGTERM)
+
+
+def test_ctrl_c_while_it_is_imported_ends_it_with_a_sentence() -> None:
+    program = (
+        "import os, signal, sys; from midstream.__main__ import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'midstream.cli': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "midstream: stopped.\n")
+
+
+def test_sigterm_ends_a_hook_that_waits_for_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    monkeypatch.setenv("MIDSTREAM_STATE_DIR", str(tmp_path))
+    sockets = Path(hook_client.socket_folder())
+    sockets.mkdir(mode=0o700)
+    command = [*(FIRST if first else ()), sys.executable, "-m", "midstream", "hook"]
+    with socket.socket(socket.AF_UNIX) as session:
+        session.bind(f"{sockets}/{hook_client.socket_prefix(str(Path.cwd()))}1")
+        session.listen()
+        session.settimeout(60)
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as running:
+            assert running.stdin is not None
+            running.stdin.write(b"{}")
+            running.stdin.close()
+            with session.accept()[0]:
+                os.kill(process_of(running.pid, first=first), signal.SIGTERM)
+                assert running.wait(60) in (128 + signal.SIGTERM, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,9 +7,21 @@ import sys
 
 def main() -> int:
     """Run the program; returns its exit code."""
+    try:
+        return _run()
+    except KeyboardInterrupt:  # Ctrl+C while it is still being imported; later, `cli` has it.
+        sys.stderr.write("midstream: stopped.\n")
+        return 130
+
+
+def _run() -> int:
     if sys.argv[1:] == ["hook"] and not os.isatty(0):  # an agent waits for it before every edit
         from midstream.agents.hook_client import main as answer_hook
 
+        if os.getpid() == 1:
+            from midstream.processes import end_by_signals
+
+            end_by_signals()
         return answer_hook()
     from midstream.cli import main as run_command
 

@@ -121,7 +121,7 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
         answer = _answer_to(raw, sockets)
     except (BlockingIOError, TimeoutError):
         answer = refusal(_LATE)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         answer = _answer_after(error, raw, sockets)
     if answer is not None:
         import json
@@ -162,7 +162,9 @@ def _answer_to(raw: bytes, sockets: list[str]) -> dict[str, Any] | None:
     return None
 
 
-def _answer_after(error: Exception, raw: bytes, sockets: list[str] | None) -> dict[str, Any] | None:
+def _answer_after(
+    error: BaseException, raw: bytes, sockets: list[str] | None
+) -> dict[str, Any] | None:
     """The answer to a call that this failed at: no, unless it is sure that no session listens."""
     try:
         if sockets is not None and not any(True for _ in _listening(_guessed_places(raw), sockets)):

@@ -217,6 +217,16 @@ def test_a_system_call_that_fails_is_no_consent(
     assert listener.heard == []
 
 
+def test_ctrl_c_is_no_consent(root: Path, listener: Listener) -> None:
+    class Interrupted(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            raise KeyboardInterrupt
+
+    out = io.StringIO()
+    assert hook_client.main(Interrupted(), out) == 0
+    assert says_no(json.loads(out.getvalue()))
+
+
 def test_a_working_folder_that_is_gone_hides_no_call(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
 ) -> None:
