@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import threading
@@ -99,8 +100,11 @@ def serving_hub(hub: ModelHub) -> Iterator[ModelHub]:
             return self.send(b"", 404, {"X-Error-Code": "RepoNotFound"})
 
         def send(self, body: bytes, status: int = 200, more: dict[str, str] | None = None) -> None:
+            headers = dict(more or {})
+            if "gzip" in self.headers.get("Accept-Encoding", ""):
+                body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
             self.send_response(status)
-            for key, value in {"Content-Length": str(len(body)), **(more or {})}.items():
+            for key, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(key, value)
             self.end_headers()
             self.wfile.write(body)

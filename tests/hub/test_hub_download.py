@@ -181,6 +181,16 @@ def test_damage_is_found_by_the_checksum(hub: ModelHub, place: Path, path: str) 
     assert run("list") == 0
 
 
+def test_what_is_there_counts_only_while_it_is_whole(
+    hub: ModelHub, place: Path, published: dict[str, bytes]
+) -> None:
+    fetch(place)
+    config = folder_of(place, "tiny") / "config.json"
+    config.write_bytes(b"x" * len(published["config.json"]))
+    assert fetch(place) == len(published["config.json"])
+    assert config.read_bytes() == published["config.json"]
+
+
 def test_a_hub_that_sends_less_than_it_says(hub: ModelHub, place: Path) -> None:
     listing = hub.repositories[REPO].listing
 
