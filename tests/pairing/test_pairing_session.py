@@ -570,8 +570,12 @@ async def test_settings_that_are_changed_hold_in_the_session_that_runs(
 ) -> None:
     settings = replace(
         session._settings,
-        **{"check_command": "true", "check_after_accepts": True, "continuous": True},
-        **{"ai_comments": False, "feedback": "off", "hold_s": 5.0},
+        check_command="true",
+        check_after_accepts=True,
+        continuous=True,
+        ai_comments=False,
+        feedback="off",
+        hold_s=5.0,
     )
     session.apply(settings)
     command = await session.check.suggested()
