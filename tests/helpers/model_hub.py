@@ -60,6 +60,7 @@ class ModelHub:
         cut: Bytes of a file after which its connection is closed, by path; each is used once.
         damaged: Paths whose content comes changed; each is used once.
         held: Paths that stop after the first bytes until `release` is set.
+        forgetful: Whether the whole of a file comes whatever part is asked for.
         requests: Method, path and range of every request.
     """
 
@@ -67,6 +68,7 @@ class ModelHub:
     cut: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     damaged: set[str] = field(default_factory=set[str])
     held: set[str] = field(default_factory=set[str])
+    forgetful: bool = False
     release: threading.Event = field(default_factory=threading.Event)
     waiting: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
@@ -114,7 +116,7 @@ def serving_hub(hub: ModelHub) -> Iterator[ModelHub]:
             if path in hub.damaged:
                 hub.damaged.remove(path)
                 content = bytes([content[0] ^ 1]) + content[1:]
-            given = self.headers.get("Range", "")
+            given = "" if hub.forgetful else self.headers.get("Range", "")
             start = int(given.removeprefix("bytes=").rstrip("-")) if given else 0
             body = content[start:]
             self.send_response(206 if given else 200)

@@ -181,6 +181,24 @@ def test_damage_is_found_by_the_checksum(hub: ModelHub, place: Path, path: str) 
     assert run("list") == 0
 
 
+def test_a_hub_that_sends_all_of_a_file_again(
+    hub: ModelHub, place: Path, published: dict[str, bytes]
+) -> None:
+    hub.cut, hub.forgetful = {GRAPH: [1000]}, True
+    assert fetch(place) == look_up(REPO).size
+    assert (folder_of(place, "tiny") / GRAPH).read_bytes() == published[GRAPH]
+    assert len(hub.fetched(GRAPH)) == 2
+
+
+@pytest.mark.usefixtures("hub")
+def test_what_an_earlier_revision_had_is_not_installed(place: Path) -> None:
+    earlier = folder_of(place, "tiny") / "onnx"
+    earlier.mkdir(parents=True)
+    (earlier / "modeling_tiny.py").write_text("raise SystemExit\n")
+    assert run("get", REPO, "--name", "tiny", "--yes") == 0
+    assert not (place / "tiny" / "onnx" / "modeling_tiny.py").exists()
+
+
 def test_what_is_there_counts_only_while_it_is_whole(
     hub: ModelHub, place: Path, published: dict[str, bytes]
 ) -> None:
