@@ -235,6 +235,20 @@ async def test_a_server_that_asks_for_time_gets_it() -> None:
     assert server.refused == [429], "a long pause is left to the user"
 
 
+@pytest.mark.parametrize("never", ["inf", "1e400", "Fri, 31 Dec 9999 23:59:59 -1200"])
+async def test_a_pause_that_never_ends_is_none(never: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_link, "_FIRST_PAUSE_SECONDS", 0.0)
+    server = ScriptedHttp(faults=HttpFaults(too_many=1.0), retry_after=never)
+    async with server.running() as url:
+        client = Client(endpoint(url, "chat"))
+        async with asyncio.timeout(PATIENCE_S):
+            _, end = await read(await client.create(messages=[("user", "a")]))
+        await client.close()
+    assert isinstance(end, Failed)
+    assert "too many requests" in end.message
+    assert "Try again in" not in end.message
+
+
 async def test_a_pause_can_be_stopped() -> None:
     server = ScriptedHttp(faults=HttpFaults(too_many=1.0), retry_after="29")
     async with server.running() as url:

@@ -208,7 +208,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         return max(0.0, float(value))
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OverflowError):
         until = parsedate_to_datetime(value)
         return max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from dataclasses import dataclass
 from typing import Final, cast
@@ -97,10 +98,11 @@ class Refusal:
     @property
     def pause(self) -> float | None:
         """Seconds until it wants to be asked again, in a header or in words."""
-        if self.retry_after is not None:
-            return self.retry_after
-        found = _LATER.search(self.body.decode("utf-8", "replace")) if self.status == 429 else None
-        return float(found[1] or found[2]) if found is not None else None
+        seconds = self.retry_after
+        if seconds is None and self.status == 429:
+            found = _LATER.search(self.body.decode("utf-8", "replace"))
+            seconds = None if found is None else float(found[1] or found[2])
+        return seconds if seconds is not None and math.isfinite(seconds) else None
 
     @property
     def said(self) -> str:
