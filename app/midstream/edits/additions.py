@@ -200,6 +200,7 @@ class AdditionParser(AddedCodeParser):
         self._first = "" if first is None else old[first].strip()
         self._preceding: list[str] = []  # all that came before the new code
         self._own: list[str] = []  # what of that belongs to the new code
+        self._aside: list[tuple[str, str]] = []  # the file above the class, unless it is new code
         self._blank: list[str] = []  # dropped unless more follows
         self._headed = False
         self._inside = False
@@ -222,7 +223,9 @@ class AdditionParser(AddedCodeParser):
             self._again_ended |= self._apart and line.rstrip() == "}"
             return
         line = self._with_tabs(line)
-        if not line.strip():
+        if self._is_aside(line):
+            self._aside.append((line, end))
+        elif not line.strip():
             self._blank.append("\n")
         elif self._shift is not None:
             self._add(line, end)
@@ -235,14 +238,24 @@ class AdditionParser(AddedCodeParser):
             self._begin(line)
             self._add(line, end)
 
+    def _is_aside(self, line: str) -> bool:
+        """Whether a line may be of the file above the class, which is known once that comes."""
+        if self._headed or self._shift is not None or self._heads(line):
+            return False
+        return bool(self._aside) or (line.strip() in self._around and not _ABOVE.match(line))
+
+    def _heads(self, line: str) -> bool:
+        """Whether a line is the heading of the class."""
+        found = _CLASS.match(line)
+        if self._headed or found is None or found["name"] != self._class:
+            return False
+        return not self._apart or "impl" in found[0]
+
     def _precedes(self, line: str) -> bool:
         """Whether a line comes before the new code; then it is kept."""
-        found = _CLASS.match(line)
-        heads = not self._headed and found is not None and found["name"] == self._class
+        heads = self._heads(line)
         again = heads or self._left_out(line)
         again = again or (self._headed and line.strip() in self._repeatable)
-        if self._apart or not self._inside:
-            again = again or line.strip() in self._around
         above = _ABOVE.match(line) is not None
         if not again and not above:
             return False
@@ -250,6 +263,7 @@ class AdditionParser(AddedCodeParser):
         if heads:
             self._headed = True
             self._own.clear()  # Comments on the file, its imports, decorators of the class.
+            self._aside.clear()
         elif above and (not again or line.lstrip().startswith("@")):
             self._own += [*self._blank, f"{line}\n"] if self._own else [f"{line}\n"]
         self._blank.clear()
@@ -330,12 +344,17 @@ class AdditionParser(AddedCodeParser):
         self._shift, self._headed, self._inside = None, False, False
         self._preceding.clear()
         self._own.clear()
+        self._aside.clear()
         self._blank.clear()
         if not self._ended:
             self._write("\n")
             self._ended = True
 
     def _end_block(self) -> None:
+        if aside := self._aside:  # No class has come.
+            self._aside, self._around = [], ()
+            for line, end in aside:
+                self._take_line(line, end)
         if again := self._again:
             self._again, self._again_ended = [], False
             self._add_what_is_new(again)

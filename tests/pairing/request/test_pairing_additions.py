@@ -208,6 +208,25 @@ def test_a_decorator_that_the_class_has_too_stays() -> None:
     assert text == f"{CLASS}\n    @final\n{IN_CLASS}"
 
 
+@pytest.mark.parametrize("size", [1, 9999])
+@pytest.mark.parametrize("heading", ["", "class Steps(Base):\n"])
+@pytest.mark.parametrize("above", ["", "# Counts.\n", "@property\n"])
+def test_a_method_that_another_class_has_as_well_is_new(
+    above: str, heading: str, size: int
+) -> None:
+    method = f"{above}def size(self):\n    # all\n    return 2\n\ndef more(self):\n    pass\n"
+    inside = textwrap.indent(method, "    ")
+    text = f"class Other:\n{inside}\n\n{CLASS}"
+    found = addition("add a method size to Steps", text)
+    assert found is not None
+    parser = found[1].parser(CLASS.split("\n")[:-1], "steps.py")
+    reply = f"```\n{heading}{inside if heading else method}```\n"
+    events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
+    events += parser.finish()
+    written = "".join(e.text for e in events if isinstance(e, NewText))
+    assert written == f"{CLASS}\n{inside}"
+
+
 @pytest.mark.parametrize("heading", ["", "class Steps(Base):\n"])
 def test_a_decorator_of_several_lines_is_moved_along(heading: str) -> None:
     above = "@cache(\n    size=[\n        1,\n    ],\n)\n"
