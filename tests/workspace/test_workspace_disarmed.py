@@ -93,7 +93,8 @@ def test_an_object_that_is_missing_is_not_fetched(
     }
     for name, value in settings.items():
         git(root, "config", name, value)
-    check(root, ran, lambda: run_git(root, ["cat-file", "-p", blob], programs=True))
+    asked = ["cat-file", "-p", blob]
+    check(root, ran, lambda: run_git(root, asked, programs=True, timeout=10))
 
 
 @pytest.mark.parametrize("shown", ["short", "log", "diff"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from midstream.workspace.content import content_digest
 from midstream.workspace.errors import StaleFileError, WorkspaceError
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import files_diff, repo_status, work_tree_changes
-from tests.helpers.pairing import make_repo
+from tests.helpers.pairing import git, make_repo
 from tests.helpers.system_calls import between_system_calls
 
 linux = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
@@ -145,6 +144,7 @@ def test_a_folder_that_is_a_link_is_news_for_a_write(root: Path, outside: Path) 
         handles.FolderHandles(str(root)).path(f"{root}/sub/f")
 
 
+@pytest.mark.parametrize("scope", ["--local", "--worktree"])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -156,16 +156,17 @@ def test_a_folder_that_is_a_link_is_news_for_a_write(root: Path, outside: Path) 
     ],
 )
 def test_opening_a_folder_runs_nothing_that_its_repository_names(
-    tmp_path: Path, evil: Path, ran: Path, settings: dict[str, str]
+    tmp_path: Path, evil: Path, ran: Path, settings: dict[str, str], scope: str
 ) -> None:
     root = make_repo(tmp_path / "work", {"a.txt": "one\n"})
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     for name in ("post-index-change", "reference-transaction", "pre-commit", "post-checkout"):
         (hooks / name).symlink_to(evil)
+    git(root, "config", "extensions.worktreeConfig", "true")
     for name, value in settings.items():
         given = value.replace("EVIL", str(evil)).replace("HOOKS", str(hooks))
-        subprocess.run(["git", "config", name, given], cwd=root, check=True)
+        git(root, "config", scope, name, given)
     (root / ".gitattributes").write_text("* filter=x diff=x\n*.txt filter=x=y\n")
     (root / "a.txt").write_text("one\ntwo\n")
     ran.unlink(missing_ok=True)
