@@ -217,7 +217,7 @@ def test_a_method_that_another_class_has_as_well_is_new(
     method = f"{above}def size(self):\n    # all\n    return 2\n\ndef more(self):\n    pass\n"
     inside = textwrap.indent(method, "    ")
     text = f"class Other:\n{inside}\n\n{CLASS}"
-    found = addition("add a method size to Steps", text)
+    found = addition("add a method to Steps that counts", text)
     assert found is not None
     parser = found[1].parser(CLASS.split("\n")[:-1], "steps.py")
     reply = f"```\n{heading}{inside if heading else method}```\n"
