@@ -91,8 +91,9 @@ def check_all(folder: Path, steps: range) -> None:
     assert {found["code"] for found in killed} == {KILLED, 0}
 
 
-def test_a_session_killed_here_and_there(tmp_path: Path) -> None:
-    check_all(tmp_path, range(7, LAST_STEP, 53))
+@pytest.mark.parametrize("first", [7, 60, 113])
+def test_a_session_killed_here_and_there(tmp_path: Path, first: int) -> None:
+    check_all(tmp_path, range(first, LAST_STEP, 159))
 
 
 @pytest.mark.slow
