@@ -104,6 +104,8 @@ def test_the_configuration_of_a_submodule_runs_nothing(
     inner = make_repo(tmp_path / "inner", {"c.txt": "one\n"})
     git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
     git(root, "commit", "-qm", "A submodule")
+    (root / "sub/c.txt").write_text("more\n")
+    git(root / "sub", "commit", "-qam", "Another commit, which git may compare with the first")
     for setting in ("core.fsmonitor", "diff.external", "filter.x.clean"):
         git(root / "sub", "config", setting, str(evil))
     (root / "sub/.gitattributes").write_text("* filter=x\n")
