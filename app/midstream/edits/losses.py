@@ -52,7 +52,7 @@ def losses(
     """
     if max(len(before), len(after)) > PARSED_LINES:
         return []
-    old, new = (_bodies(lines, path) for lines in (before, after))
+    old, new = (_by_name(lines, path) for lines in (before, after))
     found: list[str] = []
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]
@@ -78,7 +78,8 @@ def losses(
     return found
 
 
-def _bodies(lines: Sequence[str], path: str) -> dict[str, Definition]:
+def _by_name(lines: Sequence[str], path: str) -> dict[str, Definition]:
+    """The functions and classes of a file."""
     found = outline(tuple(lines), path).definitions
     return {each.name: each for each in found if each.kind != "assignment"}
 

@@ -421,9 +421,9 @@ def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:
     if region.addition is None:
         after = [*lines[: segment.start], *new_text.split("\n")[:-1], *lines[segment.stop :]]
         said = [m.name for m in find_mentions(wish.said).sure if not m.fresh]
-        shown = [*lines[: segment.start], *wish.before.split("\n")[:-1], *lines[segment.stop :]]
+        before = [*lines[: segment.start], *wish.before.split("\n")[:-1], *lines[segment.stop :]]
         texts = wish.before, new_text
-        found += losses(wish.said, said, texts, shown, after, answer.turn.path)
+        found += losses(wish.said, said, texts, before, after, answer.turn.path)
     if not is_python(answer.turn.path):
         return found
     if isinstance(region.addition, FileAddition):  # It changes nothing that is there.
