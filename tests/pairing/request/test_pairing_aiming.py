@@ -53,6 +53,31 @@ async def test_a_definition_with_at_wins_over_the_cursor_in_another_file(
 @pytest.mark.parametrize(
     ("asked", "path", "symbol"),
     [
+        ("make scale in util.py return 0 for none", "util.py", "scale"),
+        ("in util.py, add a docstring to scale", "util.py", "scale"),
+        ("make scale (in util.py) return 0", "util.py", "scale"),
+        ("read the word with scale from util.py", "main.py", "main"),
+        ("call scale in util.py for the word", "main.py", "main"),
+        ("rename word to text in main, as in util.py", "main.py", "main"),
+    ],
+)
+async def test_a_chat_model_is_shown_the_named_file_where_only_that_has_the_code(
+    root: Path, asked: str, path: str, symbol: str
+) -> None:
+    (root / "util.py").write_text(UTIL.replace("def f", "def scale"))
+    async with (
+        served(SteppedModel({"prompt": "chat"})) as endpoint,
+        await PairingSession.open(root, settings=Settings(), endpoint=endpoint) as session,
+    ):
+        await session.server.ready()
+        turn = await session.turns.instruct(Question(asked, path="main.py", cursor=4))
+        assert (turn.path, turn.symbol) == (path, symbol)
+        await session.turns.stop()
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "symbol"),
+    [
         ("rename x to n in g in util.py", "util.py", "g"),
         ("in g of the file `util.py` rename x to n", "util.py", "g"),
         ("tidy as in util.py", "main.py", "main"),

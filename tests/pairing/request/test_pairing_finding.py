@@ -78,6 +78,8 @@ async def test_a_name_that_another_file_has_is_found_there(
         "raise ValueError in average when rows is empty",
         "add a check for empty rows in the average function",
         "average should round to 2 digits",
+        "make average() return 0 for no rows",
+        "make average return 0 for no rows",
     ],
 )
 async def test_a_plain_word_for_a_place_that_only_another_file_has_is_asked_about(

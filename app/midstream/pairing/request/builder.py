@@ -69,6 +69,7 @@ from midstream.pairing.request.target import (
     TargetUnclearError,
     check_changed,
     find_target,
+    is_only_there,
     not_renamed,
     search_workspace,
 )
@@ -320,7 +321,7 @@ class RequestBuilder:
             return home[0]
         named = await self._mentioned(await self._with_at_paths(question))
         mentioned = [each for each in named if not each.folder]
-        if mentioned and question.selection is None and self._aims_at(mentioned[0], question):
+        if mentioned and question.selection is None and await self._aims_at(mentioned[0], question):
             return mentioned[0].path
         if question.path is not None:
             return question.path
@@ -353,13 +354,28 @@ class RequestBuilder:
         named = [each for each in files if each.endswith(f"/{name}")]
         return (named or [path])[0] if len(named) < 2 else None
 
-    def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
+    async def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
         """Whether the first file with ``@`` is the one to change, and not one to read as well."""
         if question.path is None:
             return True
         if mentioned.aside:
             return False
-        return bool(mentioned.symbol) or not self._finds_places(self._server.model_info)
+        model = self._server.model_info
+        if mentioned.symbol or not self._finds_places(model):
+            return True
+        if model.edit_format != "auto":
+            return False
+        # Such a model is shown one file: that of the code that is named.
+        said = without_mentions(await self._with_at_paths(question))
+        here = self._files.get(question.path)
+        lines = () if here is None else here.composed().lines
+        return await asyncio.to_thread(
+            is_only_there,
+            self._files.workspace,
+            find_mentions(said),
+            mentioned.path,
+            outline(lines, question.path),
+        )
 
     async def locate(self, path: str, question: Question, seen: Scope | None = None) -> Scope:
         """The file as it is on disk and the lines that are meant; the caller holds the files' lock.

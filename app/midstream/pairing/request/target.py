@@ -250,6 +250,15 @@ def texts_with_syntax(workspace: Workspace, *, without: str) -> Iterator[tuple[s
     return _texts(workspace, [path for path in files if has_syntax(path) and path != without])
 
 
+def is_only_there(workspace: Workspace, mentions: Mentions, path: str, here: Outline) -> bool:
+    """Whether a file defines something that is mentioned and another does not (blocking)."""
+    return any(
+        not here.named(found.mention.name)
+        for _, text in _texts(workspace, [path])
+        for found in _mentioned(path, outline(text.split("\n"), path), mentions)
+    )
+
+
 def check_changed(mentions: Mentions, lines: Sequence[str], path: str) -> None:
     """Refuse an instruction about what something does if the file has nothing of that name.
 
@@ -484,7 +493,9 @@ def _at_cursor(outlined: Outline, cursor: int, max_lines: int | None) -> Target 
 
 def _not_here(lines: Sequence[str], outlined: Outline, mentions: Mentions, target: Target) -> str:
     """A name that another file may define, and that the place at the cursor was not meant for."""
-    places = (m.name for m in mentions.sure if m.place and not outlined.named(m.name))
+    places = (
+        m.name for m in mentions.sure if (m.place or m.changed) and not outlined.named(m.name)
+    )
     if undefined := next(places, "") or _foreign(lines, mentions):
         return undefined
     old = mentions.renamed
@@ -502,7 +513,8 @@ def _foreign(lines: Sequence[str], mentions: Mentions) -> str:
     """A plain word for the place ("in average when ...") that is nowhere in the file."""
     words: set[str] | None = None
     for mention in mentions.all:
-        if mention.sureness > Sureness.WORD or not (mention.place or mention.subject):
+        meant = mention.place or mention.subject or mention.changed
+        if mention.sureness > Sureness.WORD or not meant:
             continue
         name = mention.name
         if mention.fresh or mention.modifies or name.lower() in _NO_NAMES:
