@@ -105,11 +105,41 @@ def test_removing_shows_the_change_and_asks(home: Path) -> None:
     assert '"command": "midstream hook"' in refused.stdout
     assert hook("--remove", "claude", given="y\n").returncode == 0
     assert json.loads(path.read_text()) == json.loads(OWN)
-    path.unlink()
+    copy = path.with_name("settings.json.before-midstream")
+    assert copy.read_text() == installed
+
+
+@pytest.mark.parametrize("before", [None, "{}\n"])
+@pytest.mark.parametrize("copied", [None, OWN, "{"])
+def test_removing_leaves_no_file_without_settings(
+    home: Path, before: str | None, copied: str | None
+) -> None:
+    path = home / ".claude" / "settings.json"
+    copy = path.with_name("settings.json.before-midstream")
+    path.parent.mkdir()
+    if before is not None:
+        path.write_text(before)
     assert hook("--install", "claude", given="y\n").returncode == 0
+    if copied is not None:  # left by the user or an earlier installation
+        copy.write_text(copied)
+    refused = hook("--remove", "claude", given="n\n")
+    assert (refused.returncode, path.exists()) == (1, True)
     done = " ".join(hook("--remove", "claude", given="y\n").stdout.split())
-    assert "does not have the hook any more and is empty now" in done
-    assert done.endswith("The file as it was is beside it, as settings.json.before-midstream.")
+    assert "Delete the file? [y/N]" in done
+    assert "settings.json had nothing else and is gone" in done
+    assert not path.exists()
+    assert (copy.read_text() if copy.exists() else None) == copied
+
+
+def test_removing_keeps_a_file_that_a_link_leads_to(home: Path) -> None:
+    path, real = home / ".claude" / "settings.json", home / "dotfiles.json"
+    path.parent.mkdir()
+    real.write_text("{}\n")
+    path.symlink_to(real)
+    assert hook("--install", "claude", given="y\n").returncode == 0
+    assert hook("--remove", "claude", given="y\n").returncode == 0
+    assert path.is_symlink()
+    assert json.loads(real.read_text()) == {}
 
 
 def test_an_agent_that_would_not_find_the_program_is_told_its_place(

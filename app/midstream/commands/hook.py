@@ -116,10 +116,11 @@ def remove(agent: str) -> int:
         return 0
     if not _write_if_agreed(path, text, left):
         return 1
-    empty = "" if left else " and is empty now"
-    said = f"{path} does not have the hook any more{empty}; the agent writes without asking."
-    print(wrapped(said))
-    _tell_copy(path)
+    if path.exists():
+        print(wrapped(f"{path} does not have the hook any more; the agent writes without asking."))
+        _tell_copy(path)
+    else:
+        print(wrapped(f"{path} had nothing else and is gone; the agent writes without asking."))
     return 0
 
 
@@ -132,14 +133,19 @@ def _copy_of(path: Path) -> Path:
 
 
 def _write_if_agreed(path: Path, text: str, settings: dict[str, Any]) -> bool:
-    """Show how a settings file changes and write it after a yes; whether it was written."""
-    indent = re.search(r"\n([ \t]+)\S", text)
-    new = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+    """Show how a settings file changes and write it after a yes; whether it was written.
+
+    A file that would be left without any settings is deleted, unless a link leads to it.
+    """
+    new = ""
+    if settings or path.is_symlink():
+        indent = re.search(r"\n([ \t]+)\S", text)
+        new = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
     changes = difflib.unified_diff(
         text.splitlines(), new.splitlines(), str(path), str(path), lineterm=""
     )
     print("\n".join(changes))
-    print("\nWrite this? [y/N] ", end="", flush=True)
+    print(f"\n{'Write this' if new else 'Delete the file'}? [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print("Nothing was changed.")
         return False
@@ -187,12 +193,28 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 
 
 def _write(path: Path, old: str, new: str) -> None:
+    """Write a settings file, or delete it with its copy if neither has settings of the user's."""
     from midstream.workspace import atomic
 
     try:
+        if not new:
+            path.unlink()
+            if _has_only_hook(_copy_of(path)):
+                _copy_of(path).unlink()
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         if old:
             atomic.overwrite(_copy_of(path), old.encode())
         atomic.overwrite(path, new.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _has_only_hook(path: Path) -> bool:
+    """Whether a file has no settings besides our hook."""
+    from midstream.agents.hooks import without_hooks
+
+    try:
+        return not without_hooks(_parse(path, _read(path))) and path.is_file()
+    except UserError:
+        return False
