@@ -441,7 +441,7 @@ async def test_a_retry_that_brings_what_was_turned_down(
     await ask(session, model, MISREAD)
     assert [h.new for h in session.hunks.undecided("files.py")] == [h.new for h in waiting]
     assert session.status.notices[-1].text == (
-        "Nothing new is proposed: the model made the change that you rejected; "
+        "The change that you rejected is proposed again; "
         "say it in other words, or ask a larger model."
     )
     # That it is unsure of it is not told over that, and is still known.

@@ -289,7 +289,7 @@ def tell_same(
     said = repeated(answer, hunks)
     if said:
         out = way_out(server.others, implied=answer.turn.implied)
-        status.inform(f"Nothing new is proposed: {said}; {out}", LARGER_MODEL)
+        status.inform(f"{said}; {out}", LARGER_MODEL)
     return bool(said)
 
 
@@ -302,11 +302,12 @@ def repeated(answer: Answer, hunks: Iterable[Hunk]) -> str:
     """
     region, turn = answer.region, answer.turn
     if region is not None and region.repeats:
-        return f"{turn.place} of {turn.path} came back with the same hunks as before"
+        same = f"{turn.place} of {turn.path} came back with the same hunks as before"
+        return f"Nothing new is proposed: {same}"
     mine = set(answer.hunk_ids)
     here = {(h.path, h.start, h.old, h.new) for h in hunks if h.id in mine}
     down = {(h.path, h.start, h.old, h.new) for h in hunks if h.state == "rejected"}
-    return "the model made the change that you rejected" if here and here <= down else ""
+    return "The change that you rejected is proposed again" if here and here <= down else ""
 
 
 def tell_doubt(
