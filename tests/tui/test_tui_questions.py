@@ -556,6 +556,21 @@ async def test_without_a_plan_its_keys_say_how_to_make_one(root: Path) -> None:
         assert not stage.composer.text
 
 
+async def test_what_would_be_sent_is_shown_beside_the_field_as_well(root: Path) -> None:
+    async with hosted_stage(root, Hosted()) as stage:
+        await stage.press("i")
+        await stage.type("? what does total do")
+        await stage.press("escape")
+        await stage.until(lambda: stage.pane.has_focus, "the code")
+        await stage.press("f3")
+        await stage.until(lambda: isinstance(stage.app.screen, SentScreen), "the page")
+        page = stage.app.screen
+        assert isinstance(page, SentScreen)
+        await stage.until(lambda: page.list.rows, "its rows")
+        first = "".join(text for text, _ in page.list.rows[0].left)
+        assert "what does total do" in first
+
+
 async def test_what_was_sent_with_a_question_can_be_read_word_for_word(root: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     (root / "AGENTS.md").write_text(f"Say it in one line. token = '{token}'\n")

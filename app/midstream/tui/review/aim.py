@@ -256,8 +256,14 @@ class Aim(Controller):
         to_agent = session is not None and session.agent.on
         if to_agent or not self._panes.composing or not (text or self._reads_region_first):
             return None
+        return self._written
+
+    @property
+    def _written(self) -> Question | None:
+        """What the text in the field asks, whether or not the user is in it."""
         if self._sets_plan:  # nothing of it is sent
             return None
+        text = self._composer.text.strip()
         lines = self.commented_lines or self.marked_lines
         return Question(text, self._state.path or None, self.cursor_line, lines)
 
@@ -275,8 +281,8 @@ class Aim(Controller):
         """
         from midstream.pairing.request.kinds import question_of, wish_of
 
-        session, draft = self._state.session, self._draft
-        if session is None or draft is None or not draft.text:
+        session, draft = self._state.session, self._written
+        if session is None or session.agent.on or draft is None or not draft.text:
             return None
         draft = replace(draft, change=self.change)
         try:
