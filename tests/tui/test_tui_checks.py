@@ -6,6 +6,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from midstream.pairing.checks.run import CheckState
 from midstream.pairing.request.question import Question
 from midstream.settings import Settings
@@ -103,6 +105,50 @@ async def test_what_is_proposed_is_run_in_a_copy(project: Path) -> None:
             lambda: "with 1 undecided hunk" in screen.title_row.render().plain, "its title"
         )
         assert "counted" not in (project / "pkg/things.py").read_text()
+
+
+async def reviewing(stage: Stage) -> None:
+    await stage.until(lambda: stage.session.external.watching == "native", "watching")
+    await stage.open("pkg/things.py")
+    await stage.press("V")
+    await stage.until(lambda: "V ends the review" in stage.notice, "the review")
+
+
+async def test_in_a_review_the_disk_has_the_undecided_hunks(project: Path) -> None:
+    things = project / "pkg/things.py"
+    code = "print(open('pkg/things.py').read().count('tallied'))"
+    async with on_stage(project, settings=settings(code)) as stage:
+        await reviewing(stage)
+        things.write_text(f"{things.read_text()}tallied = 1\n")
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        screen = await checks(stage)
+        await ended(stage, CheckState.PASSED)
+        assert list(stage.session.check.output) == ["1"]
+        await stage.press("p")
+        await stage.until(
+            lambda: "The files on disk include the undecided hunks" in screen.notice.text, "why not"
+        )
+        assert "No hunk waits" not in screen.notice.text
+        await stage.press("r")
+        await stage.until(lambda: not screen.notice.text, "no word of an earlier try")
+
+
+@pytest.mark.parametrize("external", [False, True])
+async def test_before_a_first_run_the_page_says_what_is_on_disk(
+    project: Path, *, external: bool
+) -> None:
+    things = project / "pkg/things.py"
+    (project / "pytest.ini").write_text("")
+    async with on_stage(project, settings=Settings(journal=False, attention=False)) as stage:
+        await reviewing(stage)
+        if external:
+            things.write_text(f"{things.read_text()}tallied = 1\n")
+            await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        screen = await checks(stage)
+        await stage.until(lambda: screen.notice.choices, "whether it may run")
+        said = " ".join(shown(screen, "about").split())
+        assert ("include only accepted hunks" in said) is not external
+        assert ("include the undecided hunks that other programs" in said) is external
 
 
 async def test_what_is_proposed_is_run_in_place_of_a_run_without_it(project: Path) -> None:

@@ -2,8 +2,8 @@
 
 The command is the user's setting, or one that the folder's files suggest. A folder may come from
 anywhere, so what it suggests runs only after it was confirmed, once per folder and command. It runs
-on the files on disk, which have the accepted hunks only, or in a throw-away copy of the folder that
-has the undecided hunks as well.
+on the files on disk, which have the accepted hunks and what other programs wrote, or in a
+throw-away copy of the folder that has the undecided hunks as well.
 """
 
 from __future__ import annotations
@@ -172,6 +172,11 @@ class ProjectCheck:
         return (time.monotonic() if self.running else self._ended) - self._begun
 
     @property
+    def tests_undecided(self) -> bool:
+        """Whether the files on disk include undecided hunks, which another program has written."""
+        return any(hunk.external for hunk in self._hunks.waiting())
+
+    @property
     def on_top(self) -> str:
         """What the last run included besides the files on disk, for people; "" for nothing."""
         return f"with {counted(self.waiting, 'undecided hunk')}" if self.waiting else ""
@@ -211,7 +216,7 @@ class ProjectCheck:
         Raises:
             UnconfirmedCommandError: It has to be confirmed first.
             NoCommandError: There is no command.
-            UserError: It runs already, no hunk waits, or it cannot be started.
+            UserError: It runs already, no hunk would be added, or it cannot be started.
         """
         if self.running:
             raise UserError(
@@ -224,7 +229,10 @@ class ProjectCheck:
         changes = self._proposed() if proposed else None
         if changes is not None and not changes:
             raise UserError(
-                "No hunk waits for a decision", "run the tests on the files as they are"
+                "The files on disk include the undecided hunks"
+                if self.tests_undecided
+                else "No hunk waits for a decision",
+                "run the tests on the files as they are",
             )
         if not command.own:
             if confirmed:

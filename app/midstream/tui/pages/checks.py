@@ -29,6 +29,15 @@ LOOK_S: Final = 0.15
 TAIL: Final = 200
 """Last lines of the output that are shown beside its row."""
 _OUTPUT: Final = "output"
+_ON_DISK: Final = (
+    "The project's test command runs on the files as they are on disk, which include only accepted "
+    "hunks. With proposed hunks, it runs in a copy that includes the undecided hunks as well."
+)
+_ON_REVIEW: Final = (
+    "The project's test command runs on the files as they are on disk. They include the undecided "
+    "hunks that other programs have written. With proposed hunks, it runs in a copy that includes "
+    "the undecided hunks of the model as well."
+)
 _ROLES: Final = {
     CheckState.PASSED: "success",
     CheckState.FAILED: "error",
@@ -129,12 +138,7 @@ class ChecksScreen(PageScreen):
             text.append("\n")
             lines = check.around(finding)
         elif check.state is CheckState.NEVER:
-            text.append(
-                "The project's test command runs on the files as they are on disk, which include "
-                "only accepted hunks. With proposed hunks, it runs in a copy that includes the "
-                "undecided hunks as well.",
-                muted,
-            )
+            text.append(_ON_REVIEW if check.tests_undecided else _ON_DISK, muted)
             lines = []
         else:
             lines = list(check.output)[-TAIL:]
@@ -191,9 +195,8 @@ class ChecksScreen(PageScreen):
             self.check.columns = self.detail.columns - 1  # beside a scroll bar
             try:
                 await self.check.start(confirmed=confirmed, proposed=proposed)
-                if self._unknown:
-                    self._unknown = False
-                    self.notices.clear()
+                self._unknown = False
+                self.notices.clear()  # What it says was about an earlier try.
             except NoCommandError as error:
                 self._unknown = True
                 key = self.services.key_for(self.CHOOSE)
