@@ -11,9 +11,9 @@ from midstream.edits.request import parse_request
 from midstream.errors import UsageError
 from midstream.pairing import status as status_module
 from midstream.pairing.models.server import configured_endpoint
-from midstream.pairing.request.builder import WrongLanguageError, check_language
 from midstream.pairing.request.mentions import Sureness, find_mentions
 from midstream.pairing.request.prompts import language_of, region_message
+from midstream.pairing.request.scope import WrongLanguageError, check_language
 from midstream.pairing.status import HISTORY, Meter
 from midstream.responses.model_info import ModelInfo
 from midstream.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from midstream.code.outline import outline
 from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
-from midstream.pairing.request.builder import Conversation, Request, RequestBuilder, Scope
+from midstream.pairing.request.builder import Conversation, Request, RequestBuilder
 from midstream.pairing.request.context import Context
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import (
@@ -18,6 +18,7 @@ from midstream.pairing.request.renaming import (
     renamed_again,
     with_other_name,
 )
+from midstream.pairing.request.scope import Scope
 from midstream.pairing.status import SessionState, Turn
 from midstream.pairing.turn.answer import Answer, AnswerObserver
 from midstream.pairing.turn.modes import BlockMode, EditMode, FollowUp, RegionMode
@@ -83,15 +84,15 @@ class AnswerFactory:
             UserError: The place is not clear, or no model can be reached.
         """
         question = await self._understood(question)
-        path = await self.builder.find_path(question, self.last_path)
+        path = await self.builder.scopes.find_path(question, self.last_path)
         # Located before the server is there, so that a wrong name is refused without waiting.
         async with self._files.lock:
-            scope = await self.builder.locate(path, question)
+            scope = await self.builder.scopes.locate(path, question)
         await self._reach()
         if stopped():
             raise StoppedError("Stopped before the instruction was sent.")
         async with self._files.lock:
-            scope = await self.builder.locate(path, question, scope)
+            scope = await self.builder.scopes.locate(path, question, scope)
             self.builder.start_conversation()
             self.context = await self.builder.context(scope, question)
             if scope.base.missing:
@@ -103,9 +104,9 @@ class AnswerFactory:
     async def aim(self, question: Question) -> Scope:
         """The destination of a question; nothing is sent, and raises as ``ask``."""
         question = self._about_last_answer(question)
-        path = await self.builder.find_path(question, self.last_path)
+        path = await self.builder.scopes.find_path(question, self.last_path)
         async with self._files.lock:
-            return await self.builder.locate(path, question)
+            return await self.builder.scopes.locate(path, question)
 
     async def _understood(self, question: Question) -> Question:
         """The question as it is meant.
@@ -203,16 +204,16 @@ class AnswerFactory:
 
     async def preview(self, question: Question) -> Context:
         """What would be sent along with a question; raises as ``ask``."""
-        path = await self.builder.find_path(question, self.last_path)
+        path = await self.builder.scopes.find_path(question, self.last_path)
         async with self._files.lock:
-            scope = await self.builder.locate(path, question)
+            scope = await self.builder.scopes.locate(path, question)
         return await self.builder.context(scope, question, look=True)
 
     async def rehearse(self, question: Question) -> tuple[Request, Context]:
         """The request that a question would make, and what goes along; raises as ``ask``."""
-        path = await self.builder.find_path(question, self.last_path)
+        path = await self.builder.scopes.find_path(question, self.last_path)
         async with self._files.lock:
-            scope = await self.builder.locate(path, question)
+            scope = await self.builder.scopes.locate(path, question)
             context = await self.builder.context(scope, question)
             with self.builder.rehearsal():
                 self.builder.start_conversation()
@@ -223,7 +224,7 @@ class AnswerFactory:
         if follow_up.question is not None:
             question = follow_up.question
             async with self._files.lock:
-                scope = await self.builder.locate(old.turn.path, question)
+                scope = await self.builder.scopes.locate(old.turn.path, question)
                 self._check_reviewed(scope, question)
                 return self._begin(scope, question, old, follow_up)
         conversation = old.mode.conversation(old.exchange, follow_up, self.builder)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from midstream.pairing.journal.entries import PlanEntry
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.models.server import ServerLink
-    from midstream.pairing.request.builder import RequestBuilder, Scope
+    from midstream.pairing.request.builder import RequestBuilder
+    from midstream.pairing.request.scope import Scope
     from midstream.pairing.status import SessionStatus, Spawn
     from midstream.pairing.turn.machine import TurnMachine
     from midstream.settings import Settings

@@ -286,9 +286,9 @@ class Steer(Controller):
         self, error: UserError, text: str, selection: tuple[int, int] | None = None
     ) -> None:
         """Show why an instruction could not be sent; a question gets its answers as numbers."""
-        from midstream.pairing.request.builder import WrongLanguageError
         from midstream.pairing.request.kinds import NotAnEditError
         from midstream.pairing.request.mentions import NeedsConsentError
+        from midstream.pairing.request.scope import WrongLanguageError
         from midstream.pairing.request.target import MAX_CHOICES, TargetUnclearError
 
         if isinstance(error, NeedsConsentError):
