@@ -351,6 +351,29 @@ async def test_what_is_held_back_on_disk_is_said_to_be_there(project: Path) -> N
         assert not stage.notice, "its keys are characters now"
 
 
+async def test_what_is_said_of_a_hunk_comes_and_goes_with_it(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        query = '\n\ndef find(db, name):\n    return db.execute(f"SELECT {name} FROM bills")\n'
+        bill.write_text(AFTER.rstrip() + query)
+        store = stage.session.hunks
+        await stage.until(lambda: any(hunk.held_on_disk for hunk in store), "held back")
+        *_, held = store.waiting("pkg/bill.py")
+        assert held.held_on_disk
+        stage.screen.set_focus(stage.pane)
+        stage.pane.go_to(0)
+        await stage.press("]", "]", "]")
+        await stage.until(lambda: "On disk already, but held back" in stage.notice, "said")
+        await stage.press("[")
+        await stage.until(lambda: stage.pane.hunk is not held, "the hunk above")
+        assert not stage.notice
+        await stage.press("a")
+        await stage.until(lambda: stage.pane.hunk is held, "the decision leads there")
+        assert "On disk already, but held back" in stage.notice
+
+
 async def test_what_was_put_back_keeps_its_word_beside_an_own_change(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

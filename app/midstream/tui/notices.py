@@ -128,7 +128,7 @@ class Notices:
         """The question that has to be answered first; the other one waits for it."""
         self._fading: Timer | None = None
         self._fades_with_key = False
-        self._passing = False
+        self._passing = self._is_local = False
         self._shown_at = 0.0
         self._key_since = False
         """Whether a key was pressed since."""
@@ -168,6 +168,7 @@ class Notices:
         outcome: bool = False,
         passing: bool = False,
         lasting: bool = False,
+        local: bool = False,
     ) -> None:
         """Show one sentence.
 
@@ -183,6 +184,7 @@ class Notices:
             passing: Remove an ``info`` at the next ``pass_over``.  It covers no warning before a
                 key was pressed, and nothing that was said a moment ago.
             lasting: Keep an ``info`` until something else is said: it tells of what goes on.
+            local: It is about the place where the user is, and goes with ``leave_place``.
         """
         if not self.line.is_mounted or not self._is_running():
             return
@@ -197,7 +199,7 @@ class Notices:
             return
         self.line.show(level, text)
         self._stop_fading()
-        self._passing = passing
+        self._passing, self._is_local = passing, local
         self._shown_at, self._key_since = monotonic(), False
         if self.is_alone or (level == "info" and not lasting):
             time = COVER_S if self.asking else FACT_S
@@ -281,8 +283,14 @@ class Notices:
             self._stop_fading()
             self._fade()
 
+    def leave_place(self) -> None:
+        """The user goes to another hunk or file: remove what is about the one before."""
+        if self._is_local:
+            self._stop_fading()
+            self._show_asked()
+
     def _stop_fading(self) -> None:
-        self._fades_with_key = self._passing = False
+        self._fades_with_key = self._passing = self._is_local = False
         if self._fading is not None:
             self._fading.stop()
             self._fading = None

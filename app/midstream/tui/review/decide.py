@@ -141,6 +141,8 @@ class Decide(Controller):
                 pane.detach()
                 pane.show_rows(*place)
             pane.go_to(row, detach=False)
+            if target is not None:
+                self._navigate.say_withheld(target)
         elif rows is not None:
             pane.go_to(rows[0], detach=False)
 
@@ -220,7 +222,9 @@ class Decide(Controller):
             if not session.hunks.postponed():
                 self._notices.say("info", "No hunk is waiting to be put back.")
             elif count := await session.decisions.put_backs.apply():
-                self._say_undo(f"{counted(count, 'hunk')} put back; {{undo}} undoes it.")
+                undo = self._services.key_for("decision.undo")
+                back = f"{counted(count, 'hunk')} put back; {undo} undoes it."
+                self._notices.say("info", back, local=True)
 
         self._work.run(work)
 

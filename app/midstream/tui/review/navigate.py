@@ -54,6 +54,7 @@ class Navigate(Controller):
         if following and not pane.following:
             return False
         if path != state.path:
+            self._notices.leave_place()
             if state.path:
                 state.places.pop(state.path, None)
                 state.places[state.path] = (pane.cursor, pane.top)
@@ -218,6 +219,7 @@ class Navigate(Controller):
             pane.detach()
             pane.show_rows(*rows, high=True)
             pane.go_to(rows[0])
+            self._notices.leave_place()
             if not quietly and not self.say_withheld(hunk):
                 self.say_kind(hunk)
 
@@ -252,6 +254,7 @@ class Navigate(Controller):
         pane.detach()
         pane.show_hunk_at(row, high=True)
         pane.go_to(row)
+        self._notices.leave_place()
         if undecided and (hunk := view.hunk_at(row)) is not None:
             self.say_withheld(hunk)
         return True
@@ -318,9 +321,12 @@ class Navigate(Controller):
             return
         here = pane.hunk
         row = view.next_hunk(-1 if step > 0 else view.size, forward=step > 0, undecided=True)
-        if row is None or (here is not None and view.hunk_at(row) is here):
+        hunk = None if row is None else view.hunk_at(row)
+        if row is None or hunk is None or hunk is here:
             return
         pane.go_to(row, centre=True)
+        self._notices.leave_place()
+        self.say_withheld(hunk)
 
     def to_withheld(self, step: int) -> bool:
         """Go to the next held-back or conflicting hunk of this file, and say what it needs."""
@@ -345,12 +351,13 @@ class Navigate(Controller):
                 keys = f"{reject} puts it back, {release} lets you keep it"
             else:
                 said, keys = "Held back", f"{reject} rejects it, {release} releases it"
-            self._notices.say("warning", f"{said}: {hunk.note}. {keys}.")
+            self._notices.say("warning", f"{said}: {hunk.note}. {keys}.", local=True)
         elif hunk.state is HunkState.CONFLICT:
             self._notices.say(
                 "warning",
                 f"The file has changed where this hunk belongs. Ask for the edit again; {reject} "
                 "dismisses the hunk.",
+                local=True,
             )
         return hunk.state in _WITHHELD
 
