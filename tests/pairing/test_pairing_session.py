@@ -420,6 +420,55 @@ async def test_a_refusal_is_shown_and_deletes_nothing(
 
 
 @pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
+@pytest.mark.parametrize("said", ["change it", "add a function header(title) to run.py"])
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [("```python\n```\n", "no code"), ("```python\n\n\n```\n", "no code"), ("Done.\n", '"Done."')],
+)
+async def test_an_answer_without_code_deletes_nothing(
+    session: PairingSession,
+    model: SteppedModel,
+    root: Path,
+    said: str,
+    reply: str,
+    word: str,
+    *,
+    stopped: bool,
+) -> None:
+    model.give(reply)
+    turn = await session.turns.instruct(Question(said, path="run.py", cursor=3))
+    if stopped:
+        await session.turns.stop()
+    else:
+        model.end()
+        await session.turns.finished()
+        assert turn.status is TurnStatus.FAILED
+        assert word in turn.error
+    assert (len(turn.hunks), len(session.hunks.undecided("run.py"))) == (0, 0)
+    assert await session.decisions.accept_rest("run.py") == 0
+    assert (root / "run.py").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
+async def test_an_answer_with_nothing_new_says_so_and_deletes_nothing(
+    session: PairingSession, model: SteppedModel, root: Path
+) -> None:
+    model.give("```python\nreturn title.upper()\n```\n")
+    model.end()
+    said = "add a function header(title) to run.py"
+    turn = await session.turns.instruct(Question(said, path="run.py", cursor=3))
+    await session.turns.finished()
+    assert turn.status is TurnStatus.FAILED
+    assert turn.error == (
+        "The model returned no code for lines 1-40 of run.py (the reply has nothing that the file "
+        "lacks); nothing was changed."
+    )
+    assert await session.decisions.accept_rest("run.py") == 0
+    assert (root / "run.py").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
 async def test_a_question_in_a_comment_is_answered_and_nothing_changed(
     session: PairingSession, root: Path, model: SteppedModel
 ) -> None:

@@ -447,6 +447,9 @@ class LiveReply:
             if waiting.path == block.path:
                 waiting.later.append(_collected(block.events))
         if block.streaming and proposal is not None:
+            if self._without_code(block):
+                self._drop(block)
+                return
             if self._elided(block, proposal) or self._mended(block, proposal):
                 return
             rest = block.repair.finish() if block.repair is not None else ""
@@ -475,6 +478,12 @@ class LiveReply:
                 return
             self.segments.pop(number, None)
         self._close_late(_collected(block.events), proposal)
+
+    def _without_code(self, block: _ReplyBlock) -> bool:
+        """Whether the text for a region has no line of code, which must not delete the region."""
+        if self._op is not FileOp.REGION or block.segment is None:
+            return False
+        return not block.segment.new_text.strip()
 
     def _elided(self, block: _ReplyBlock, proposal: FileProposal) -> bool:
         """Place the parts of a text that leaves code out, so that nothing is deleted."""

@@ -450,6 +450,8 @@ class RegionMode:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
         new = await asyncio.to_thread(_lines_of, self._region(), text)
+        if not any(map(str.strip, new)):
+            new = lines[start:stop]  # It has no line of code, which deletes nothing.
         if self.segment.repair is not None:
             repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
             new = [repair.line(line) for line in new]

@@ -378,7 +378,8 @@ class ResponseReader:
         else:
             turn = answer.turn
             missing = "edit" if answer.region is None else f"code for {turn.place} of {turn.path}"
-            error = f"The model returned no {missing}; nothing was changed."
+            why = f" ({answer.reply.problems[0].message})" if answer.reply.problems else ""
+            error = f"The model returned no {missing}{why}; nothing was changed."
             if said := answer.prose:
                 error = f'The model returned no {missing} but said: "{said[:200]}"'
             self._log.cut(answer, TurnStatus.FAILED, error)
