@@ -174,7 +174,12 @@ class PairingSession:
         self.guard.connect(self.turns.report)
         self.chat = self.turns.chat
         self.background = BackgroundTasks(
-            files, self.server, self.status, self.turns, comments=settings.ai_comments
+            files,
+            self.server,
+            self.status,
+            self.turns,
+            self.decisions.accept,
+            comments=settings.ai_comments,
         )
         self.review = ExternalReview(
             files, self.decisions.put_backs, self.guard, self.status, journal, writes

@@ -102,6 +102,46 @@ async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSess
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def total(", "# rename rows to entries AI!\ndef total("),
+        ("def total(rows):", "def total(rows):  # rename rows to entries AI!"),
+    ],
+)
+async def test_a_comment_is_carried_out_in_a_review(
+    session: PairingSession, before: str, after: str
+) -> None:
+    """Its own line is a change that waits for a decision, too."""
+    witness = Witness(session)
+    path = session.root / "tally.py"
+    await session.review.start(since_commit=True)
+    save(path, TALLY.replace(before, after).replace("RATE = 3", "RATE = 4"))
+    await quiet(session, witness)
+    waiting = session.hunks.undecided("tally.py")
+    assert {hunk.new for hunk in waiting if hunk.external} == {("RATE = 4",)}
+    assert proposed(session)["tally.py"][1] == "def total(entries):"
+    assert await session.decisions.accept_all([hunk.id for hunk in waiting])
+    assert path.read_text() == TALLY.replace("RATE = 3", "RATE = 4").replace(
+        "total(rows):\n    return sum(row.cost for row in rows)",
+        "total(entries):\n    return sum(row.cost for row in entries)",
+    )
+
+
+async def test_a_comment_beside_other_changes_of_its_lines_asks_for_a_decision_first(
+    session: PairingSession,
+) -> None:
+    witness = Witness(session)
+    await session.review.start(since_commit=True)
+    asked = "def total(rows, most):  # rename rows to entries AI!"
+    save(session.root / "tally.py", TALLY.replace("def total(rows):", asked))
+    await witness.until(lambda: "then ask again" in witness.notice)
+    (hunk,) = session.hunks.undecided("tally.py")
+    assert hunk.external
+    assert hunk.new == (asked,)
+    assert not session.turns
+
+
 async def test_a_comment_is_carried_out_once(session: PairingSession) -> None:
     witness = Witness(session)
     path = session.root / "tally.py"

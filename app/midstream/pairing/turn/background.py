@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from midstream.code.ai_comments import AiComment, find_comments
+from midstream.code.ai_comments import AiComment, find_comments, without_comments
 from midstream.code.syntax import has_syntax, same_language
 from midstream.codebase.references import (
     MAX_LISTED,
@@ -98,6 +98,7 @@ class BackgroundTasks:
         server: ServerLink,
         status: SessionStatus,
         turns: Turns,
+        keep: Callable[[int], Awaitable[bool]],
         *,
         comments: bool = True,
     ) -> None:
@@ -107,6 +108,7 @@ class BackgroundTasks:
         self._server = server
         self._status = status
         self._turns = turns
+        self._keep = keep
         self._waiting: deque[_BackgroundTask] = deque()
         self._running: asyncio.Task[None] | None = None
         self._started: set[asyncio.Task[None]] = set()
@@ -565,6 +567,8 @@ class BackgroundTasks:
                 doubt=task.doubt,
             )
             try:
+                if task.consume:
+                    await self._keep_comment(task)
                 turn = await self._turns.run_in_background(question)
             except UserError as error:
                 if error.code == "turn-running":  # The user was quicker.
@@ -575,6 +579,19 @@ class BackgroundTasks:
                 continue
             if turn.status == "stopped":  # For the user; a stop that is meant has dropped it all.
                 task.done.discard(_key(place))
+
+    async def _keep_comment(self, task: _BackgroundTask) -> None:
+        """In a review, keep the hunk that only brings a task's comment, which the answer takes out.
+
+        An answer takes the place of no undecided change of another program, and this one is what
+        asks for it.
+        """
+        for hunk in self._files.hunks.undecided(task.path):
+            said = (found.text for found in find_comments(hunk.new, task.path))
+            if hunk.external and task.text in said:
+                rest = without_comments(hunk.new, task.path)
+                if [line.rstrip() for line in rest] == [line.rstrip() for line in hunk.old]:
+                    await self._keep(hunk.id)
 
     def _finish(self, task: _BackgroundTask) -> None:
         if self._waiting and self._waiting[0] is task:
