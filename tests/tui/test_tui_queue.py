@@ -160,6 +160,17 @@ async def test_a_question_can_be_answered_after_going_back_to_the_text(stage: St
     assert stage.path == "pkg/more.py"
 
 
+async def test_a_name_of_another_file_is_told_while_it_is_typed(stage: Stage) -> None:
+    (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
+    await stage.open("pkg/things.py")
+    await stage.press("i")
+    await stage.type("add a docstring to `walk`")
+    await stage.until(lambda: "in pkg/more.py; go there?" in stage.title, "the place")
+    await stage.type(" in more.py")
+    await stage.until(lambda: "pkg/more.py  walk" in stage.title, "the file that is named")
+    assert not stage.model.requests
+
+
 async def test_a_question_is_answered_from_the_empty_composer(stage: Stage) -> None:
     (stage.app.root / "pkg" / "more.py").write_text("def walk():\n    return 1\n")
     await stage.open("pkg/things.py")

@@ -22,6 +22,8 @@ MAX_PREVIEW_LINES: Final = 10_000
 """Files with more lines get no preview of the region: finding it means parsing them."""
 QUICK_PREVIEW: Final = 400
 """Files with fewer lines get theirs at once, others when the keys pause."""
+MAX_SEARCHED: Final = 2_000
+"""In folders with more files, a name that the open file lacks is looked up once it is sent."""
 PAUSE_S: Final = 0.12
 CONTEXT_PAUSE_S: Final = 0.2
 """How long the keys rest before the context is looked up."""
@@ -345,23 +347,36 @@ class Aim(Controller):
 
     async def _show_other_file(self, session: PairingSession, draft: Question) -> None:
         """Show the target if the text names one outside the open file."""
-        from midstream.pairing.request.new_code import find_new_code
+        from midstream.pairing.request.target import TargetUnclearError
 
-        if self._state.running or draft.selection is not None:
+        if self._state.running or draft.selection is not None or not self._may_leave(draft.text):
             return
-        if "@" not in draft.text and find_new_code(draft.text) is None:
-            return
-        finds = self._finds_places
         try:
             scope = await session.turns.aim(draft)
+        except TargetUnclearError as error:
+            if error.candidates or not self._finds_places:
+                said = error.question if error.candidates else _first_sentence(error)
+                self._elsewhere = draft, "", said
         except UserError as error:
-            if not finds:
+            if not self._finds_places:
                 self._elsewhere = draft, "", str(error)
         else:
             path = scope.proposal.path
             if path != draft.path:
                 self._elsewhere = draft, f"{path}  {scope.place}", scope.target.why
         self._show_scope()
+
+    def _may_leave(self, text: str) -> bool:
+        """Whether a text may be about another file than the open one."""
+        from midstream.pairing.request.mentions import with_at_paths
+        from midstream.pairing.request.new_code import find_new_code
+
+        files = self._state.files
+        if "@" in with_at_paths(text, lambda: files) or find_new_code(text) is not None:
+            return True
+        target = self._find_scope()
+        missing = isinstance(target, str) or bool(target.undefined)
+        return missing and len(files) <= MAX_SEARCHED
 
     async def _show_context(self, session: PairingSession, draft: Question) -> None:
         context, trouble = None, ""
