@@ -239,7 +239,7 @@ async def walk(stage: Stage, wide: bool) -> AsyncIterator[str]:
         await stage.shown("2 to decide")
         yield "split"
     await stage.press("C")
-    await stage.shown("2 hunks still wait")
+    await stage.shown("Recent")
     yield "commit"
 
 

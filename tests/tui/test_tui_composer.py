@@ -111,7 +111,7 @@ async def test_the_list_grows_when_the_folder_has_been_read(
         await stage.press("i")
         await stage.type("fix @")
         await stage.until(lambda: listed.display, "list")
-        words = ["".join(text for text, _ in row.left) for row in listed.rows]
+        words = ["".join(text for text, _ in row.left).strip() for row in listed.rows]
         assert words == ["still reading the folder"]
         assert not stage.composer.choosing
         read.set()

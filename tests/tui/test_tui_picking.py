@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.geometry import Region
 from textual.widgets import Input, Static
 
 from midstream.demo import DemoInfo
@@ -243,4 +244,13 @@ async def test_a_list_is_as_wide_as_its_rows(stage: Stage) -> None:
     stage.app.push_screen(picker)
     await stage.until(lambda: stage.app.screen is picker, "list")
     await stage.pilot.pause()
-    assert picker.list.columns > len("".join(text for text, _ in rows[1].left))
+    assert picker.list.columns > len("".join(text for text, _ in picker.list.rows[1].left))
+
+
+async def test_a_gap_parts_the_cursor_of_a_picker_from_the_text(stage: Stage) -> None:
+    await stage.press("escape", "o")
+    await stage.until(lambda: isinstance(stage.app.screen, PickerScreen), "picker")
+    listed = stage.app.screen.query_one(RowList)
+    await stage.until(lambda: listed.size.width, "its size")
+    first = listed.render_lines(Region(0, 0, listed.size.width, 1))[0].text
+    assert first.startswith(f"{stage.app.glyphs.cursor} {stage.screen.state.files[0]}")

@@ -279,6 +279,14 @@ def test_a_note_leaves_the_words_that_have_changed() -> None:
     assert text[: stop - 1] in painter.paint(row, (), marks)[0].text
 
 
+def test_a_line_put_back_has_its_number_on_both_sides() -> None:
+    palette = load_themes(themes_dir())[0]["midnight"]
+    painter = SplitPainter(palette, UNICODE, 80, 3, focused=True)
+    row = ViewRow(Look.KEPT, None, 41, "x = 1", line=3)
+    text = painter.paint_both(row, (), Marks(), (), Marks())[0].text
+    assert [half.split() for half in text.split(UNICODE.side)] == [["42", "x", "=", "1"]] * 2
+
+
 def test_sides_scroll_to_what_has_changed_and_no_further_than_to_its_start() -> None:
     palette = load_themes(themes_dir())[0]["midnight"]
     painter = SplitPainter(palette, UNICODE, 80, 3, focused=True)

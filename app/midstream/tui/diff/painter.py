@@ -614,7 +614,8 @@ class SplitPainter(RowPainter):
         lead = [self._edge(marks, inks) if is_left else self._bar_of(row, inks)]
         if shown is None:
             return [self._fit(lead, inks.ground, self.side)]
-        number = shown.old if is_left else shown.new
+        # Lines put back have no number in the base text: another program took them out of it.
+        number = shown.old if is_left and shown.old is not None else shown.new
         digits = " " * self.digits if number is None else f"{number + 1:>{self.digits}}"
         numbers = self._cursor_numbers(inks) if marks.cursor else inks.role("muted")
         sign, role = self._sign(shown)

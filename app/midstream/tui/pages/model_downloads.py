@@ -56,7 +56,7 @@ class ModelDownloads:
             ListRow(
                 name,
                 (
-                    (f" {name:<20} ", "foreground"),
+                    (f"{name:<20} ", "foreground"),
                     (f"{model.size / 1e6:>6,.0f} MB  ", "foreground"),
                     (f"{model.license}, {', '.join(model.languages)}", "muted"),
                 ),

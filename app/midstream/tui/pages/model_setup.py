@@ -105,7 +105,7 @@ class ModelSetup:
             rows = [
                 ListRow(
                     choice.id,
-                    ((f" {visible(choice.name)} ", "foreground"), (choice.endpoint, "muted")),
+                    ((f"{visible(choice.name)} ", "foreground"), (choice.endpoint, "muted")),
                 )
                 for choice in choices.values()
             ]
@@ -123,7 +123,7 @@ class ModelSetup:
         rows = [
             ListRow(
                 name,
-                ((f" {name:<12}", "foreground"), (_host(each), "muted")),
+                ((f"{name:<12}", "foreground"), (_host(each), "muted")),
                 ((f"  {each.key_env}", "muted"),),
             )
             for name, each in profiles.items()
@@ -227,7 +227,7 @@ class ModelSetup:
             if name is not None:
                 self._run(lambda: self._keep(profile, listed[name], key))
 
-        rows = [ListRow(name, ((f" {visible(name)}", "foreground"),)) for name in listed]
+        rows = [ListRow(name, ((visible(name), "foreground"),)) for name in listed]
         self._page.notices.clear()
         note = "" if profile.loopback else what_is_sent(profile.url)
         self._pick(f"Models of {_host(profile)}", rows, note, chosen)

@@ -37,8 +37,6 @@ from midstream.words import in_review
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
 
-WIDE: Final = 110
-"""Columns at which a page shows its list and the chosen item side by side."""
 MIN_FACT_WIDTH: Final = 10
 """Width in cells below which a fact in the title row is left out."""
 
@@ -117,6 +115,8 @@ class PageScreen(EagerScreen):
 
     CSS_PATH = "page.tcss"
     AUTO_FOCUS = ""
+    WIDE: ClassVar = 110
+    """Columns at which the list and the chosen item stand side by side."""
     PAGE: ClassVar[Place]
     TITLE_WORDS: ClassVar[str]
     DETAIL: ClassVar[str] = "about"
@@ -180,7 +180,7 @@ class PageScreen(EagerScreen):
         self.set_focus(self.list)
 
     def on_resize(self, event: events.Resize) -> None:
-        wide = event.size.width >= WIDE
+        wide = event.size.width >= self.WIDE
         self.set_class(wide, "-wide")
         self.set_class(not wide, "-narrow")
         self.set_class(event.size.height < 30, "-low")

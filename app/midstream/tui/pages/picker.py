@@ -46,8 +46,8 @@ _STEPS = {
 """Keys that move through the list, and by how many rows."""
 WIDTH = 84
 """Cells of the box, if no row needs more; a narrow screen gives it less."""
-FRAME = 4
-"""Cells beside a row: the border, the cursor and the edge."""
+FRAME = 5
+"""Cells beside a row: the border, the cursor, the gap behind it and the edge."""
 ROOMY = 32
 """Rows of the screen at which a sample has room below the list."""
 
@@ -78,14 +78,14 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         border-subtitle-color: $ms-muted; layers: base corner;
     }
     PickerScreen Input {
-        border: none; height: 1; margin: 0 1; padding: 0; background: $ms-panel;
+        border: none; height: 1; margin: 0 1 0 2; padding: 0; background: $ms-panel;
         color: $ms-foreground;
     }
     PickerScreen Input:focus { border: none; background-tint: $ms-panel 0%; }
     PickerScreen RowList { height: auto; max-height: 18; margin-top: 1; }
-    PickerScreen .none { color: $ms-muted; padding: 0 1; margin-top: 1; display: none; }
-    PickerScreen .note { color: $ms-muted; padding: 0 1; margin-top: 1; }
-    PickerScreen .sample { height: auto; margin: 1 1 0 1; background: $ms-background; }
+    PickerScreen .none { color: $ms-muted; padding: 0 1 0 2; margin-top: 1; display: none; }
+    PickerScreen .note { color: $ms-muted; padding: 0 1 0 2; margin-top: 1; }
+    PickerScreen .sample { height: auto; margin: 1 1 0 2; background: $ms-background; }
     PickerScreen.-empty .none { display: block; }
     PickerScreen.-empty RowList { display: none; }
     PickerScreen:ansi { background: transparent; }
@@ -139,7 +139,7 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         return app.size.height >= ROOMY
 
     def on_mount(self) -> None:
-        self.list.show(self._rows[:MAX_SHOWN], select=self._select)
+        self._show(self._rows, self._select)
         widest = max((_width(row) for row in self._rows), default=0)
         self.query_one(Vertical).styles.width = max(WIDTH, widest + FRAME)
         height = max(1, min(18, len(self._rows)))
@@ -147,6 +147,13 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
         self.list.styles.height = self.query_one(".none", Static).styles.height = height
         self.field.focus()
         self.call_after_refresh(self._show_sample)
+
+    def _show(self, rows: Sequence[ListRow], select: str | None) -> None:
+        """Show rows in the list, with a gap between the cursor and their text."""
+        gap: Piece = (" ", "foreground")
+        self.list.show(
+            [replace(row, left=(gap, *row.left)) for row in rows[:MAX_SHOWN]], select=select
+        )
 
     def _show_sample(self) -> None:
         if self._sample is not None and (width := self._shown_sample.content_size.width):
@@ -168,9 +175,8 @@ class PickerScreen(EagerScreen, ModalScreen[str | None]):
             rows = [_marked(self._rows[index], wanted) for _, index in scored[:MAX_SHOWN]]
             own = None if self._typed is None else self._typed(event.value.strip())
             rows = rows if own is None else [own, *rows]
-        rows = rows[:MAX_SHOWN]
         first = bool(wanted) or self._select is None
-        self.list.show(rows, select=rows[0].value if rows and first else self._select)
+        self._show(rows, rows[0].value if rows and first else self._select)
         self.query_one(".none", Static).update(
             f"Nothing here matches {event.value}; delete a letter."
         )

@@ -45,6 +45,7 @@ class SessionsScreen(PageScreen):
     PAGE = Place.SESSIONS
     TITLE_WORDS = "Sessions"
     CHOOSE = "sessions.resume"
+    WIDE = 150  # An instruction needs room between the time and the counts.
     BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
 
     def __init__(self, services: AppServices) -> None:

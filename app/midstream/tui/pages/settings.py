@@ -426,16 +426,10 @@ class SettingsScreen(PageScreen):
                 for name in setting.type.choices
             }
         rows = [
-            ListRow(
-                name, ((f" {label}", "foreground"),), ((f"  {about}", "muted"),) if about else ()
-            )
+            ListRow(name, ((label, "foreground"),), ((f"  {about}", "muted"),) if about else ())
             for name, (label, about) in choices.items()
         ]
-        none = (
-            (ListRow(NO_VALUE, ((f" {setting.none}", "muted"),)),)
-            if setting.default is None
-            else ()
-        )
+        none = (ListRow(NO_VALUE, ((setting.none, "muted"),)),) if setting.default is None else ()
         before = services.palette.name
 
         def chosen(value: str | None) -> None:
@@ -460,7 +454,7 @@ class SettingsScreen(PageScreen):
             ListRow(
                 action.id,
                 (
-                    (f" {action.id}  ", "accent" if action.id in own else "foreground"),
+                    (f"{action.id}  ", "accent" if action.id in own else "foreground"),
                     (action.help.split(";")[0], "muted"),
                 ),
                 ((f"  {services.all_keys_for(action.id)}", "foreground"),),
@@ -578,7 +572,7 @@ class EndpointEditor:
         rows = [
             ListRow(
                 field.key,
-                ((f" {field.key:<14}", "foreground"), (field.help, "muted")),
+                ((f"{field.key:<14}", "foreground"), (field.help, "muted")),
                 ((f"  {field.format(profile)}", "accent"),),
             )
             for field in ENDPOINT_FIELDS

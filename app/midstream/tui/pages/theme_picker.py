@@ -48,7 +48,7 @@ def theme_picker(
     rows = [
         ListRow(
             palette.name,
-            ((f" {palette.label}", "foreground"), ("" if palette.dark else "  light", "muted")),
+            ((palette.label, "foreground"), ("" if palette.dark else "  light", "muted")),
             ((f"  {palette.about}", "muted"),),
             also="dark" if palette.dark else "",
         )

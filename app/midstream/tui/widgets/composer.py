@@ -100,7 +100,7 @@ class Completions(RowList, can_focus=False):
             for number, candidate in enumerate(candidates)
         ]
         if note:
-            rows.append(ListRow(None, ((note, "muted"),)))
+            rows.append(ListRow(None, ((f" {note}", "muted"),)))
         # More of the same list must not take away what the user is about to choose.
         again = candidates.index(chosen) if chosen in candidates else 0
         self.show(rows, select=str(again))
@@ -116,10 +116,10 @@ def _row(value: str, candidate: MentionChoice, room: int, ellipsis: str) -> List
     path = visible(candidate.path)
     folder, slash, name = path.removesuffix("/").rpartition("/")
     name += "/" * path.endswith("/")
-    left = ((folder + slash, "muted"), (name, "foreground!"))
+    left = ((f" {folder}{slash}", "muted"), (name, "foreground!"))
     if candidate.symbol:
         outer, dot, last = visible(candidate.symbol).rpartition(".")
-        left = ((outer + dot, "muted"), (last, "foreground!"))
+        left = ((f" {outer}{dot}", "muted"), (last, "foreground!"))
     # Which file a definition is in shows in the end of its path.
     about = visible(candidate.about)
     kind, comma, where = about.partition(", ")
