@@ -129,3 +129,23 @@ async def test_a_question_or_a_plan_on_a_full_disk_tells_that_there_is_no_journa
             "1 hunk undecided in one.py; no journal keeps it."
         ]
     assert earlier_sessions(root) == []
+
+
+async def test_what_a_review_kept_and_nobody_committed_is_asked_again(
+    hosted: Hosted, url: str, root: Path
+) -> None:
+    async with await opened(hosted, url, root) as session:
+        (root / "one.py").write_text("B = 2\n")
+        await session.review.start(since_commit=True)
+        (hunk,) = session.hunks.undecided()
+        again = (
+            "Until it is committed, a new review asks about what you have kept as well; "
+            "`midstream --resume` does not."
+        )
+        assert again not in list(summary(session, "midstream --resume"))
+        assert await session.decisions.accept(hunk.id)
+        assert list(summary(session, "midstream --resume"))[-1] == again
+        assert again not in list(summary(session, ""))
+        await session.commit.stage("one.py")
+        await session.commit.commit("Keep it")
+        assert again not in list(summary(session, "midstream --resume"))

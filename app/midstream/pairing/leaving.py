@@ -51,8 +51,18 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
         yield "The last commit was stopped before it was made; what was staged for it stays."
     if left := left_behind(session, resuming):
         yield left
+    if resuming and (again := _asked_again(session)):
+        yield f"{again}; `{resuming}` does not."
     if session.journal.path is not None and (trouble := session.journal.trouble):
         yield f"The journal could not be written ({trouble}): what came last is not in it."
+
+
+def _asked_again(session: PairingSession) -> str:
+    """What the next review of the folder asks about once more, ``""`` if that is nothing."""
+    kept = any(hunk.external and hunk.state is HunkState.ACCEPTED for hunk in session.hunks)
+    if not kept or session.commit.made or session.journal.trouble:
+        return ""
+    return "Until it is committed, a new review asks about what you have kept as well"
 
 
 def left_behind(session: PairingSession, resuming: str) -> str:
