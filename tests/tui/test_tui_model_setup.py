@@ -213,6 +213,14 @@ async def test_without_a_keyring_it_is_said_where_the_key_is(
                 await stage.until(lambda: stage.app.screen is stage.screen, "back")
                 assert "not saved and is forgotten when you quit" in stage.notice
                 assert "export LOCALHOST_API_KEY" in stage.notice
+                assert "pip install" not in stage.notice, "the package is there"
+                stage.screen.set_focus(stage.pane)
+                await stage.press("M")
+                screen = await the_page(stage)
+                await stage.until(lambda: screen.choice is not None, "row of the model in use")
+                assert screen.choice is not None
+                told = models_page._key_words(screen.choice)
+                assert told == "typed, not saved; forgotten when you quit"
         assert os.environ.pop("LOCALHOST_API_KEY") == "right"
         assert "right" not in (state / "config.toml").read_text()
     finally:
@@ -242,6 +250,24 @@ async def test_a_key_that_is_missing_at_the_next_start_is_typed_on_the_models_pa
         profile = load_settings().profile
         assert (profile.model, profile.context, profile.keyring) == ("small-1", 9000, "midstream")
         assert profile.endpoint({}).token == "right"
+
+
+async def test_a_service_that_lacks_a_model_and_is_away_says_both(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KeyServer(key="from-environment").running() as server:
+        moved = _moved(DIALECTS["groq"], server)
+    monkeypatch.setitem(DIALECTS, "groq", moved)  # type: ignore[index]
+    monkeypatch.setenv("GROQ_API_KEY", "from-environment")
+    settings = load_settings(project).with_endpoint("groq", "--endpoint")
+    async with first_use(project, settings) as stage:
+        stage.screen.set_focus(stage.pane)
+        await stage.press("M")
+        screen = await the_page(stage)
+        await stage.until(lambda: screen.choice is not None, "row of the endpoint in use")
+        await stage.press("s")
+        await stage.until(lambda: screen.notice.level == "warning", "what is missing")
+        assert screen.notice.text.endswith(" groq has no model yet.")
 
 
 async def test_a_known_service_without_a_model_lists_its_models(

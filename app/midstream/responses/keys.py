@@ -14,7 +14,7 @@ from midstream.errors import UnavailableError, UsageError
 
 SERVICE: Final = "midstream"
 """Service under which Midstream stores keys itself; the user is the endpoint's name."""
-_INSTALL: Final = "pip install 'midstream[keyring]'"
+_INSTALL: Final = "pip install keyring in Midstream's environment"
 
 
 class NoKeyringError(UnavailableError):

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
+from typing import Final
 from urllib.parse import urlsplit
 
 from midstream.pairing.models.lists import free_name
@@ -18,6 +19,14 @@ from midstream.responses.endpoint import complete_address
 from midstream.responses.keys import SERVICE, NoKeyringError, store_key
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
+
+_held: Final[dict[str, str]] = {}
+"""Keys that were typed and could not be saved, by the variable that has them in this process."""
+
+
+def is_held(variable: str | None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a variable has a key that was typed and is forgotten when the program ends."""
+    return variable in _held and environ.get(variable or "") == _held[variable]
 
 
 def hosted_apis(settings: Settings) -> tuple[Profile, ...]:
@@ -98,7 +107,7 @@ def keep_key(
         ring = store_key(profile.name, key)
     except NoKeyringError as error:
         variable = key_variable(profile)
-        environ[variable] = key
+        environ[variable] = _held[variable] = key
         why = error.problem + (f" ({error.remedy})" if error.remedy else "")
         return (
             replace(profile, key_env=variable, keyring=None),

@@ -177,7 +177,9 @@ class ModelSetup:
         page = self._page
 
         async def work() -> None:
-            page.notices.say("info", f"Asking {_host(profile)} for its models.")
+            nameless = "" if profile.model else f"{profile.name} has no model yet"
+            words = f"{nameless}; asking" if nameless else "Asking"
+            page.notices.say("info", f"{words} {_host(profile)} for its models.")
             own = profile
             if not key and profile.has_key() is False:
                 # It may need none: the conventional variable is only where a key would be.
@@ -198,7 +200,9 @@ class ModelSetup:
                 models = ()
             except UnavailableError as error:
                 if not key:
-                    raise
+                    said = [visible(str(error)), nameless and f"{nameless}."]
+                    page.notices.say("warning", " ".join(filter(None, said)))
+                    return
                 page.notices.ask(
                     f"{visible(str(error))} The key is not checked.",
                     ("keep it unchecked", lambda: self._run(lambda: self._keep_later(own, key))),
