@@ -89,15 +89,25 @@ class SessionsScreen(PageScreen):
             (counted(count, "session") if self.read else "reading", "muted"),
         )
         heading = ListRow(None, ((f" {'last used':<{_WHEN}}asked for", "muted"),))
-        rows = [self._row(info) for info in self.infos]
+        states = [self._state(info) for info in self.infos]
+        width = max((len(words) for words, _ in states), default=0)
+        rows = [
+            self._row(info, state, width) for info, state in zip(self.infos, states, strict=True)
+        ]
         self.list.show([heading, *rows] if rows else [])
         self.show_detail()
         self.show_keys()
 
-    def _row(self, info: SessionInfo) -> ListRow:
+    def _row(self, info: SessionInfo, state: Piece, width: int) -> ListRow:
+        """The row of a session.
+
+        Args:
+            info: The session.
+            state: What state it is in.
+            width: Cells of the column of states.
+        """
         summary = self.summaries.get(info.path.name)
         left: list[Piece] = [(f" {when(info.changed):<{_WHEN}}", "foreground")]
-        state, role = self._state(info, summary)
         right: list[Piece] = []
         if summary is not None and not summary.trouble:
             marks = self.glyphs.states
@@ -106,13 +116,14 @@ class SessionsScreen(PageScreen):
                 (f"  {accepted} {summary.accepted:<3}", _role(summary.accepted, "success")),
                 (f"{rejected} {summary.rejected:<3}", _role(summary.rejected, "error")),
             ]
-        right.append((f"  {state:>10}", role))
+        right.append((f"  {state[0]:>{width}}", state[1]))
         words = "reading" if summary is None else (summary.trouble or _first(summary))
         quiet = summary is None or bool(summary.trouble)
         left.append((visible(words), "muted" if quiet else "foreground"))
         return ListRow(info.path.name, tuple(left), tuple(right))
 
-    def _state(self, info: SessionInfo, summary: SessionSummary | None) -> tuple[str, str]:
+    def _state(self, info: SessionInfo) -> Piece:
+        summary = self.summaries.get(info.path.name)
         if self.is_this(info):
             return "this session", "accent"
         if info.live:
