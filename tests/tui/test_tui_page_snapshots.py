@@ -195,7 +195,7 @@ async def on_page(pilot: Pilot[None], key: str, ready: Callable[[Any], object]) 
 
 
 async def committing(pilot: Pilot[None]) -> None:
-    await on_page(pilot, "C", lambda screen: screen.changes and screen.recent)
+    await on_page(pilot, "C", lambda screen: screen.changes)
     await pilot.press(*"Say found for total", "enter", "enter")
     await shown(pilot)
 
