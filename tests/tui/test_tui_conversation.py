@@ -488,9 +488,14 @@ async def test_only_the_newest_messages_have_widgets_until_one_scrolls_up(
         await stage.until(lambda: "use29" in shown(stage), "the end")
         await stage.until(lambda: "say00" not in shown(stage), "the beginning dropped")
         await stage.until(lambda: "earlier messages: scroll up" in shown(stage), "that it is told")
-        await stage.until(lambda: scrolled_up(stage) and "say00" in shown(stage), "the beginning")
+        said_and_used = [words for n in range(30) for words in (f"say{n:02}", f"use{n:02}")]
+
+        def whole() -> bool:
+            return scrolled_up(stage) and all(words in shown(stage) for words in said_and_used)
+
+        await stage.until(whole, "the beginning")
         text = shown(stage)
-        places = [text.index(words) for n in range(30) for words in (f"say{n:02}", f"use{n:02}")]
+        places = [text.index(words) for words in said_and_used]
         assert places == sorted(places)
         assert "earlier messages" not in text
 

@@ -579,7 +579,7 @@ async def test_put_backs_are_applied_when_the_writer_is_quiet(
     await Witness(busy).until(
         lambda: (root / "run.py").read_text() == AFTER.replace("work(33)", "work(3)")
     )
-    await Witness(busy).until(lambda: "1 hunk put back" in busy.status.notices[-1].text)
+    await Witness(busy).until(lambda: "1 hunk was put back" in busy.status.notices[-1].text)
 
 
 async def test_a_marked_hunk_that_is_changed_stays_open(busy: PairingSession, root: Path) -> None:

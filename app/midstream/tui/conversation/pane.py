@@ -240,7 +240,8 @@ class ConversationPane(Widget, can_focus=True):
             await self._forget()
             self._shown = conversation
         self._title = title
-        self.set_class(conversation is None or not conversation.entries, "-silent")
+        silent = conversation is None or not (conversation.entries or conversation.plan)
+        self.set_class(silent, "-silent")
         _tell(self._about, self._about_text(title, conversation))
         if conversation is None:
             self._plan.display = False
