@@ -174,7 +174,7 @@ def test_the_key_comes_from_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UsageError, match="`keyring set midstream home`"):
         profile.endpoint({})
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(UsageError, match=r"pip install 'midstream\[keyring\]'"):
+    with pytest.raises(UsageError, match="pip install keyring in"):
         profile.endpoint({})
 
 
