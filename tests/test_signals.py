@@ -195,7 +195,7 @@ def test_a_signal_ends_the_check_of_a_model_that_computes_without_end(
     with TerminalProgram(command) as running:
         running.wait_for(b"prompt", 60)
         running.settle(1.0)
-        os.kill(process_of(running, first=False), number)
+        os.kill(running.pid, number)
         assert running.exit_code(60) in (128 + number, -number)
 
 
