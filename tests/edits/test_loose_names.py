@@ -106,6 +106,6 @@ def test_an_answer_is_told_what_is_wrong_with_its_names() -> None:
     found = slips("cache the net sum", REGION, after, FILE)
     assert undefined_names(REGION, after, FILE) == ["cache"]
     assert found == [
-        "renamed `lines`, which nobody asked for",
+        "renamed `lines` without being asked to",
         "took the word `net` for an attribute",
     ]

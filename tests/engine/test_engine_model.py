@@ -12,7 +12,13 @@ import pytest
 from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine import model as models
 from midstream.engine.folder import read_folder
-from midstream.engine.model import OnnxModel, PromptTooLongError, load_model
+from midstream.engine.loop import ModelGeneration
+from midstream.engine.model import (
+    OnnxModel,
+    Preparation,
+    PromptTooLongError,
+    load_model,
+)
 from midstream.engine.types import FinishReason, GenerateRequest, Message
 from midstream.errors import UserError
 from tests.helpers.endless_graph import make_endless
@@ -322,17 +328,22 @@ def endless_model(
     return model, reads
 
 
+def stop_once_it_reads(generation: ModelGeneration | Preparation, reads: threading.Event) -> None:
+    """Stop a generation of an endless model while it reads, and see that it ends."""
+    thread = threading.Thread(target=lambda: list(generation), daemon=True)
+    thread.start()
+    assert reads.wait(60)
+    generation.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert generation.finish_reason is FinishReason.STOPPED
+
+
 def test_what_reads_without_end_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "YIELD_SECONDS", 0.05)
     model, reads = endless_model(tmp_path, monkeypatch)
     ahead = model.start(ask(generate=False))
-    thread = threading.Thread(target=lambda: list(ahead), daemon=True)
-    thread.start()
-    assert reads.wait(60)
-    ahead.stop()
-    thread.join(60)
-    assert not thread.is_alive()
-    assert ahead.finish_reason is FinishReason.STOPPED
+    stop_once_it_reads(ahead, reads)
 
 
 def test_what_nobody_asks_about_is_not_read_without_end(
@@ -348,10 +359,4 @@ def test_what_nobody_asks_about_is_not_read_without_end(
 def test_a_stop_ends_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, reads = endless_model(tmp_path, monkeypatch)
     generation = model.start(ask())
-    thread = threading.Thread(target=lambda: list(generation), daemon=True)
-    thread.start()
-    assert reads.wait(60)
-    generation.stop()
-    thread.join(60)
-    assert not thread.is_alive()
-    assert generation.finish_reason is FinishReason.STOPPED
+    stop_once_it_reads(generation, reads)

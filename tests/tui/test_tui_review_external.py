@@ -25,6 +25,8 @@ from tests.helpers.stage import Stage, on_stage
 
 BILL = "".join(f"def bill_{n}(row):\n    return row.cost + {n}\n\n\n" for n in range(12))
 AFTER = BILL.replace("cost + 2", "price + 2").replace("cost + 9", "price + 9")
+QUERY = '\n\ndef find(db, name):\n    return db.execute(f"SELECT {name} FROM bills")\n'
+"""A function that the guard holds back."""
 
 
 def status(stage: Stage) -> str:
@@ -335,8 +337,7 @@ async def test_what_is_held_back_on_disk_is_said_to_be_there(project: Path) -> N
     bill.write_text(BILL)
     async with on_stage(project) as stage:
         await reviewing(stage)
-        query = '\n\ndef find(db, name):\n    return db.execute(f"SELECT {name} FROM bills")\n'
-        bill.write_text(BILL.rstrip() + query)
+        bill.write_text(BILL.rstrip() + QUERY)
         store = stage.session.hunks
         await stage.until(lambda: any(hunk.held_on_disk for hunk in store), "held back")
         await stage.open("pkg/bill.py")
@@ -357,8 +358,7 @@ async def test_what_is_said_of_a_hunk_comes_and_goes_with_it(project: Path) -> N
     bill.write_text(BILL)
     async with on_stage(project) as stage:
         await reviewing(stage)
-        query = '\n\ndef find(db, name):\n    return db.execute(f"SELECT {name} FROM bills")\n'
-        bill.write_text(AFTER.rstrip() + query)
+        bill.write_text(AFTER.rstrip() + QUERY)
         store = stage.session.hunks
         await stage.until(lambda: any(hunk.held_on_disk for hunk in store), "held back")
         *_, held = store.waiting("pkg/bill.py")

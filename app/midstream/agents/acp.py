@@ -515,7 +515,7 @@ class AgentProcess:
                 question.cancel()
 
     def _leave_out(self, message: _LeftOut) -> None:
-        """Tell whoever waits for it: a request of ours fails, one of the agent is refused."""
+        """Fail the request that it answers, refuse the one that it is, or report an update."""
         outline, size = message.outline, f"{message.size / 1e6:.0f} MB"
         if outline.method is None:
             number = _number(outline.id)

@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Content-Length", str(_WEIGHTS))
             self.end_headers()
-            with contextlib.suppress(ConnectionError):  # nobody takes all of it
+            with contextlib.suppress(ConnectionError):  # the client has read enough
                 while True:
                     self.wfile.write(_CHUNK)
                     time.sleep(_PACE_S)

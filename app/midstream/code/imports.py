@@ -55,10 +55,9 @@ def imported(text: str, path: str) -> set[str]:
     if not is_python(path):
         return {line.strip() for line in text.split("\n") if is_import(line)}
     try:
-        tree = parse_python(text)
+        found = _python_imports(text)
     except NOT_PYTHON:
         return {text}
-    found = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     return {alias.asname or alias.name.partition(".")[0] for each in found for alias in each.names}
 
 
@@ -67,9 +66,14 @@ def import_words(text: str, path: str) -> list[str]:
     if not is_python(path):
         return sorted(imported(text, path))
     try:
-        tree = parse_python(text)
+        nodes = _python_imports(text)
     except NOT_PYTHON:
         return []
-    nodes = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     aliases = [a for n in nodes if getattr(n, "module", "") != "__future__" for a in n.names]
     return sorted(f"{a.name} as {a.asname}" if a.asname else a.name for a in aliases)
+
+
+def _python_imports(text: str) -> list[ast.Import | ast.ImportFrom]:
+    """The imports at the top level of a file; raises one of ``NOT_PYTHON``."""
+    body = parse_python(text).body
+    return [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]

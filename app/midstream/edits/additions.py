@@ -414,7 +414,7 @@ class FileAdditionParser(AddedCodeParser):
         self._above = False  # whether something stands above the next definition
         self._imports: list[str] = []  # new ones
         self._import: list[str] = []  # one that goes on in the next line
-        self._held: list[str] = []  # comments and decorators above a definition
+        self._above_item: list[str] = []  # comments and decorators above a definition
         self._quote = ""  # begins a string that has not ended
         self._blank = 0  # lines, dropped unless more of a definition follows
         self._item = _Item.NONE
@@ -438,7 +438,7 @@ class FileAdditionParser(AddedCodeParser):
             elif not _DECORATES.match(line):
                 self._begin_item(line)
             elif not is_elision(line) and file_name(line) is None:
-                self._held.append(line)
+                self._above_item.append(line)
 
     def _take_import(self, line: str) -> None:
         self._import.append(line)
@@ -451,12 +451,12 @@ class FileAdditionParser(AddedCodeParser):
                 self._write_item(self._import)
             else:
                 self._imports += self._import
-        self._import, self._held = [], []
+        self._import, self._above_item = [], []
 
     def _begin_item(self, line: str) -> None:
         names = declared_names(self._path, line)
-        name, lines = next(iter(names), ""), [*self._held, line]
-        self._held = []
+        name, lines = next(iter(names), ""), [*self._above_item, line]
+        self._above_item = []
         if name in self._known or not (names or self._is_new(line)):
             # The code that a test is for, a line of the file, or a call of what is new.
             self._item = _Item.LEFT_OUT
@@ -478,8 +478,8 @@ class FileAdditionParser(AddedCodeParser):
 
     def _go_on(self, lines: Sequence[str]) -> None:
         """Take lines of the definition that has begun, or of what stands above one."""
-        if self._held:
-            self._held += lines
+        if self._above_item:
+            self._above_item += lines
         elif self._item is _Item.KEPT:
             self._kept += lines
         elif self._item is _Item.NEW:
@@ -579,7 +579,7 @@ class FileAdditionParser(AddedCodeParser):
 
     def _begin_block(self) -> None:
         self._blank = 0
-        self._held = []
+        self._above_item = []
         self._quote = ""
 
     def _end_block(self) -> None:

@@ -155,7 +155,7 @@ class LiveReply:
 
     Attributes:
         failures: Blocks whose place was not found, in order.
-        refused: Blocks whose place holds changes of other programs that nobody has decided.
+        refused: Blocks whose place has undecided changes by other programs.
         problems: What the parser complained about.
         unfinished: How the reply ended before its format does, in words; ``""`` if it did not.
         prose: What the model said around its edits.

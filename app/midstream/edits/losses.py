@@ -60,7 +60,7 @@ def losses(
         gone = []  # It is said anyway.
     if gone and not _RENAMES.search(instruction):
         if len(gone) == len(come) == 1:
-            found.append(f"renamed `{gone[0]}` to `{come[0]}`, which nobody asked for")
+            found.append(f"renamed `{gone[0]}` to `{come[0]}` without being asked to")
         elif come:
             found.append(f"no longer defines `{gone[0]}`")
     if not _TAKES_AWAY.search(instruction):

@@ -40,7 +40,7 @@ class FailureReason(StrEnum):
     EXISTS = "exists"
     """The file to make, or to move to, is there already."""
     UNREVIEWED = "unreviewed"
-    """Other programs have changed the lines, and nobody has decided about that yet."""
+    """The lines have undecided changes by other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class HunkError:
 
 
 def unreviewed(count: int, path: str, start: int, stop: int, symbol: str = "") -> str:
-    """What to say of lines that nobody may rewrite yet, for ``FailureReason.UNREVIEWED``.
+    """The message of ``FailureReason.UNREVIEWED``.
 
     Args:
         count: How many changes of other programs wait there.

@@ -90,7 +90,7 @@ def slips(instruction: str, before: str, after: str, known: str) -> list[str]:
     if dead_after - dead_before:
         found.append(f"put a line after a `{min(dead_after - dead_before)}`, where it never runs")
     if name := renamed_unasked(instruction, *trees):
-        found.append(f"renamed `{name}`, which nobody asked for")
+        found.append(f"renamed `{name}` without being asked to")
     if words := only_words(instruction, *trees, known):
         found.append(f"took the word `{words[0]}` for an attribute")
     if twice := _defined_twice(before, after, known):

@@ -46,7 +46,7 @@ class ReplyObserver:
 
 
 class UnreviewedError(Exception):
-    """A rewrite would hide changes of other programs that nobody has decided yet.
+    """A rewrite would hide undecided changes by other programs.
 
     Attributes:
         reason: Which, in words.

@@ -101,7 +101,7 @@ READ_BYTES = 75e9
 YIELD_SECONDS = 3.0
 """How long a run that only reads may go on while another generation waits for it."""
 READ_SECONDS = 300.0
-"""How long a prompt is read that nobody has asked about yet."""
+"""Longest time to read a prompt ahead of its request."""
 CLOSE_SECONDS = 5.0
 """How long ``close`` waits for a running generation to end."""
 

@@ -20,13 +20,13 @@ from midstream.responses.keys import SERVICE, NoKeyringError, store_key
 from midstream.responses.profiles import Profile
 from midstream.settings import Settings
 
-_held: Final[dict[str, str]] = {}
+_typed: Final[dict[str, str]] = {}
 """Keys that were typed and could not be saved, by the variable that has them in this process."""
 
 
-def is_held(variable: str | None, environ: Mapping[str, str] = os.environ) -> bool:
+def is_typed(variable: str | None, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a variable has a key that was typed and is forgotten when the program ends."""
-    return variable in _held and environ.get(variable or "") == _held[variable]
+    return variable in _typed and environ.get(variable or "") == _typed[variable]
 
 
 def hosted_apis(settings: Settings) -> tuple[Profile, ...]:
@@ -107,7 +107,7 @@ def keep_key(
         ring = store_key(profile.name, key)
     except NoKeyringError as error:
         variable = key_variable(profile)
-        environ[variable] = _held[variable] = key
+        environ[variable] = _typed[variable] = key
         why = error.problem + (f" ({error.remedy})" if error.remedy else "")
         return (
             replace(profile, key_env=variable, keyring=None),

@@ -25,17 +25,22 @@ _MIN_BODY: Final = 2
 _MAX_CONSTRUCTOR: Final = 12
 """Lines of a constructor that is shown in full, because it tells what an object has."""
 _CONSTRUCTOR: Final = re.compile(r"\s*(?:def __init__\b|constructor\s*\()")
+OPENING: Final = r"^\W*(?:(?:please|now|can you|could you|let'?s)\s+)*"
+"""The beginning of an instruction, before its verb."""
+PARTS: Final = (
+    r"parameter|argument|call|name|doc\w*|decorator|annotation|comment|signature|body|type|return"
+)
+"""Words for what belongs to a function: "a method call" is no method."""
 _MEMBER: Final = (
     r"(?:method|property|getter|setter|class\s?method|static\s?method|member function)\b"
-    r"(?!\s+(?:parameter|argument|call|name|doc\w*|decorator|annotation|comment|signature|body|type"
-    r"|return))"
+    rf"(?!\s+(?:{PARTS}))"
 )
 _KIND: Final = (
     r"(?:new|small|simple|short|public|private|protected|static|class|async|abstract|helper|boolean"
     r"|convenience|second|read-?only|cached|instance|`[^`]+`|\w+\([^)]*\)|__\w+__)"
 )
 _ADDS: Final = re.compile(
-    r"^\W*(?:(?:please|now|can you|could you|let'?s)\s+)*"
+    rf"{OPENING}"
     r"(?:add|write|create|implement|define|give\s+(?:it|this class|the class|`?[\w.]+`?))\s+"
     rf"(?:me\s+)?(?:(?:a|an|another|one|the)\s+)?(?:(?:{_KIND}\s+){{0,3}}{_MEMBER}|`?__\w+__\b)",
     re.IGNORECASE,

@@ -14,7 +14,7 @@ from midstream.code.imports import behind_imports, import_words
 from midstream.code.languages import is_test
 from midstream.code.outline import Definition, outline
 from midstream.edits.indent import indent_of
-from midstream.pairing.request.additions import FURTHER
+from midstream.pairing.request.additions import FURTHER, OPENING, PARTS
 from midstream.pairing.request.mentions import FILE_NAME
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ _PREPOSITION: Final = (
     r"(?:to|in|into|inside|within|of|for|from|on|at|with|by|as|that|which|and|or|if|when)"
 )
 _NEW_CODE: Final = re.compile(
-    r"^\W*(?:(?:please|now|can you|could you|let'?s)\s+)*"
+    rf"{OPENING}"
     r"(?:add|write|create|implement|define|put)\s+(?:me\s+)?"
     rf"(?:(?!{_PREPOSITION}\b)\S+\s+){{0,5}}?"
     r"(?P<kind>(?:(?:helper|utility)\s+)?functions?|helpers?|(?:unit\s+)?test(?:\s+case|\s+function)?s?"
     r"|fixtures?|class(?:es)?|dataclass(?:es)?|exceptions?|coroutines?|generators?)\b"
-    r"(?!\s+(?:parameter|argument|call|name|doc\w*|decorator|annotation|comment|signature|body|type"
-    r"|return|method|variable|data|file|suite|attribute)s?\b)",
+    rf"(?!\s+(?:{PARTS}|method|variable|data|file|suite|attribute)s?\b)",
     re.IGNORECASE,
 )
 """The beginning of an instruction that wants definitions of their own."""

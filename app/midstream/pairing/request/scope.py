@@ -122,10 +122,12 @@ class ScopeFinder:
         """
         if (home := await self._home(question)) is not None:
             return home[0]
-        named = await self.mentioned(await self.with_at_paths(question))
+        said = await self.with_at_paths(question)
+        named = await self.mentioned(said)
         mentioned = [each for each in named if not each.folder]
-        if mentioned and question.selection is None and await self._aims_at(mentioned[0], question):
-            return mentioned[0].path
+        first = mentioned[0] if mentioned and question.selection is None else None
+        if first is not None and await self._aims_at(first, question.path, said):
+            return first.path
         if question.path is not None:
             return question.path
         try:
@@ -157,9 +159,9 @@ class ScopeFinder:
         named = [each for each in files if each.endswith(f"/{name}")]
         return (named or [path])[0] if len(named) < 2 else None
 
-    async def _aims_at(self, mentioned: AtPath, question: Question) -> bool:
+    async def _aims_at(self, mentioned: AtPath, path: str | None, said: str) -> bool:
         """Whether the first file with ``@`` is the one to change, and not one to read as well."""
-        if question.path is None:
+        if path is None:
             return True
         if mentioned.aside:
             return False
@@ -169,15 +171,14 @@ class ScopeFinder:
         if model.edit_format != "auto":
             return False
         # Such a model is shown one file: that of the code that is named.
-        said = without_mentions(await self.with_at_paths(question))
-        here = self._files.get(question.path)
+        here = self._files.get(path)
         lines = () if here is None else here.composed().lines
         return await asyncio.to_thread(
             is_only_there,
             self._files.workspace,
-            find_mentions(said),
+            find_mentions(without_mentions(said)),
             mentioned.path,
-            outline(lines, question.path),
+            outline(lines, path),
         )
 
     async def locate(self, path: str, question: Question, seen: Scope | None = None) -> Scope:

@@ -27,7 +27,7 @@ from midstream.pairing.models.choosing import (
 )
 from midstream.pairing.models.disclosures import is_unconfigured, note_disclosed
 from midstream.pairing.models.lists import Lists, ask_everybody, found_engines, kept_lists
-from midstream.pairing.models.setup import hosted_apis, is_held, keys_found
+from midstream.pairing.models.setup import hosted_apis, is_typed, keys_found
 from midstream.pairing.trial.kept import KeptTrial, kept_trials, trial_key
 from midstream.tui.keymap import page_bindings
 from midstream.tui.pages.model_downloads import ModelDownloads
@@ -492,7 +492,7 @@ def _effort_words(choice: ModelChoice) -> str:
 
 
 def _key_words(choice: ModelChoice) -> str:
-    if choice.profile is not None and is_held(choice.profile.key_env):
+    if choice.profile is not None and is_typed(choice.profile.key_env):
         return "typed, not saved; forgotten when you quit"
     return {
         "set": f"{choice.key_name} is set",
