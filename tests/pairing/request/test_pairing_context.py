@@ -276,6 +276,27 @@ def test_the_tool_goes_with_patches_only(edit_format: str) -> None:
     assert ("apply_patch" in prompt.system) == (edit_format == "v4a")
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (Question("return None", "code.py", 4), "is about second in code.py.\n<instruction>"),
+        (Question("return None", "code.py", 4, (3, 5)), "</selection>\n<instruction>"),
+        (Question("let first return None", "code.py"), "</file>\n<instruction>"),
+    ],
+)
+async def test_the_function_at_the_cursor_is_told(
+    hosted: Hosted, url: str, tmp_path: Path, question: Question, told: str
+) -> None:
+    (tmp_path / "code.py").write_text("def first():\n    return 1\n\ndef second():\n    return 2\n")
+    settings = hosted.settings(url, "search-replace")
+    async with await PairingSession.open(tmp_path, settings=settings, watch=False) as session:
+        hosted.say("no")
+        hosted.end()
+        await session.turns.instruct(question)
+        await session.turns.finished()
+        assert told in hosted.messages[-1][1]
+
+
 async def test_a_session_sends_it_and_says_what(hosted: Hosted, url: str, root: Path) -> None:
     settings = hosted.settings(url, "search-replace")
     session = await PairingSession.open(root, settings=settings, watch=False)

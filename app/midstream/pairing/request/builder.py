@@ -482,7 +482,11 @@ class RequestBuilder:
         asked = question.asked or question.text
         if question.consume:
             asked = f"{asked}\n{_TAKE_OUT}"
-        prompt = block_prompt(asked, context, edit_format, tool=self._server.takes_patch_tool)
+        # A selection goes along as a part of its own.
+        named = scope.target.symbol if question.cursor is not None else ""
+        place = f"{named} in {scope.proposal.path}" if named and not question.selection else ""
+        tool = self._server.takes_patch_tool
+        prompt = block_prompt(asked, context, edit_format, place=place, tool=tool)
         self._decisions_sent.update(hunk.id for hunk in self._files.hunks if hunk.decided)
         conversation = Conversation(prompt.system, [("user", prompt.message)])
         return Request(conversation, edit_format, None, prompt.tools)

@@ -91,7 +91,7 @@ class Prompt:
 
 
 def block_prompt(
-    instruction: str, context: Context, edit_format: str, *, tool: bool = False
+    instruction: str, context: Context, edit_format: str, *, place: str = "", tool: bool = False
 ) -> Prompt:
     """The request for edits in a format in which the model names the places.
 
@@ -99,12 +99,14 @@ def block_prompt(
         instruction: The user's instruction.
         context: What goes along.
         edit_format: The format's name.
+        place: What it is about, such as ``Cart.total in cart.js``; ``""`` if that is open.
         tool: Whether the endpoint takes custom tools.
     """
     spec = format_spec(edit_format)
     used = spec.tool if tool else None
     how = spec.prompt if used is None else used.prompt
-    message = context_text(context) + _tagged("instruction", {}, f"{instruction}\n")
+    where = f"Unless it says otherwise, the instruction is about {place}.\n" if place else ""
+    message = context_text(context) + where + _tagged("instruction", {}, f"{instruction}\n")
     return Prompt(f"{_COMMON}\n{how}", message, () if used is None else (used.declaration,))
 
 
