@@ -22,7 +22,9 @@ from midstream.agents.acp import AgentError, AgentProcess, LineBuffer, LoginNeed
 from midstream.agents.messages import (
     ALLOW_ONCE,
     MAX_LISTED,
+    AgentChoice,
     AgentPlan,
+    AgentSession,
     AgentText,
     AgentToolCall,
     AgentUpdate,
@@ -51,6 +53,7 @@ QUESTION = {
     ],
 }
 END = {"result": {"stopReason": "end_turn"}}
+MODE = AgentChoice("mode", "Mode", "mode", "a", (), "session/set_mode")
 
 
 def says(text: str) -> dict[str, Any]:
@@ -326,6 +329,35 @@ async def test_of_very_many_questions_at_once_the_rest_is_cancelled(
     assert len(ear.questions) == 2
 
 
+async def test_of_questions_with_one_id_only_the_first_is_asked(tmp_path: Path) -> None:
+    """The answer would be to all of them, and there could be any number."""
+    ask = {"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": QUESTION}
+    ear = Ear()
+    ear.answer = ear.think
+    steps = [{"raw": (json.dumps(ask) + "\n") * 3}, {"until": None}, {"until": None}, END]
+    await prompted(tmp_path, ear, steps)
+    assert len(ear.questions) == 1
+
+
+async def test_a_question_after_a_stop_is_answered_with_no(tmp_path: Path) -> None:
+    ear = Ear()
+    script: Script = {
+        **BEGIN,
+        "session/prompt": [{"until": "session/cancel"}, {"ask": QUESTION, "id": "late"}, END],
+        "session/prompt 2": [{"ask": QUESTION, "id": "next"}, END],
+    }
+    async with agent(tmp_path, ear, script) as process:
+        await process.initialize()
+        turn = asyncio.create_task(process.prompt(SESSION, "do it"))
+        await asyncio.sleep(0)
+        process.cancel(SESSION)
+        await turn
+        assert not ear.questions
+        await process.prompt(SESSION, "again")
+    outcomes = {m["id"]: m["result"]["outcome"]["outcome"] for m in sent(tmp_path) if "result" in m}
+    assert outcomes == {"late": "cancelled", "next": "selected"}
+
+
 async def test_an_agent_that_does_not_read_is_not_read_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,6 +444,27 @@ async def test_an_odd_refusal_is_one(tmp_path: Path, refusal: object) -> None:
         await process.initialize()
         with pytest.raises(AgentError, match="refused: "):
             await process.prompt(SESSION, "go")
+
+
+async def test_reasons_and_names_without_end_are_cut(tmp_path: Path) -> None:
+    long = "so long\n" * 1_000
+    error = {"code": -32000, "message": long, "data": {"details": long}}
+    info = {"protocolVersion": 1, "agentInfo": {"name": long, "version": long}}
+    script: Script = {
+        "initialize": [{"result": {**info, "authMethods": [{"name": long}] * 20}}],
+        "session/new": [{"error": error}],
+        "session/set_mode": [{"error": {**error, "code": 1}}],
+        "session/prompt": [{"result": {"stopReason": long}}],
+    }
+    async with agent(tmp_path, Ear(), script) as process:
+        said = await process.initialize()
+        with pytest.raises(LoginNeededError) as wanted:
+            await process.new_session(tmp_path)
+        with pytest.raises(AgentError) as refused:
+            await process.choose(AgentSession(SESSION, ()), MODE, "x")
+        texts = [said.name, said.version, str(wanted.value), str(refused.value)]
+        texts.append(await process.prompt(SESSION, "go"))
+    assert [text for text in texts if len(text) > 2_000 or "\n" in text] == []
 
 
 async def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from midstream.agents.messages import (
     PermissionOption,
     PermissionQuestion,
     as_object,
+    one_line,
     read_agent,
     read_choices,
     read_question,
@@ -167,6 +168,8 @@ class AgentProcess:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._questions: dict[bytes, asyncio.Future[PermissionOption | None]] = {}
         self._withdrawn: set[bytes] = set()
+        self._cancelled = False
+        """Whether its turn is to end, so that what it asks still is answered with no."""
         self._ended: AgentError | None = None
         self._closing = False
         self._turn_bytes = 0
@@ -304,12 +307,13 @@ class AgentProcess:
             AgentError: The agent fails or ends.
         """
         self._turn_bytes = 0
+        self._cancelled = False
         result = await self._request(
             "session/prompt",
             {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]},
         )
         reason = result.get("stopReason")
-        return reason if isinstance(reason, str) else "end_turn"
+        return one_line(reason) if isinstance(reason, str) else "end_turn"
 
     async def steer(self, session_id: str, text: str) -> bool:
         """Give the turn that runs a further text, in an agent whose info says that it ``steers``.
@@ -336,8 +340,10 @@ class AgentProcess:
     def cancel(self, session_id: str) -> None:
         """Ask the agent to end its turn; ``prompt`` returns when it has.
 
-        Open questions are answered as cancelled.  Updates may still come until then.
+        Open questions and those that still come are answered as cancelled.  Updates may still come
+        until then.
         """
+        self._cancelled = True
         self._send({"method": "session/cancel", "params": {"sessionId": session_id}})
         for question in list(self._questions.values()):
             question.cancel()
@@ -482,7 +488,7 @@ class AgentProcess:
         if self._excess:
             how = f"was ended: it wrote {self._excess}"
         lines = [line.strip() for line in self.log.splitlines() if line.strip()]
-        last = f"; its last words: {lines[-1][:300]}" if lines else ""
+        last = f"; its last words: {one_line(lines[-1])}" if lines else ""
         self._ended = AgentError(f"{self._name} {how}{last}.")
         for answer in self._waiting.values():
             if not answer.done():
@@ -541,9 +547,7 @@ class AgentProcess:
             return
         error = as_object(message.error)
         said, code = error.get("message", message.error), error.get("code")
-        if not isinstance(said, str) or not said.strip():
-            said = "it gave no reason"
-        text = " ".join(said.split()).rstrip(".")
+        text = (one_line(said) if isinstance(said, str) else "") or "it gave no reason"
         if code == _AUTH_REQUIRED:
             ways = f" ({', '.join(self.info.login)})" if self.info.login else ""
             answer.set_exception(
@@ -554,8 +558,8 @@ class AgentProcess:
             )
         else:
             details = as_object(error.get("data")).get("details")
-            if isinstance(details, str) and details.strip():
-                text += f": {' '.join(details.split())[:300].rstrip('.')}"
+            if isinstance(details, str) and (more := one_line(details)):
+                text += f": {more}"
             answer.set_exception(
                 AgentRefusedError(
                     f"{self._name} refused: {text}.", code if isinstance(code, int) else 0
@@ -568,7 +572,8 @@ class AgentProcess:
             error = {"code": _METHOD_NOT_FOUND, "message": f"Midstream has no {method}"}
             self._send({"id": msgspec.Raw(raw_id), "error": error})
             return
-        if len(self._questions) >= MAX_QUESTIONS:
+        refused = self._cancelled or raw_id in self._questions  # An answer would be to either.
+        if refused or len(self._questions) >= MAX_QUESTIONS:
             cancelled = {"outcome": {"outcome": "cancelled"}}
             self._send({"id": msgspec.Raw(raw_id), "result": cancelled})
             return

@@ -21,6 +21,10 @@ _MAX_AMOUNT: Final = 1e15
 """Amounts of tokens or money above this are taken for errors of the agent and left out."""
 MAX_LISTED: Final = 1_000
 """Most steps of a plan, commands, choices and values of one that are read."""
+_MAX_WAYS: Final = 5
+"""Most ways to log in that are named."""
+_MAX_LINE: Final = 300
+"""Most characters of a name, or of a reason within a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +260,11 @@ class AgentSession:
         )
 
 
+def one_line(text: str) -> str:
+    """A text as part of a sentence: in one line, not too long, without a full stop."""
+    return " ".join(text[: 2 * _MAX_LINE].split())[:_MAX_LINE].rstrip(".")
+
+
 def as_object(value: object) -> JsonObject:
     """A JSON value if it is an object, else an empty one."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
@@ -338,11 +347,11 @@ def read_agent(data: JsonObject) -> AgentInfo:
     session = _object(capabilities, "sessionCapabilities")
     methods = _objects(data, "authMethods")
     return AgentInfo(
-        _text(info, "title") or _text(info, "name"),
-        _text(info, "version"),
+        one_line(_text(info, "title") or _text(info, "name")),
+        one_line(_text(info, "version")),
         capabilities.get("loadSession") is True,
         session.get("resume") is not None,
-        tuple(name for method in methods if (name := _text(method, "name"))),
+        tuple(name for method in methods[:_MAX_WAYS] if (name := one_line(_text(method, "name")))),
         _object(_object(data, "_meta"), "steering").get("supported") is True,
     )
 

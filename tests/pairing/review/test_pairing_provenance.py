@@ -9,6 +9,7 @@ from typing import Any
 
 from midstream.agents.catalogue import KnownAgent
 from midstream.edits.hunks import Hunk
+from midstream.pairing.review.agent_edits import relative_to
 from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
@@ -164,3 +165,11 @@ async def test_what_others_write_has_its_time_and_what_was_there_before_says_so(
         assert not after.earlier
         assert after.author == ""
         assert after.seen >= before.seen
+
+
+def test_a_path_of_an_agent_that_leads_nowhere_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "out").symlink_to("/")
+    named = ("a.py", "circle/a.py", "out/a.py", "../a.py", "/a.py", "a\0.py", "")
+    found = [relative_to(tmp_path, path) for path in named]
+    assert found == ["a.py", "circle/a.py", "", "", "", "", "."]

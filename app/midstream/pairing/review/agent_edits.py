@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -38,8 +39,9 @@ def relative_to(root: Path, path: str) -> str:
     """A path of an agent relative to the folder, ``""`` if it is not in it."""
     root = root.resolve()
     try:
-        return (root / path).resolve().relative_to(root).as_posix()
-    except (ValueError, OSError):
+        # `Path.resolve` fails for links in a circle, before Python 3.13.
+        return Path(os.path.realpath(root / path)).relative_to(root).as_posix()
+    except ValueError:
         return ""
 
 
