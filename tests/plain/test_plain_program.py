@@ -204,8 +204,13 @@ def test_at_a_terminal_a_running_answer_is_stopped_and_hunks_decided(folder: Pat
         program.write("help\n")
         program.wait_for("undo the last decision", PATIENCE_S)
         program.write("\x03")
-        program.wait_for("Nothing is running", PATIENCE_S)
-        program.write("quit\n")
+        program.wait_for("Nothing is running. Ctrl+C again quits", PATIENCE_S)
+        since = len(program.output)
+        program.write("help\n")
+        program.wait_for("undo the last decision", PATIENCE_S, since=since)
+        program.write("\x03")
+        program.wait_for("Nothing is running", PATIENCE_S, since=since)
+        program.write("\x03")
         assert program.exit_code(PATIENCE_S) == 0
         assert b"\x1b[?1049h" not in program.output
         assert b"\x1b[" not in program.output

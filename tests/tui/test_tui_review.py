@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from midstream.actions import ACTIONS
 from midstream.pairing.activity import Activity
+from midstream.tui import notices
 from midstream.tui.pages.help import HelpScreen
 from midstream.tui.pages.sheet import KeySheet
 from midstream.tui.widgets.file_bar import FileBar, FileFacts
@@ -605,13 +606,25 @@ def words_of(screen: HelpScreen) -> str:
     return "\n".join(strip.text for strip in rows)
 
 
-async def test_the_second_q_quits(stage: Stage) -> None:
+async def test_the_second_q_quits_while_the_sentence_stands_there(stage: Stage) -> None:
     await stage.open("pkg/things.py")
-    await stage.press("q")
+    await stage.press("q", "escape", "q")
     assert "q again quits" in stage.notice
-    assert stage.app.is_running
+    assert not stage.app._exit
     await stage.press("q")
     await stage.until(lambda: not stage.app.is_running, "the end")
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_a_key_that_quits_asks_again_once_its_sentence_is_gone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr(notices, "FACT_S", 0.05)
+    await stage.open("pkg/things.py")
+    await stage.press(key)
+    await stage.until(lambda: not stage.notice, "the end of the sentence")
+    await stage.press(key)
+    assert not stage.app._exit
 
 
 async def test_without_colours_a_pane_that_is_wider_than_its_rows_can_be_painted(

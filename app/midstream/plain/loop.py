@@ -12,7 +12,6 @@ import contextlib
 import signal
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
@@ -23,7 +22,7 @@ from midstream import processes
 from midstream.commands.common import printable, wrapped
 from midstream.errors import UsageError, UserError
 from midstream.pairing.activity import Activity, activity_of, told
-from midstream.pairing.leaving import left_behind, resuming, summary
+from midstream.pairing.leaving import behind, left_behind, resuming, summary
 from midstream.pairing.models.disclosures import about_built_in
 from midstream.pairing.status import (
     RUNNING,
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from midstream.settings import Settings
     from midstream.workspace.snapshot import Snapshot
 
-QUIT_WITHIN_S: Final = 2.0
-"""A second Ctrl+C within this time quits."""
 _RUNNING: Final = RUNNING | {SessionState.STOPPING}
 _BEFORE: Final = (Activity.CONNECTING, Activity.LOADING, Activity.HOOKS)
 """What a line waits for that is being carried out: told at once, not after it."""
@@ -113,7 +110,6 @@ class PlainLoop:
         self._interrupts = 0
         """Presses of Ctrl+C that have not been looked at."""
         self._left = False
-        self._stopped_at = -QUIT_WITHIN_S
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._commands = PlainCommands(session, self._say, terminal=terminal)
@@ -267,11 +263,12 @@ class PlainLoop:
         if self._session.check.running:
             self._stopping = asyncio.create_task(self._session.check.stop())
             return
-        if time.monotonic() - self._stopped_at < QUIT_WITHIN_S:
+        if self._asked_to_leave:
             self._left = True
             return
-        self._stopped_at = time.monotonic()
-        self._say("Nothing is running. Ctrl+C again, or quit, leaves.")
+        self._asked_to_leave = True
+        self._say(f"Nothing is running. Ctrl+C again quits{behind(self._session)}.")
+        self._prompt()
 
     # telling
 

@@ -208,6 +208,17 @@ class Notices:
         if closes:
             self._changed()
 
+    def insist(self, text: str) -> bool:
+        """Say what doing this again does; returns whether that stood there already.
+
+        Args:
+            text: The sentence; one that says something else since has to be read first.
+        """
+        if self.line.text == text:
+            return True
+        self.say("info", text)
+        return False
+
     def ask(self, text: str, *choices: Choice, alone: bool = False) -> None:
         """Show a question; the number keys choose an answer, Escape none.
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from textual.widget import Widget
 
@@ -30,9 +28,6 @@ from midstream.tui.visible import visible
 from midstream.tui.widgets.row_list import ListRow
 from midstream.words import in_review
 
-QUIT_WITHIN_S: Final = 2.0
-"""How soon the second press must come that quits."""
-
 
 class Show(Controller):
     """Actions of the groups "View" and "Program"; ``perform`` carries out one of any group."""
@@ -43,7 +38,6 @@ class Show(Controller):
         super().__init__(shared)
         self._navigate = navigate
         self._perform = perform
-        self._quit_asked_at = -QUIT_WITHIN_S
 
     # the code
 
@@ -387,13 +381,9 @@ class Show(Controller):
 
     def quit_twice(self) -> None:
         """Quit at the second press: a stray letter must not end anything."""
-        now = time.monotonic()
-        if now - self._quit_asked_at < QUIT_WITHIN_S:
-            self._services.quit(sure=True)
-            return
-        self._quit_asked_at = now
         key, session = self._services.key_for("quit.twice"), self._state.session
-        self._notices.say("info", f"{key} again quits{behind(session)}.")
+        if self._notices.insist(f"{key} again quits{behind(session)}."):
+            self._services.quit(sure=True)
 
     def suspend(self) -> None:
         if hasattr(signal, "SIGTSTP"):

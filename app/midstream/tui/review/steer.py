@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from midstream.pairing.request.target import Candidate
     from midstream.tui.review.converse import Converse
 
-QUIT_WITHIN_S: Final = 2.0
-"""A second Ctrl+C within this time quits."""
 LATE_S: Final = 1.0
 """Ctrl+C within this time after an answer has ended was meant to stop it."""
 _NO_PLAN: Final = 'There is no plan yet; begin a text with "plan:" to have the model write one.'
@@ -62,7 +60,6 @@ class Steer(Controller):
         self._navigate = navigate
         self._aim = aim
         self._converse = converse
-        self._stopped_at = 0.0
         self._ended_at = 0.0
         """When an answer ended by itself, on the monotonic clock; 0 once a late stop was told."""
         self._sending = 0
@@ -383,29 +380,25 @@ class Steer(Controller):
     # stopping
 
     def stop(self) -> None:
-        """Stop the model; when nothing runs, a second time within two seconds quits.
+        """Stop the model; when nothing runs, a second time quits.
 
         Right after an answer has ended, the first time was meant for that answer.
         """
         session = self._state.session
-        now = time.monotonic()
         if session is None and self._held:
             self._held = ""
             self._notices.say("info", "Not sent; your text stays here.")
         elif self._search is not None and not self._search.is_finished:
             self._search.cancel()
         elif self._converse.stop():
-            self._stopped_at = 0.0
+            return
         elif session is not None and (
             self._sending or self._state.running or session.status.state is SessionState.STOPPING
         ):
             self._stops += 1
             # Not serial: stopping must not wait for a write in progress.
             self._work.beside(session.turns.stop, "stop", exclusive=True)
-            self._stopped_at = 0.0
-        elif now - self._stopped_at < QUIT_WITHIN_S:
-            self._services.quit(sure=True)
-        elif now - self._ended_at < LATE_S:
+        elif time.monotonic() - self._ended_at < LATE_S:
             self._ended_at = 0.0
             # A problem with the answer matters more than that it has ended.
             notice = self._panes.notice
@@ -413,9 +406,9 @@ class Steer(Controller):
                 rest = "; its hunks wait for your decision" if self._state.waiting_by_path else ""
                 self._notices.say("info", f"The answer had already ended{rest}.")
         else:
-            self._stopped_at = now
             key = self._services.key_for("model.stop")
-            self._notices.say("info", f"Nothing is running. {key} again quits{behind(session)}.")
+            if self._notices.insist(f"Nothing is running. {key} again quits{behind(session)}."):
+                self._services.quit(sure=True)
 
     # after an answer
 
