@@ -453,6 +453,22 @@ async def test_every_action_of_the_palette_exists_and_is_run_from_it(stage: Stag
     await stage.until(lambda: stage.pane.cursor == view.size - 1, "last row")
 
 
+async def test_the_file_bar_begins_beside_the_list_that_lies_over_it(project: Path) -> None:
+    async with on_stage(project, size=(100, 30)) as stage:
+        await stage.open("pkg/things.py")
+        bar, rail = stage.screen.query_one(FileBar), stage.rail
+        before = bar.render().plain
+        await stage.press("ctrl+e")
+        await stage.pilot.pause()
+        beside = bar.render().plain
+        assert not beside[: rail.outer_size.width].strip()
+        assert "things.py" in beside
+        await stage.press("enter")
+        await stage.until(lambda: bar.render().plain == before, "the row as before")
+        await stage.press("ctrl+e", "escape")
+        assert bar.render().plain == before
+
+
 async def test_layouts_by_width(project: Path) -> None:
     async with on_stage(project, size=(160, 48)) as stage:
         assert stage.rail.display

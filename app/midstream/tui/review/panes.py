@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 WIDE = 140
 MEDIUM = 80
 TALL = 24
+RAIL_WIDTH = 37
+"""Cells of the file list at most, and where it lies over the code."""
 
 
 class ReviewPanes:
@@ -39,6 +41,7 @@ class ReviewPanes:
         self.screen = screen
         self.status = StatusRow(palette, glyphs, widget_id="status")
         self.rail = Rail(palette, glyphs, widget_id="rail")
+        self.rail.styles.max_width = RAIL_WIDTH
         self.welcome = Welcome(palette, glyphs, widget_id="welcome")
         self.file = FileBar(palette, glyphs, widget_id="file")
         self.pane = DiffPane(palette, glyphs, widget_id="pane")

@@ -21,6 +21,7 @@ from midstream.pairing.status import SessionState
 from midstream.resources import tilde
 from midstream.tui.keymap import first_key
 from midstream.tui.review.controller import Controller
+from midstream.tui.review.panes import RAIL_WIDTH
 from midstream.tui.widgets.file_bar import FileFacts
 from midstream.tui.widgets.key_bar import KeyHint, answer_hints
 from midstream.tui.widgets.rail import MARKS, FileEntry
@@ -309,6 +310,7 @@ class Status(Controller):
         here, waiting = session.hunks.counts(path), state.waiting_by_path
         self._panes.file.show(
             FileFacts(
+                covered=RAIL_WIDTH if self._panes.rail_over_code else 0,
                 path=path,
                 language=language_of(path),
                 lines=len(view.proposal.base.lines),

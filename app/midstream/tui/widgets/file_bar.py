@@ -20,6 +20,7 @@ class FileFacts:
     """The facts that the row shows.
 
     Attributes:
+        covered: Cells on the left that the file list lies over.
         elsewhere: Undecided hunks in other files.
         writing_in: The file the model is writing in, or ``""``.
         reviewing: Other programs wrote the hunks, so they are kept or put back.
@@ -27,6 +28,7 @@ class FileFacts:
         position: Words about the hunk under the cursor or the search.
     """
 
+    covered: int = 0
     path: str = ""
     language: str = ""
     lines: int = 0
@@ -82,13 +84,13 @@ class FileBar(TextLine):
 
     def render(self) -> Text:
         facts, palette = self.facts, self._palette
-        line = Text(" ", no_wrap=True, overflow="crop")
+        line = Text(" " * (facts.covered + 1), no_wrap=True, overflow="crop")
         if not facts.path:
             return line
         muted = palette.style("muted")
         facts_right = self._right()
         folder, slash, name = visible(facts.path).rpartition("/")
-        room = self.size.width - 2
+        room = self.size.width - facts.covered - 2
         if facts.position and room > 50:
             facts_right.insert(0, _BarFact(Text(f"{facts.position}{_GAP}", muted), 0))
         right = self._joined(facts_right)
@@ -111,7 +113,7 @@ class FileBar(TextLine):
         line.append_text(shown)
         if used + cell_len(details) <= room:
             line.append(details, muted)
-        gap = room + 1 - cell_len(line.plain) - right.cell_len
+        gap = self.size.width - 1 - line.cell_len - right.cell_len
         line.append(" " * max(1, gap))
         return line.append_text(right)
 
