@@ -108,6 +108,29 @@ def test_what_was_saved_before_a_removal_is_put_back(pair: tuple[Path, Path]) ->
     assert not swap.exists()
 
 
+def test_a_folder_that_took_the_place_of_a_file_is_not_removed(pair: tuple[Path, Path]) -> None:
+    swap, target = pair
+    swap.unlink()
+    target.unlink()
+    target.mkdir()
+    (target / "theirs").write_bytes(b"theirs")
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.remove(str(swap), str(target), content_digest(b"base\n"))
+    assert (target / "theirs").read_bytes() == b"theirs"
+    assert not swap.exists()
+
+
+def test_a_file_that_grew_without_end_is_not_read(pair: tuple[Path, Path]) -> None:
+    """Others may make the largest file there is of one that is replaced at this moment."""
+    swap, target = pair
+    with target.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(atomic.ChangedOnDiskError):
+        atomic.replace(str(swap), str(target), content_digest(b"base\n"), content_digest(b"ours\n"))
+    assert target.stat().st_size == 1 << 40
+    assert swap.read_bytes() == b"ours\n"
+
+
 def test_a_file_that_was_made_meanwhile_is_not_replaced_by_a_new_one(
     pair: tuple[Path, Path],
 ) -> None:

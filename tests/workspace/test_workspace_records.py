@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from midstream.workspace import transaction
+from midstream.workspace import atomic, transaction
 from midstream.workspace.content import content_digest
 from midstream.workspace.files import Workspace
 
@@ -146,3 +147,73 @@ def test_a_record_that_cannot_be_read_blocks_nothing(root: Path, content: str, s
     workspace.write("f", b"new", expected=content_digest(b"old"))
     assert (root / "f").read_bytes() == b"new"
     assert Workspace(root).recovery == [], "it is said once"
+
+
+def cut_off(root: Path, name: str, suffix: str) -> Path:
+    """A record of a write of a file; where the file that was replaced lies."""
+    pending = Workspace(root).state / "pending"
+    pending.mkdir(parents=True)
+    digests = {"before": content_digest(b"old"), "after": content_digest(b"new")}
+    plan = {**PLAN, **digests, "target": f"{root}/{name}"}
+    (pending / f"1-1-aa{suffix}").write_text(json.dumps([plan]))
+    return root / f"{atomic.TEMPORARY_PREFIX}ab{atomic.SWAP_SUFFIX}"
+
+
+def put_folder(path: Path) -> None:
+    path.mkdir()
+    (path / "theirs").write_bytes(b"theirs")
+
+
+def put_sparse_file(path: Path) -> None:
+    """A file of a terabyte, as far as its size goes."""
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)
+
+
+@pytest.mark.parametrize("suffix", [".open", ".back", ".done"])
+@pytest.mark.parametrize("put", [put_folder, os.mkfifo, put_sparse_file])
+def test_what_was_caught_in_an_exchange_is_not_lost(
+    root: Path, put: Callable[[Path], object], suffix: str
+) -> None:
+    """Something else than a file had the name when the process was killed."""
+    swap = cut_off(root, "f", suffix)
+    (root / "f").write_bytes(b"new")
+    put(swap)
+    kind = stat.S_IFMT(swap.lstat().st_mode)
+    workspace = Workspace(root)
+    kept = [root / name for name in os.listdir(root) if name != "f"]  # noqa: PTH208
+    assert len(workspace.recovery) == len(kept)
+    (found,) = kept or [root / "f"]
+    assert stat.S_IFMT(found.lstat().st_mode) == kind
+    assert os.listdir(found) == ["theirs"] if found.is_dir() else True  # noqa: PTH208
+    workspace.write("other", b"1", expected=None)
+
+
+@pytest.mark.parametrize("suffix", [".open", ".back", ".done"])
+def test_a_save_is_kept_beside_a_file_whose_name_is_as_long_as_can_be(
+    root: Path, suffix: str
+) -> None:
+    name = "é" * 127
+    cut_off(root, name, suffix).write_bytes(b"theirs")
+    (root / name).write_bytes(b"saved again")
+    workspace = Workspace(root)
+    assert len(workspace.recovery) == 1
+    (kept,) = root.glob("*.midstream-kept-*")
+    assert kept.name.startswith("é" * 100)
+    assert kept.read_bytes() == b"theirs"
+    workspace.write("other", b"1", expected=None)
+
+
+def test_a_write_that_can_be_neither_finished_nor_undone_blocks_no_other(root: Path) -> None:
+    """A folder whose permissions were taken away, say; this one is no file, and has one in it."""
+    swap = cut_off(root, "f", ".done")
+    part = swap.with_suffix(atomic.PART_SUFFIX)
+    put_folder(part)
+    workspace = Workspace(root)
+    (told,) = workspace.recovery
+    assert "neither finished nor undone" in told
+    workspace.write("other", b"1", expected=None)
+    (part / "theirs").unlink()
+    part.rmdir()
+    assert Workspace(root).recovery == []
+    assert os.listdir(workspace.state / "pending") == ["lock"]  # noqa: PTH208

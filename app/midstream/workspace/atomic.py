@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from midstream.workspace.content import LinkTarget, content_digest
+from midstream.workspace.content import MAX_FILE_BYTES, LinkTarget, content_digest
 from midstream.workspace.paths import make_private, sync_file, sync_folder
 
 TEMPORARY_PREFIX = ".midstream-"
@@ -141,11 +141,17 @@ def change_mode(path: str, mode: int) -> None:
 
 
 def digest_of(path: str) -> str | None:
-    """Digest of what a name holds, whatever its size; None when there is nothing."""
+    """Digest of what a name holds; None when there is nothing.
+
+    What is never read or written (a folder, a pipe, a file that is too large) or cannot be read has
+    a digest that no content has.
+    """
     try:
-        return content_digest(read_entry(path, 1 << 40)[0])
+        return content_digest(read_entry(path, MAX_FILE_BYTES)[0])
     except FileNotFoundError:
         return None
+    except (OSError, NotRegularError, TooLargeError):
+        return "unknown"
 
 
 def write_part(
@@ -254,7 +260,7 @@ def replace(swap: str, target: str, expected: str, new: str) -> None:
         except FileNotFoundError as error:
             raise ChangedOnDiskError(target) from error
         busy = open_for_writing(swap)
-        if not busy and _digest_or_none(swap) == expected:
+        if not busy and digest_of(swap) == expected:
             return
         _give_back(swap, target, new)
         if not busy:
@@ -278,6 +284,9 @@ def create(swap: str, target: str) -> None:
             raise
         if os.path.lexists(target):
             raise ChangedOnDiskError(target) from error
+        if stat.S_ISDIR(os.lstat(swap).st_mode):  # Another program's; it has no links.
+            Path(swap).rename(target)
+            return
         aside = _aside(swap)
         shutil.copy2(swap, aside, follow_symlinks=False)
         Path(aside).rename(target)
@@ -296,7 +305,7 @@ def remove(swap: str, target: str, expected: str) -> None:
     except FileNotFoundError as error:
         raise ChangedOnDiskError(target) from error
     busy = open_for_writing(swap)
-    if _digest_or_none(swap) == expected and not busy:
+    if digest_of(swap) == expected and not busy:
         return
     put_back(swap, target)
     raise OpenForWritingError(target) if busy else ChangedOnDiskError(target)
@@ -316,21 +325,14 @@ def _give_back(swap: str, target: str, new: str) -> None:
     standing = new
     with contextlib.suppress(FileNotFoundError):
         for exchanges in range(_MAX_EXCHANGES):
-            held = _digest_or_none(swap)
+            held = digest_of(swap)
             _exchange(swap, target)
-            unchanged = _digest_or_none(swap) == standing
+            unchanged = digest_of(swap) == standing
             if unchanged and (exchanges or not open_for_writing(swap)):
                 return
             if standing != new and Path(swap).stat().st_mtime_ns < Path(target).stat().st_mtime_ns:
                 return  # The write that finished late is older than the save in place.
             standing = held or ""
-
-
-def _digest_or_none(path: str) -> str | None:
-    try:
-        return digest_of(path)
-    except (OSError, NotRegularError, TooLargeError):
-        return None
 
 
 def _exchange(first: str, second: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_FILE_BYTES: Final = 20_000_000
+"""Largest file that is read or written."""
 
 
 class LinkTarget(bytes):

@@ -20,7 +20,13 @@ from pathlib import Path
 
 from midstream.workspace import atomic, boundary
 from midstream.workspace.checkpoints import Checkpoint, CheckpointLog, SavedFile
-from midstream.workspace.content import Entry, LinkTarget, content_digest, is_link_digest
+from midstream.workspace.content import (
+    MAX_FILE_BYTES,
+    Entry,
+    LinkTarget,
+    content_digest,
+    is_link_digest,
+)
 from midstream.workspace.errors import (
     BusyFileError,
     FileTooLargeError,
@@ -67,9 +73,6 @@ __all__ = [
     "WriteFailedError",
     "content_digest",
 ]
-
-MAX_FILE_BYTES = 20_000_000
-"""Largest file that is read or written."""
 
 _LIMIT = f"{MAX_FILE_BYTES // 1_000_000} MB"
 

@@ -310,7 +310,7 @@ def _undo_change(plan: PlannedWrite) -> bool:
 
     A target that the user has changed since is left alone; ``plan`` is placed.
     """
-    with contextlib.suppress(OSError, atomic.NotRegularError, atomic.ChangedOnDiskError):
+    with contextlib.suppress(OSError, atomic.ChangedOnDiskError):
         now = atomic.digest_of(plan.target)
         if now == plan.before:
             return True
@@ -344,7 +344,9 @@ def _delete_temporaries(plan: PlannedWrite) -> str | None:
         if torn or atomic.digest_of(entry.path) in {plan.before, plan.after}:
             Path(entry.path).unlink()
         else:
-            kept = f"{os.path.basename(plan.target)}.midstream-kept-{plan.token}"  # noqa: PTH119
+            # A name has 255 bytes at most.
+            name = os.fsencode(os.path.basename(plan.target))[:200].decode(errors="ignore")  # noqa: PTH119
+            kept = f"{name}.midstream-kept-{plan.token}"
             Path(entry.path).rename(f"{folder}/{kept}")
     return kept
 
@@ -369,11 +371,13 @@ class Recovery:
         kept: Files kept because they hold bytes that are nowhere else (normally none).
         finished: Files whose write was finished.
         unreadable: Records that were set aside because they cannot be read.
+        waiting: Why the system refused what other records say; these stay for the next time.
     """
 
     kept: list[str] = field(default_factory=list[str])
     finished: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
+    waiting: list[str] = field(default_factory=list[str])
 
     def sentences(self) -> list[str]:
         """The sentence for the user."""
@@ -390,6 +394,11 @@ class Recovery:
             f"The record {shown(path)} of a write that was cut off cannot be read and was set "
             f"aside; files named {atomic.TEMPORARY_PREFIX}* in the folder may belong to it."
             for path in self.unreadable
+        ]
+        told += [
+            f"A write that was cut off when Midstream was killed can be neither finished nor "
+            f"undone ({why}); check the permissions of the folders and open this one again."
+            for why in self.waiting
         ]
         return told
 
@@ -412,7 +421,10 @@ def recover(folder: Path, root: str) -> Recovery:
     ):
         for record in sorted(folder.iterdir()):
             if record.name != _RECORDS_LOCK and record.suffix != _UNREADABLE:
-                _recover_record(record, root, found)
+                try:
+                    _recover_record(record, root, found)
+                except OSError as error:
+                    found.waiting.append(error.strerror or "")
     return found
 
 
@@ -497,13 +509,13 @@ def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recove
     if not all(state in (_WriteState.OLD, _WriteState.NEW) for state in states):
         return
     for plan in left:
-        with contextlib.suppress(OSError, atomic.NotRegularError, atomic.ChangedOnDiskError):
+        with contextlib.suppress(OSError, atomic.ChangedOnDiskError):
             _exchange(_placed(plan, handles))
             found.finished.append(plan.target)
 
 
 def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _WriteState:
-    with contextlib.suppress(OSError, atomic.NotRegularError):
+    with contextlib.suppress(OSError):
         placed = _placed(plan, handles)
         now = atomic.digest_of(placed.target)
         if now == plan.before:
@@ -519,7 +531,7 @@ def _can_follow(plan: PlannedWrite, handles: FolderHandles) -> bool:
     """Whether a file that holds its old bytes can still get the new ones."""
     if plan.after is None:
         return True
-    with contextlib.suppress(OSError, atomic.NotRegularError):
+    with contextlib.suppress(OSError):
         return atomic.digest_of(_placed(plan, handles).swap) == plan.after
     return False
 
