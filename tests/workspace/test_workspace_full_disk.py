@@ -44,7 +44,7 @@ def test_a_write_leaves_the_old_content_and_nothing_besides(root: Path) -> None:
 def test_a_record_that_cannot_be_made_is_not_left_open(root: Path) -> None:
     plan = transaction.plan_change(f"{root}/f", None, b"new")
     pending = root.parent / "pending"
-    transaction._IntentRecord(pending, [plan]).close()
+    transaction._IntentRecord(pending, [plan]).close(delete=True)
     before = open_files()
     for _ in range(3):
         with full_disk(), pytest.raises(OSError, match="too large"):

@@ -503,6 +503,7 @@ class Workspace:
                 checkpoint = self.log.save(label, [self._remembered(c) for c in changes])
             except OSError as error:
                 raise state_refused(self.state, error) from error
+            self._recovered = False  # A batch that fails may leave what the next one has to undo.
             write_batch(
                 self._root,
                 changes,
@@ -510,6 +511,7 @@ class Workspace:
                 self.state / "pending",
                 lambda: self.log.forget(checkpoint),
             )
+            self._recovered = True
             if undoable:
                 self._undo.append((checkpoint.id, label))
             return checkpoint

@@ -99,7 +99,7 @@ class _IntentRecord:
                 os.fsync(self._descriptor)
                 self._rename(".open")
             except OSError:
-                self.close()
+                self.close(delete=True)
                 raise
 
     def commit(self) -> None:
@@ -114,10 +114,11 @@ class _IntentRecord:
         self._path = self._path.rename(self._path.with_suffix(suffix))
         sync_folder(self._path.parent)
 
-    def close(self) -> None:
-        """Delete the record."""
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+    def close(self, *, delete: bool) -> None:
+        """Let go of the record, which recovery finds if it is not deleted."""
+        with contextlib.suppress(OSError):
+            if delete:
+                self._path.unlink()
         os.close(self._descriptor)
 
 
@@ -178,6 +179,7 @@ def write_batch(
         not_happened()
         raise state_refused(records, error) from error
     tried: list[FileWrite] = []
+    tidy = True
     with FolderHandles(root) as handles:
         try:
             for change in changes:
@@ -188,24 +190,21 @@ def write_batch(
                 _swap(change, handles)
                 _record(ledger, change, change.after)
             handles.sync()
-            record.commit()
+            _commit(record, records)
         except BaseException:
             with contextlib.suppress(OSError):
                 record.back_out()
             undone = [_roll_back(change, ledger, handles) for change in reversed(tried)]
+            tidy = None not in undone
             # The last one tried failed: what it holds now was never ours.
             if all(undone[1:]):
                 not_happened()
             raise
         finally:
-            for change in reversed(changes):
-                with contextlib.suppress(OSError):
-                    plan = _placed(change.plan, handles)
-                    for leftover in (plan.part, plan.swap):
-                        with contextlib.suppress(OSError):
-                            Path(leftover).unlink()
-                remove_empty(change.plan.folders, handles)
-            record.close()
+            for change in reversed(changes) if tidy else ():
+                tidy &= _tidy(change.plan, handles)
+            # What the system refused now is done when the folder is opened again.
+            record.close(delete=tidy)
 
 
 def stale(rel: str) -> StaleFileError:
@@ -259,13 +258,36 @@ def _exchange(plan: PlannedWrite) -> None:
         atomic.replace(plan.swap, plan.target, plan.before, plan.after)
 
 
-def _roll_back(change: FileWrite, ledger: Ledger, handles: FolderHandles) -> bool:
-    undone = False
-    with contextlib.suppress(OSError):
+def _commit(record: _IntentRecord, records: Path) -> None:
+    try:
+        record.commit()
+    except OSError as error:
+        raise state_refused(records, error) from error
+
+
+def _roll_back(change: FileWrite, ledger: Ledger, handles: FolderHandles) -> bool | None:
+    """Whether a file is as before; None where the system refuses that."""
+    try:
         undone = _undo_change(_placed(change.plan, handles))
+    except OSError:
+        return None
     if undone:
         _record(ledger, change, change.before)
     return undone
+
+
+def _tidy(plan: PlannedWrite, handles: FolderHandles) -> bool:
+    """Delete what a write needed beside its file; whether nothing of it is left."""
+    try:
+        placed = _placed(plan, handles)
+        for leftover in (placed.part, placed.swap):
+            Path(leftover).unlink(missing_ok=True)
+    except FileNotFoundError:  # The folder is gone.
+        pass
+    except OSError:
+        return False
+    remove_empty(plan.folders, handles)
+    return True
 
 
 def _record(ledger: Ledger, change: FileWrite, data: bytes | None) -> None:
@@ -309,8 +331,11 @@ def _undo_change(plan: PlannedWrite) -> bool:
     """Restore the target's old bytes if it still holds ours; True when it is as before.
 
     A target that the user has changed since is left alone; ``plan`` is placed.
+
+    Raises:
+        OSError: The system refuses.
     """
-    with contextlib.suppress(OSError, atomic.ChangedOnDiskError):
+    with contextlib.suppress(atomic.ChangedOnDiskError):
         now = atomic.digest_of(plan.target)
         if now == plan.before:
             return True
