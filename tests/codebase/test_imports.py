@@ -15,7 +15,8 @@ FILES = {
     "src/shop/every.py": "from shop.money import *\n",
     "tests/helpers/make.py": "import httpx\n\nLIMIT = 3\n",
     "tests/test_money.py": "import math\n",
-    "pyproject.toml": '[project]\ndependencies = ["msgspec>=0.18", "PyYAML"]\n',
+    "pyproject.toml": "[project]\ndependencies = ["
+    '"msgspec>=0.18", "PyYAML", "beautifulsoup4", "typing-extensions"]\n',
 }
 
 
@@ -32,6 +33,9 @@ FILES = {
         ("import httpx", []),
         ("import msgspec", []),
         ("import yaml", []),
+        ("from bs4 import BeautifulSoup", []),
+        ("import typing_extensions", []),
+        ("import sklearn.svm", ["sklearn"]),
         ("from shop.lazy import anything", []),
         ("from shop.every import parse", []),
         ("from shop.money import *", []),

@@ -164,6 +164,11 @@ def declared_names(path: str, text: str) -> set[str]:
     return {found for match in pattern.finditer(text) if (found := match[1] or match[2])}
 
 
+def opens_block(line: str) -> bool:
+    """Whether a line begins a block of the lines behind it, in any language but Ruby's kind."""
+    return _COMMENT.sub("", line).rstrip().endswith((":", "{"))
+
+
 def may_define(path: str, text: str, names: Collection[str]) -> bool:
     """Whether a file may define one of some names, so that an outline of it is worth its time."""
     if grammar_of(path) is None:
@@ -181,6 +186,7 @@ _DEFINED = re.compile(
     re.MULTILINE,
 )
 """In Python: a function, a class, or a constant at the top of a module."""
+_COMMENT = re.compile(r"\s(?:#|//).*$")
 _INTRODUCES = (
     r"\b(?:class|concept|const|def|enum|fn|func|function|interface|let|mod|module|namespace|record"
     r"|static|struct|trait|type|union|using|var)|macro_rules!|\#define|\btypedef\b[^;\n]*"

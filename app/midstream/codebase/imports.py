@@ -14,6 +14,22 @@ from midstream.code.syntax import NOT_PYTHON, parse_python
 _MAX_BYTES: Final = 1_000_000
 """Larger files count as having every name."""
 
+_PACKAGES: Final = {
+    "bs4": "beautifulsoup4",
+    "corsheaders": "django-cors-headers",
+    "cv2": "opencv",
+    "fitz": "pymupdf",
+    "gi": "pygobject",
+    "MySQLdb": "mysqlclient",
+    "mpl_toolkits": "matplotlib",
+    "pkg_resources": "setuptools",
+    "pylab": "matplotlib",
+    "rest_framework": "djangorestframework",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+}
+"""Packages whose name does not hold that of their module; none of them need be installed here."""
+
 
 def lost_imports(
     root: Path, list_files: Callable[[], Sequence[str]], path: str, before: str, after: str
@@ -108,7 +124,8 @@ def _is_imported(root: Path, files: Sequence[str], path: str, top: str) -> bool:
     """Whether another file of the project imports a package, or names it as a dependency."""
     word = re.compile(rf"^\s*(?:import|from)\s+{re.escape(top)}\b", re.MULTILINE)
     # A package may have a longer name than its module: PyYAML, python-dotenv.
-    named = re.compile(re.escape(top), re.IGNORECASE)
+    names = (re.escape(name).replace("_", "[-_.]?") for name in {top, _PACKAGES.get(top, top)})
+    named = re.compile("|".join(names), re.IGNORECASE)
     for file in files:
         name = PurePosixPath(file).name
         lists = name == "pyproject.toml" or name.endswith((".cfg", ".txt", ".lock"))

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from midstream.code.imports import imported, is_import, open_brackets
-from midstream.code.outline import Definition, declared_names, outline
+from midstream.code.outline import Definition, declared_names, opens_block, outline
 from midstream.code.syntax import NOT_PYTHON, is_python, parse_python
 from midstream.edits.elision import is_elision
 from midstream.edits.formats.region import ENDLESS, RegionParser
@@ -40,8 +40,12 @@ _CONTINUES: Final = re.compile(r"[)\]}]|end\b|else\b|elif\b|except\b|finally\b|c
 """Begins a line without indentation that belongs to what stands above it."""
 _CONTROL: Final = re.compile(r"(?:if|for|while|with|try|do|switch|match|loop)\b")
 _RECEIVER: Final = re.compile(r"func\s*\(")
+_IMPL: Final = re.compile(r"(?:unsafe\s+)?impl\b(?P<trait>.*\bfor\b)?")
 _METHOD: Final = re.compile(r"(?:async\s+)?def\s+\w+\(\s*(?:self|cls)\b")
-_COMMENT: Final = re.compile(r"\s(?:#|//).*$")
+_ACCESSOR: Final = re.compile(
+    r"@\w+\.(setter|deleter)\b|^\s*(?:static\s+)?(get|set)\s+[\w#\[]", re.MULTILINE
+)
+"""Tells a method from another one that has its name."""
 _TEST: Final = re.compile(r"[tT]est")
 _PYTHON_QUOTE: Final = re.compile(r'"{3}|\'{3}')
 _QUOTE: Final = re.compile("`")
@@ -195,19 +199,27 @@ class AdditionParser(AddedCodeParser):
         self._closed_by_end = bool(filled) and filled[-1].strip() == "end"
         self._class = next((m["name"] for m in map(_CLASS.match, filled) if m is not None), "")
         start = line if first is None else first
+        opened = range(start) if not self._closed_by_end else ()
+        headed = next((n for n in opened if opens_block(old[n])), 0)
+        self._heading = [*old[: headed + 1]]
         self._repeatable = {line.strip() for line in old[:start] if line.strip()}
         self._around = around
-        self._first = "" if first is None else old[first].strip()
+        members = _members(old, path, self._class)
+        self._there = {
+            key for each in members for key in _keys_of(old[each.start : each.stop], each)
+        }
+        self._added: set[str] = set()  # the same of new methods
         self._preceding: list[str] = []  # all that came before the new code
         self._own: list[str] = []  # what of that belongs to the new code
         self._aside: list[tuple[str, str]] = []  # the file above the class, unless it is new code
+        self._held: list[str] = []  # comments and decorators above the next method
         self._blank: list[str] = []  # dropped unless more follows
         self._headed = False
-        self._inside = False
         self._begun = False  # whether there is new code
         self._shift: str | None = None
         self._inner = ""  # white space in front of the first new line
-        self._again: list[str] = []  # the class, if it is written again
+        self._strings = _Strings(path)
+        self._again: list[str] = []  # the class, or some of its methods, if written again
         self._again_ended = False
         self._apart = apart
         self._repeats = False  # whether a class was written again with nothing new in it
@@ -220,23 +232,57 @@ class AdditionParser(AddedCodeParser):
             if not self._again_ended:
                 self._again.append(line)
             # Of Rust, blocks for traits may follow.
-            self._again_ended |= self._apart and line.rstrip() == "}"
-            return
-        line = self._with_tabs(line)
+            self._again_ended |= self._apart and self._headed and line.rstrip() == "}"
+        elif self._shift is not None:
+            self._go_on(line, end)
+        else:
+            self._take_first(self._with_tabs(line), end)
+
+    def _take_first(self, line: str, end: str) -> None:
+        """Take a line that comes before the new code, or begins it."""
         if self._is_aside(line):
             self._aside.append((line, end))
         elif not line.strip():
             self._blank.append("\n")
-        elif self._shift is not None:
-            self._add(line, end)
-        elif self._inside and line.strip() == self._first:
-            above = "".join([*self._preceding, *self._blank]).split("\n")
-            self._again = [*above[:-1], line]
+        elif self._is_there(line, self._own):
+            self._take_again([*self._preceding, *self._blank, f"{line}\n"])
         elif not (self._decorates_on(line) or self._precedes(line)):
             if not self._has_functions:  # Methods of JavaScript have no such word.
                 line = _FUNCTION.sub(r"\1\2", line)
             self._begin(line)
             self._add(line, end)
+
+    def _go_on(self, line: str, end: str) -> None:
+        """Take a line behind the first one of the new code."""
+        if self._strings.inside:
+            self._add(line, end)
+            return
+        line = self._with_tabs(line)
+        depth = len(indent_of(line)) - len(self._inner)
+        if not line.strip():
+            self._blank.append("\n")
+        elif depth > 0 or _CONTINUES.match(line.lstrip()):
+            self._add(line, end)
+        elif self._heads(line) or self._is_there(line, self._held):
+            above = self._preceding if self._headed else []
+            self._headed = self._headed or self._heads(line)
+            self._take_again([*above, *self._held, *self._blank, f"{line}\n"])
+        elif _DECORATES.match(line) and not self._left_out(line):
+            self._held += [*self._blank, f"{line}{end}"]
+            self._blank.clear()
+        else:
+            self._added |= _keys(self._held, line, declared_names(self._path, line))
+            self._add(line, end)
+
+    def _is_there(self, line: str, above: Sequence[str]) -> bool:
+        """Whether a line begins a method that the class has."""
+        return not self._there.isdisjoint(_keys(above, line, declared_names(self._path, line)))
+
+    def _take_again(self, lines: Sequence[str]) -> None:
+        """Begin with what the class has, in which there may be more that is new."""
+        self._again = "".join(lines).splitlines()
+        self._held.clear()
+        self._blank.clear()
 
     def _is_aside(self, line: str) -> bool:
         """Whether a line may be of the file above the class, which is known once that comes."""
@@ -267,8 +313,6 @@ class AdditionParser(AddedCodeParser):
         elif above and (not again or line.lstrip().startswith("@")):
             self._own += [*self._blank, f"{line}\n"] if self._own else [f"{line}\n"]
         self._blank.clear()
-        if self._headed and not self._inside:
-            self._inside = self._closed_by_end or _opens_block(line)
         return True
 
     def _decorates_on(self, line: str) -> bool:
@@ -290,14 +334,13 @@ class AdditionParser(AddedCodeParser):
 
     def _add_what_is_new(self, again: Sequence[str]) -> None:
         """Add the methods of a class that was written again, if the class lacks them."""
-        self._own.clear()
-        old = [*self._before, *self._after]
-        there = {each.own_name for each in _members(old, self._path, self._class)}
         for each in _members(again, self._path, self._class):
-            if each.own_name not in there:
-                self._blank = ["\n"] if self._begun else []
-                for line in again[each.start : each.stop]:
-                    self._take_line(line, "\n")
+            lines = again[each.start : each.stop]
+            if (self._there | self._added).isdisjoint(_keys_of(lines, each)):
+                self._own.clear()
+                self._begin(lines[0])
+                for line in lines:
+                    self._add(line, "\n")
 
     def _begin(self, line: str) -> None:
         self._inner = indent_of(line)
@@ -307,6 +350,8 @@ class AdditionParser(AddedCodeParser):
         if self._begun or (self._before and self._before[-1].strip()):
             self._write("\n")
         self._begun = True
+        self._strings = _Strings(self._path)
+        self._added |= _keys(self._own, line, declared_names(self._path, line))
         for text in self._own:
             shift = "" if text == "\n" else self._shift_of(indent_of(text))
             self._write("".join(shift + line for line in text.splitlines(keepends=True)))
@@ -314,15 +359,24 @@ class AdditionParser(AddedCodeParser):
             self._blank.clear()
 
     def _add(self, line: str, end: str) -> None:
-        text = f"{self._shift}{line}{end}"
+        inside = self._strings.inside
+        shift = "" if self._strings.take(line, self._inner) else self._shift
+        text = f"{shift}{line}{end}"
         depth = len(indent_of(line)) - len(self._inner)
         closes = self._headed and depth < 0 and line.strip() in _CLOSERS
-        if closes or (depth <= 0 and self._left_out(line)):
+        if not inside and (closes or (depth <= 0 and self._left_out(line))):
             self._blank.append(text)  # The class has an end and other methods.
             return
+        self._write_held()
         self._write("".join([*self._blank, text]))
         self._blank.clear()
         self._ended = bool(end)
+
+    def _write_held(self) -> None:
+        self._write(
+            "".join(f"{self._shift}{text}" if text.strip() else text for text in self._held)
+        )
+        self._held.clear()
 
     def _shift_of(self, indent: str) -> str:
         """The white space that the new lines lack."""
@@ -341,7 +395,7 @@ class AdditionParser(AddedCodeParser):
         return "\t" * tabs + " " * rest + line[len(indent) :]
 
     def _begin_block(self) -> None:
-        self._shift, self._headed, self._inside = None, False, False
+        self._shift, self._headed = None, False
         self._preceding.clear()
         self._own.clear()
         self._aside.clear()
@@ -357,10 +411,19 @@ class AdditionParser(AddedCodeParser):
                 self._take_line(line, end)
         if again := self._again:
             self._again, self._again_ended = [], False
+            if not self._headed:
+                again = [
+                    *self._heading,
+                    *_moved(again, self._margin, self._path),
+                    *self._after[-1:],
+                ]
             self._add_what_is_new(again)
             self._repeats = self._repeats or not self._begun
         if self._shift is None and self._own and not self._headed:
             self._begin(self._own[-1])
+        if self._held:
+            self._ended = self._held[-1].endswith("\n")
+            self._write_held()
 
     def _end_code(self) -> None:
         if not self._begun:
@@ -415,14 +478,16 @@ class FileAdditionParser(AddedCodeParser):
         self._imports: list[str] = []  # new ones
         self._import: list[str] = []  # one that goes on in the next line
         self._above_item: list[str] = []  # comments and decorators above a definition
-        self._quote = ""  # begins a string that has not ended
+        self._strings = _Strings(path)
         self._blank = 0  # lines, dropped unless more of a definition follows
         self._item = _Item.NONE
         self._kept: list[str] = []  # a definition that the file may have already
+        self._newest: list[str] = []  # one that it lacks
+        self._written: list[list[str]] = []  # those that have ended
 
     def _take_line(self, line: str, end: str) -> None:
-        in_string = bool(self._quote)
-        self._quote = _quote_behind(line, self._quote, python=self._python)
+        in_string = self._strings.inside
+        self._strings.take(line, "")
         if self._import:
             self._take_import(line)
         elif not (in_string or line.strip()):
@@ -465,16 +530,17 @@ class FileAdditionParser(AddedCodeParser):
             or (self._python and _METHOD.match(line))
             or (_RECEIVER.match(line) and name in self._last_names)
             or line in self._lines
+            or _IMPL.match(line)
         ):
             self._item, self._kept = _Item.KEPT, lines
         else:
-            self._item = _Item.NEW
+            self._item, self._newest = _Item.NEW, [*lines]
             self._names |= names
             self._write_item(lines)
 
     def _is_new(self, line: str) -> bool:
         """Whether a line that defines nothing is more than an example or a line of the file."""
-        return not self._python and (_opens_block(line) or line not in self._lines)
+        return not self._python and (opens_block(line) or line not in self._lines)
 
     def _go_on(self, lines: Sequence[str]) -> None:
         """Take lines of the definition that has begun, or of what stands above one."""
@@ -483,10 +549,13 @@ class FileAdditionParser(AddedCodeParser):
         elif self._item is _Item.KEPT:
             self._kept += lines
         elif self._item is _Item.NEW:
+            self._newest += lines
             self._write_lines(lines)
 
     def _end_item(self) -> None:
-        kept, self._kept = self._kept, []
+        if self._newest:
+            self._written.append(self._newest)
+        kept, self._kept, self._newest = self._kept, [], []
         self._item = _Item.NONE
         if not kept:
             return
@@ -502,18 +571,32 @@ class FileAdditionParser(AddedCodeParser):
         elif _METHOD.match(header) and classes:
             outermost = [d for d in classes if not any(other.encloses(d) for other in classes)]
             self._write_members(outermost[-1], [kept])
-        elif name not in self._names:  # Such as a block of Rust, or a call with tests.
+        elif (block := _IMPL.match(header)) is not None:
+            self._write_block(kept, header, trait=bool(block["trait"]))
+        elif name not in self._names:  # Such as a call with tests.
             if "\n".join(["", *kept, ""]) not in "\n".join(["", *self._lines, ""]):
                 self._names.update(filter(None, [name]))
                 self._write_item(kept)
         elif self._is_other_test(name, kept):
             self._write_item(self._renamed(name, kept, self._names))
 
+    def _write_block(self, lines: Sequence[str], header: str, *, trait: bool) -> None:
+        """Write what is new of a block with methods of a type (Rust)."""
+        found = outline(lines, self._path).definitions
+        new = [d for d in found if d.name not in self._names]
+        if trait:
+            new = [] if header in self._lines else [*found]
+        if len(new) == len(found):
+            self._write_item(lines)
+        elif new:
+            methods = "\n\n".join("\n".join(lines[d.start : d.stop]) for d in new)
+            self._write_item([header, *methods.split("\n"), "}"])
+        self._names |= {d.name for d in new}
+
     def _is_other_test(self, name: str, lines: Sequence[str]) -> bool:
         """Whether a definition is a test, and not the one of that name which the file has."""
-        there = self._outline.named(name)
-        texts = ["\n".join(self._lines[d.start : d.stop]) for d in there]
-        return _TEST.match(name) is not None and "\n".join(lines) not in texts
+        there = [[*self._lines[d.start : d.stop]] for d in self._outline.named(name)]
+        return _TEST.match(name) is not None and lines not in [*there, *self._written]
 
     def _renamed(self, name: str, lines: Sequence[str], taken: set[str]) -> list[str]:
         """A definition under its name, or the next one with a number that is free."""
@@ -532,10 +615,10 @@ class FileAdditionParser(AddedCodeParser):
         margin = indent_of(self._lines[there[-1].start if there else place - 1])
         names = {each.own_name for each in there}
         for member in members:
-            lines = textwrap.dedent("\n".join(member)).split("\n")
+            lines = _moved(member, "", self._path)
             name = next(iter(declared_names(self._path, lines[_header(lines)])), "")
             known = [self._lines[d.start : d.stop] for d in there if d.own_name == name]
-            again = any(textwrap.dedent("\n".join(each)).split("\n") == lines for each in known)
+            again = any(_moved(each, "", self._path) == lines for each in known)
             if again or (name in names and not _TEST.match(name)):
                 continue
             if place < self._at:
@@ -544,7 +627,7 @@ class FileAdditionParser(AddedCodeParser):
             self._begin()
             self._write_to(place)
             lines = self._renamed(name, lines, names)
-            self._write_lines(["", *(f"{margin}{line}" if line else "" for line in lines)])
+            self._write_lines(["", *_moved(lines, margin, self._path)])
             self._above = True
 
     def _write_item(self, lines: Sequence[str]) -> None:
@@ -580,7 +663,7 @@ class FileAdditionParser(AddedCodeParser):
     def _begin_block(self) -> None:
         self._blank = 0
         self._above_item = []
-        self._quote = ""
+        self._strings = _Strings(self._path)
 
     def _end_block(self) -> None:
         self._end_item()
@@ -617,22 +700,71 @@ def _header(lines: Sequence[str]) -> int:
     return 0
 
 
-def _quote_behind(line: str, quote: str, *, python: bool) -> str:
-    """What begins the string that goes on behind a line, ``""`` if none does.
+class _Strings:
+    """Follows strings of several lines, whose text may stand at the margin of the code.
 
     Args:
-        line: The line.
-        quote: The same for the line before.
-        python: Whether it is Python, and no other language.
+        path: The file's name, which tells its language.
     """
-    if not quote and _REMARK.match(line):
-        return ""
-    for mark in (_PYTHON_QUOTE if python else _QUOTE).findall(line):
-        if not quote:
-            quote = mark
-        elif mark == quote:
-            quote = ""
-    return quote
+
+    def __init__(self, path: str) -> None:
+        self._marks = _PYTHON_QUOTE if is_python(path) else _QUOTE
+        self._quote = ""
+        self._at_margin: bool | None = None  # unknown before there is text
+
+    @property
+    def inside(self) -> bool:
+        """Whether the next line begins within a string."""
+        return bool(self._quote)
+
+    def take(self, line: str, margin: str) -> bool:
+        """Take the next line.
+
+        Args:
+            line: The line.
+            margin: White space in front of the code.
+
+        Returns:
+            Whether it is text that does not move with the code.
+        """
+        inside = self.inside
+        if inside or not _REMARK.match(line):
+            for mark in self._marks.findall(line):
+                self._quote = mark if not self._quote else self._quote.replace(mark, "")
+        if not inside:
+            self._at_margin = None
+            return False
+        if self._at_margin is None and line.strip():
+            self._at_margin = len(indent_of(line)) <= len(margin)
+        return bool(self._at_margin) or not line.strip()
+
+
+def _moved(lines: Sequence[str], margin: str, path: str) -> list[str]:
+    """Lines with another margin than that of the first one; text of strings stays where it is."""
+    old, strings, moved = indent_of(lines[0]), _Strings(path), list[str]()
+    for line in lines:
+        stays = strings.take(line, old) or not line.strip()
+        moved.append(line if stays else margin + line.removeprefix(old))
+    return moved
+
+
+def _keys_of(lines: Sequence[str], definition: Definition) -> set[str]:
+    """What tells a method from others, by its lines."""
+    header = _header(lines)
+    return _keys(lines[:header], lines[header], {definition.own_name})
+
+
+def _keys(above: Sequence[str], header: str, names: Collection[str]) -> set[str]:
+    """What tells a method from others: what names it, and its names.
+
+    Args:
+        above: Its comments and decorators.
+        header: The line that names it.
+        names: Its names, or those that it may have.
+    """
+    found = _ACCESSOR.search("\n".join([*above, header]))
+    kind = "" if found is None else found[1] or found[2]
+    return {f"{kind} {name}" for name in (header.strip(), *names)}
 
 
 def _is_whole(lines: Sequence[str], path: str) -> bool:
@@ -652,14 +784,15 @@ def _defines_only(lines: Sequence[str], path: str) -> bool:
     """Whether a block of code is definitions, and not an example of their use or something else."""
     filled = [line for line in lines if line.strip()]
     margin = min((len(indent_of(line)) for line in filled), default=0)
-    headers, quote = 0, ""
+    headers, strings = 0, _Strings(path)
     for line in (line[margin:] for line in filled):
-        in_string, quote = bool(quote), _quote_behind(line, quote, python=is_python(path))
+        in_string = strings.inside
+        strings.take(line, "")
         if in_string or line[0].isspace() or _CONTINUES.match(line) or _DECORATES.match(line):
             continue
         if is_import(line):
             continue
-        if _CONTROL.match(line) or not _opens_block(line) or not declared_names(path, line):
+        if _CONTROL.match(line) or not opens_block(line) or not declared_names(path, line):
             return False
         headers += 1
     return headers > 0
@@ -672,7 +805,3 @@ def _members(lines: Sequence[str], path: str, name: str) -> list[Definition]:
     functions = [d for d in outlined.definitions if d.kind == "function"]
     apart = [d for d in functions if d.name.rpartition(".")[0].rpartition(".")[2] == name]
     return (outlined.members(homes[0]) if homes else []) or apart
-
-
-def _opens_block(line: str) -> bool:
-    return _COMMENT.sub("", line).rstrip().endswith((":", "{"))

@@ -447,6 +447,84 @@ def test_the_class_around_it_is_not_written_twice(
     assert new.split("\n")[:-1] == lines
 
 
+BOARD = "pub struct Board {\n    at: u32,\n}\n\nimpl Board {\n" + (
+    "    pub fn new() -> Self {\n        Board { at: 0 }\n    }\n\n"
+    "    pub fn step(&mut self) {\n        self.at += 1;\n    }\n}\n"
+)
+COUNT = "    pub fn count(&self) -> u32 {\n        self.at\n    }\n"
+STEP = "    pub fn step(&mut self) {\n        self.at += 2;\n    }\n"
+QUERY = (
+    '    def query(self):\n        """Ask.\n\n        All.\n        """\n'
+    '        return """\nSELECT 1\n\n  FROM a\n"""\n'
+)
+BARE_QUERY = textwrap.dedent(QUERY[: QUERY.index("SELECT")]) + QUERY[QUERY.index("SELECT") :]
+
+
+@pytest.mark.parametrize("size", [1, 9999])
+@pytest.mark.parametrize(
+    ("blocks", "text", "path", "added"),
+    [
+        ([f"impl Board {{\n{STEP}\n{COUNT}}}\n"], BOARD, "board.rs", COUNT),
+        ([f"impl Board {{\n{COUNT}\n{STEP}}}\n"], BOARD, "board.rs", COUNT),
+        ([f"{STEP}\n{COUNT}"], BOARD, "board.rs", COUNT),
+        ([textwrap.dedent(f"{COUNT}\n{STEP}")], BOARD, "board.rs", COUNT),
+        ([COUNT, BOARD.replace("1;\n    }\n", f"1;\n    }}\n\n{COUNT}")], BOARD, "board.rs", COUNT),
+        (
+            [f"row2(at) {{\n  return at;\n}}\n\n// All.\n{TOTAL}"],
+            PAGE,
+            "page.js",
+            textwrap.indent(f"// All.\n{TOTAL}", "  "),
+        ),
+        (
+            [f"{TOTAL}\n// Again.\nconstructor(\n  rows,\n) {{\n}}\n"],
+            PAGE.replace("constructor(rows) {", "constructor(\n    rows,\n  ) {"),
+            "page.js",
+            textwrap.indent(TOTAL, "  "),
+        ),
+        (
+            ["  def step(at)\n    at\n  end\n\n  def sum\n    1\n  end\n"],
+            RUBY,
+            "steps.rb",
+            "  def sum\n    1\n  end\n",
+        ),
+        (
+            ["def sum\n  1\nend\n\ndef step(at)\n  at\nend\n"],
+            RUBY,
+            "steps.rb",
+            "  def sum\n    1\n  end\n",
+        ),
+        ([f"{IN_CLASS}\n{CLASS}"], FILE, "steps.py", IN_CLASS),
+        ([IN_CLASS, FILE.replace(CLASS, f"{CLASS}\n{IN_CLASS}")], FILE, "steps.py", IN_CLASS),
+        ([NEW, FILE], FILE, "steps.py", IN_CLASS),
+        ([QUERY], FILE, "steps.py", QUERY),
+        ([f"class Steps(Base):\n{METHODS}\n{QUERY}"], FILE, "steps.py", QUERY),
+        ([BARE_QUERY], FILE, "steps.py", QUERY),
+        (
+            ["    @step_0.setter\n    def step_0(self, value):\n        self.at = value\n"],
+            FILE.replace("    def step_0(self, value)", "    @property\n    def step_0(self)"),
+            "steps.py",
+            "    @step_0.setter\n    def step_0(self, value):\n        self.at = value\n",
+        ),
+    ],
+)
+def test_a_method_that_the_class_has_is_left_as_it_is(
+    blocks: list[str], text: str, path: str, added: str, size: int
+) -> None:
+    name = next(each for each in ("Page", "Board", "Steps") if each in text)
+    found = addition(f"add a method to {name}", text, path)
+    assert found is not None
+    target, where = found
+    old = text.split("\n")[target.start : target.stop]
+    parser = where.parser(old, path)
+    reply = "And:\n".join(f"```\n{block}```\n" for block in blocks)
+    events = [e for at in range(0, len(reply), size) for e in parser.feed(reply[at : at + size])]
+    events += parser.finish()
+    assert not [event for event in events if isinstance(event, Problem)]
+    new = "".join(event.text for event in events if isinstance(event, NewText))
+    lines = [*old[: where.line], "", *added.split("\n")[:-1], *old[where.line :]]
+    assert new.split("\n")[:-1] == lines
+
+
 @pytest.mark.parametrize(
     "reply",
     [

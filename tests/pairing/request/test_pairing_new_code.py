@@ -288,6 +288,38 @@ def test_a_function_of_rust_comes_behind_a_block_and_in_front_of_the_tests() -> 
         assert parsed(f"```rust\n{code}```\n", LIBRARY, path="lib.rs") == (added, [])
 
 
+NEXT = "    fn next(&self) -> u32 {\n        self.at\n    }\n"
+
+
+def test_of_a_block_of_rust_only_the_new_methods_count() -> None:
+    block = f"impl Page {{\n{NEXT}}}\n"
+    added = LIBRARY.replace("#[cfg(test)]", f"{block}\n#[cfg(test)]")
+    known = "    fn is_new(&self) -> bool {\n        false\n    }\n"
+    for code in (f"impl Page {{\n{known}\n{NEXT}}}\n", f"impl Page {{\n{NEXT}\n{known}}}\n", block):
+        assert parsed(f"```rust\n{code}```\n", LIBRARY, path="lib.rs") == (added, [])
+    show = "impl Show for Page {\n    fn is_new(&self) -> bool {\n        false\n    }\n}\n"
+    text = LIBRARY.replace("#[cfg(test)]", f"{show}\n#[cfg(test)]")
+    assert parsed(f"```rust\n{show}```\n", LIBRARY, path="lib.rs") == (text, [])
+    again = f"{show.replace('false', 'true')}\n{block}"
+    text, problems = parsed(f"```rust\n{again}```\n", text, path="lib.rs")
+    assert (text.count("impl Show"), text.count("fn next"), problems) == (1, 1, [])
+
+
+@pytest.mark.parametrize("between", ["\n\n", "```\nAll of it:\n```python\n"])
+def test_the_file_behind_what_is_new_is_not_written_again(between: str) -> None:
+    group = f"class TestZero:\n    def test_zero(self):\n        assert parse('0')\n\n\n{NEW}"
+    reply = f"```python\n{group}{between}{BEFORE}\n\n{group}{END}```\n"
+    assert parsed(reply) == (f"{BEFORE}\n\n{group}{END}", [])
+
+
+def test_a_string_at_the_margin_keeps_its_text() -> None:
+    method = '    def test_rows(self):\n        assert parse("""\na\n  b\n""")\n'
+    added = TESTS.replace("== 300\n", f"== 300\n\n{method}")
+    bare = 'def test_rows(self):\n    assert parse("""\na\n  b\n""")\n'
+    for code in (f"class TestParse:\n{method}", bare):
+        assert parsed(f"```\n{code}```\n") == (added, [])
+
+
 @pytest.mark.parametrize(("text", "path"), [(TESTS, "a.py"), (SCRIPT, "a.js"), (LIBRARY, "a.rs")])
 def test_a_file_that_is_written_again_has_nothing_new(text: str, path: str) -> None:
     assert parsed(f"```\n{text}```\n", text, path=path)[0] == ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from midstream.code.outline import Definition, Outline, outline
+from midstream.code.outline import Definition, Outline, opens_block, outline
 from midstream.code.syntax import is_python
 from midstream.edits.indent import Dedented
 from midstream.pairing.request.additions import without_bodies, without_body
@@ -120,12 +120,8 @@ def _source(
         for line in (*without_body(lines[d.start : d.stop], path), "")
     ]
     start = members[0].start if members else home.stop
-    heading = next((n for n in range(home.start, start) if _opens(lines[n])), home.start)
+    heading = next((n for n in range(home.start, start) if opens_block(lines[n])), home.start)
     return [*lines[home.start : heading + 1], *made, *own]
-
-
-def _opens(line: str) -> bool:
-    return line.rstrip().endswith((":", "{"))
 
 
 def _module(root: Path, path: str) -> str:
