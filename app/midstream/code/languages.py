@@ -289,6 +289,14 @@ _TEST_PATH: Final = re.compile(
     r"|(?:_test|_spec|\.test|\.spec)\.\w+$|Tests?\.(?:java|cs|kt)$"
 )
 
+_TEST_NAMES: Final = (
+    re.compile(r"tests?[_.-](?P<of>.+)", re.IGNORECASE),
+    re.compile(r"(?P<of>.+)[_.-](?:tests?|spec)", re.IGNORECASE),
+    re.compile(r"(?P<of>.+)Tests?"),
+    re.compile(r"Test(?P<of>[A-Z].*)"),
+)
+"""How a test file is called after the file that it tests, without the extension."""
+
 
 def spelled(languages: Sequence[str]) -> str:
     """The names of languages as people write them: ``Python, Go and JavaScript``."""
@@ -306,3 +314,10 @@ def grammar_of(path: str) -> Language | None:
 def is_test(path: str) -> bool:
     """Whether a file holds tests, by its name."""
     return _TEST_PATH.search(path) is not None
+
+
+def tested_names(path: str) -> list[str]:
+    """The names in lower case, without endings, of what a test file may be about by its own."""
+    stem = PurePosixPath(path).stem
+    found = (pattern.fullmatch(stem) for pattern in _TEST_NAMES)
+    return [match["of"].lower() for match in found if match is not None]

@@ -12,16 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from midstream.code.languages import tested_names
+
 if TYPE_CHECKING:
     from midstream.edits.kinds import HunkFacts
 
-_NAMES: Final = (
-    re.compile(r"tests?[_.-](?P<of>.+)", re.IGNORECASE),
-    re.compile(r"(?P<of>.+)[_.-](?:tests?|spec)", re.IGNORECASE),
-    re.compile(r"(?P<of>.+)Tests?"),
-    re.compile(r"Test(?P<of>[A-Z].*)"),
-)
-"""How a test file is called after the file that it tests, without the extension."""
 _IMPORT: Final = re.compile(
     r"^\s*(?:from\s+\S+\s+import\b|(?:import|use)\b|#\s*include\b|.*\brequire\(|.*\bfrom\s+[\"'])"
 )
@@ -63,10 +58,8 @@ def _tested(
         hunks: Its hunks.
         stems: The files to choose from, by their names in lower case up to the first dot.
     """
-    name = PurePosixPath(test).stem
-    for pattern in _NAMES:
-        match = pattern.fullmatch(name)
-        if match and (found := _nearest(test, stems.get(match["of"].lower(), ()))):
+    for name in tested_names(test):
+        if found := _nearest(test, stems.get(name, ())):
             return found
     words = {
         word.lower()

@@ -13,6 +13,7 @@ from midstream.edits.events import NewText, Problem
 from midstream.pairing.headless import Job, Outcome, run_job
 from midstream.pairing.request.new_code import find_new_code, place_in_file
 from midstream.pairing.request.question import Question
+from midstream.pairing.request.tests_home import home_of_tests
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.quirky import Asked, Quirky, Reply
@@ -87,8 +88,6 @@ def test_what_an_instruction_adds_to_a_file(instruction: str, file: str, name: s
 @pytest.mark.parametrize(
     "instruction",
     [
-        "write a test for parse",
-        "write a test for parse in money.py",  # Where parse is.
         "add a docstring to the function parse in money.py",
         "add type hints to the helper function in money.py",
         "add a parameter to parse in money.py",
@@ -102,6 +101,13 @@ def test_what_an_instruction_adds_to_a_file(instruction: str, file: str, name: s
 )
 def test_anything_else_is_no_new_code_for_a_file(instruction: str) -> None:
     assert find_new_code(instruction) is None
+
+
+def test_tests_need_no_file() -> None:
+    for instruction in ("write a test for parse", "write a test for parse in money.py"):
+        new = find_new_code(instruction)
+        assert new is not None
+        assert (new.file, new.tests) == ("", True)
 
 
 def parsed(
@@ -399,6 +405,56 @@ async def test_a_file_that_is_not_there_is_made(shop: Path) -> None:
     assert "class Purse:" in said
     assert "self.coins.append" in said
     assert "round" not in said
+
+
+LAYOUTS = [
+    ("shop/money.py", ["shop/money.py", "tests/test_money.py"], "tests/test_money.py"),
+    ("shop/money.py", ["shop/money.py", "money_test.py", "test_money.py"], "money_test.py"),
+    ("a/io.py", ["tests/a/test_io.py", "tests/b/test_io.py"], "tests/a/test_io.py"),
+    ("a/io.py", ["tests/b/test_one.py", "tests/a/test_two.py"], "tests/a/test_io.py"),
+    ("a/io.py", ["t/test_a.py", "t/test_b.py", "u/test_c.py"], "t/test_io.py"),
+    ("a/io.py", ["a/io.py", "web/cart.test.js"], "tests/test_io.py"),
+    ("tests/test_io.py", [], "tests/test_io.py"),
+    ("src/cart.ts", ["src/cart.ts", "src/store.ts", "src/store.spec.ts"], "src/cart.spec.ts"),
+    ("src/cart.js", ["test/store.test.js", "src/store.js"], "test/cart.test.js"),
+    ("src/cart.js", [], "src/cart.test.js"),
+    ("cart.go", ["cart.go", "store.go", "store_test.go"], "cart_test.go"),
+    ("pkg/cart.go", ["main.go"], "pkg/cart_test.go"),
+    ("lib/cart.rb", ["lib/store.rb", "spec/store_spec.rb"], "spec/cart_spec.rb"),
+    ("Cart.java", ["a/StoreTest.java"], "a/CartTest.java"),
+    ("src/lib.rs", ["src/lib.rs"], None),
+]
+
+
+@pytest.mark.parametrize(("path", "files", "home"), LAYOUTS)
+def test_the_tests_of_a_file_go_where_others_are(
+    path: str, files: list[str], home: str | None
+) -> None:
+    assert home_of_tests(path, files) == home
+    assert home_of_tests(path, files[::-1]) == home
+
+
+@pytest.mark.parametrize(
+    ("question", "home"),
+    [
+        (Question("write a test for parse", "shop/money.py", 0), "test_money.py"),
+        (Question("add a unit test for parse", None), "test_money.py"),
+        (Question("write a test for this", "shop/rates.py", 1), "test_rates.py"),
+        (Question("write a test for this", "shop/rates.py", None, (0, 2)), "test_rates.py"),
+        (Question("add a test for negative amounts", "test_money.py", 14), "test_money.py"),
+    ],
+)
+async def test_a_test_goes_to_the_tests_of_its_module(
+    shop: Path, question: Question, home: str
+) -> None:
+    (shop / "shop/rates.py").write_text("def rate(name):\n    return 1\n")
+    before = (shop / home).read_text() if (shop / home).exists() else ""
+    own = "from shop.rates import rate\n\n\ndef test_rate():\n    assert rate('x') == 1\n"
+    outcome, _ = await ask(shop, question, NEW if before else own)
+    assert outcome.written
+    text = (shop / home).read_text()
+    assert text == (f"{BEFORE}\n\n{NEW}{END}" if before else own)
+    assert (shop / "shop/money.py").read_text() == MONEY
 
 
 async def test_a_function_that_the_file_has_is_changed_there(shop: Path) -> None:

@@ -49,7 +49,7 @@ class NewCode:
     """What an instruction adds to a file.
 
     Attributes:
-        file: The file as it is named.
+        file: The file as it is named; ``""`` for tests whose file is not.
         name: What it is called, ``""`` if that is left to the model.
         about: What else is said about it.
         tests: Whether it is tests.
@@ -89,7 +89,10 @@ class FileAddition:
 
 
 def find_new_code(instruction: str) -> NewCode | None:
-    """What an instruction adds to a file that it names; ``None`` if it asks for more or else."""
+    """What an instruction adds to a file; ``None`` if it asks for more or else.
+
+    It has to name the file, unless it asks for tests.
+    """
     found = _NEW_CODE.match(instruction)
     if found is None or FURTHER.search(instruction, found.end()):
         return None
@@ -97,10 +100,10 @@ def find_new_code(instruction: str) -> NewCode | None:
     files = [match["path"] for match in _INTO_FILE.finditer(instruction, found.start("kind"))]
     # "a test for load in app.py" says where load is.
     files = [file for file in files if not tests or is_test(file)]
-    if not files:
+    if not (files or tests):
         return None
     name = "" if tests else _name_of(instruction, found)
-    return NewCode(files[0], name, _INTO_FILE.sub("", instruction[found.end() :]), tests)
+    return NewCode("".join(files[:1]), name, _INTO_FILE.sub("", instruction[found.end() :]), tests)
 
 
 def _name_of(instruction: str, found: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from midstream.code.languages import spelled
+from midstream.code.languages import is_test, spelled
 from midstream.code.outline import outline
 from midstream.errors import UserError
 from midstream.pairing.request.additions import Addition, find_addition, without_tests
@@ -40,6 +40,7 @@ from midstream.pairing.request.target import (
     not_renamed,
     search_workspace,
 )
+from midstream.pairing.request.tests_home import home_of_tests
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -144,10 +145,24 @@ class ScopeFinder:
         by_region = model.is_chat and model.edit_format in ("region", "auto")
         if new is None or not by_region or question.known is not None or question.background:
             return None
-        path = await asyncio.to_thread(self._named_file, new.file)
+        if new.file:
+            path = await asyncio.to_thread(self._named_file, new.file)
+        else:
+            path = await self._home_of_tests(new, question)
         if path is None or (question.selection is not None and path == question.path):
             return None
         return path, new
+
+    async def _home_of_tests(self, new: NewCode, question: Question) -> str | None:
+        """The file that gets tests, by the code that they are for."""
+        subject = await self._subject(new, question, "")
+        path = question.path if subject is None else subject.path
+        if path is None or (subject is None and not is_test(path)):
+            return None
+        return await asyncio.to_thread(self._test_file, path)
+
+    def _test_file(self, path: str) -> str | None:
+        return home_of_tests(path, [*self._files.workspace.files(), *self._files])
 
     def _named_file(self, name: str) -> str | None:
         """The file that a name means, or that it is for; ``None`` if it is the name of several."""

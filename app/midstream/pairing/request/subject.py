@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from midstream.code.languages import tested_names
 from midstream.code.outline import Definition, Outline, opens_block, outline
 from midstream.code.syntax import is_python
 from midstream.edits.indent import Dedented
@@ -62,8 +63,8 @@ def find_subject(
         if here:
             files[path] = here
         found = _named(files.items(), about)
-        stem = PurePosixPath(home).stem.removeprefix("test_").removesuffix("_test")
-        near = [each for each in found if PurePosixPath(each.path).stem == stem]
+        names = tested_names(home)
+        near = [each for each in found if PurePosixPath(each.path).stem.lower() in names]
         found = found if len(found) == 1 else near
         if len(found) == 1:
             return _shown(workspace, found[0].path, files[found[0].path], found[0].name)

@@ -270,7 +270,7 @@ class AnswerFactory:
         if scope.later:
             turn.later = (
                 f"Not asked for yet: {scope.later}. Send that as an instruction of its own, with "
-                "the name of the test file."
+                "the name of what is to be tested."
             )
         new = self._answer(turn, mode, request.conversation, old, follow_up, question.known)
         new.in_full = question.in_full
