@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-QUICK = 25
-"""Examples of a property without ``--hypothesis-profile=gate``."""
+QUICK = 10
+"""Examples of a property without ``--hypothesis-profile=gate``, at most."""
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Nothing depends on how fast the machine is."""
 
@@ -23,6 +23,9 @@ def thorough() -> bool:
 
 
 def examples(count: int, **more: object) -> settings:
-    """Try a property on so many examples in the gate, and on some of them otherwise."""
-    number = count if thorough() else min(count, QUICK)
+    """Try a property on so many examples in the gate, and on a few of them otherwise.
+
+    Where the gate affords few, each takes long.
+    """
+    number = count if thorough() else min(count // 10, QUICK)
     return settings(max_examples=number, **more)  # type: ignore[arg-type]

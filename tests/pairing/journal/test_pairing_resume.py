@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ async def test_a_journal_cut_anywhere_is_taken_up(
     cuts = [b"".join(lines[:n]) for n in range(1, len(lines) + 1)]
     cuts += [cut[: -len(cut) // 50 - 3] for cut in cuts[::3]]
     chosen = list(enumerate(cuts))
-    for number, cut in chosen if thorough() else chosen[::2]:
+    for number, cut in chosen if thorough() else chosen[::5]:
         for data in {contents[-1], contents[number % len(contents)]}:
             (root / "run.py").write_bytes(data)
             copy = state / "copies" / f"{number}.jsonl"
@@ -268,19 +269,21 @@ async def test_a_journal_that_is_a_pipe_is_a_sentence(
 ODD = [None, True, -1, 10**30, 1e308, "", "\x1b]0;x\x07", "\ud800", [], [[1]], {}, {"a": [1]}]
 
 
+@pytest.mark.fuzz
 async def test_a_journal_of_any_content_is_replayed_or_refused(
     root: Path, settings: Settings, endpoint: Endpoint, model: SteppedModel, state: Path
 ) -> None:
-    """Each value of each entry is replaced by others; nothing but a sentence comes of it."""
+    """Each value of each entry is replaced by another; nothing but a sentence comes of it."""
     await play(root, endpoint, model)
     journal = Journal.latest(state, root)
     assert journal is not None
     lines = journal.read_text().splitlines()
+    odds = cycle(ODD)
     said: set[str] = set()
     for at, line in enumerate(lines):
         record = json.loads(line)
         for name in record.get("d", {}):
-            for odd in ODD:
+            for odd in ODD if thorough() else [next(odds)]:
                 changed = {**record, "d": {**record["d"], name: odd}}
                 journal.write_text("\n".join([*lines[:at], json.dumps(changed), *lines[at + 1 :]]))
                 try:

@@ -25,6 +25,7 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.errors import GitError
 from tests.helpers.pairing import git, make_repo
+from tests.helpers.property import thorough
 
 NAMES = (
     "a.txt",
@@ -48,7 +49,7 @@ CONFLICT = b"<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"
 ATTRIBUTES = "*.rot filter=rot\n*.crlf text eol=crlf\n"
 ROT = "tr a-zA-Z n-za-mN-ZA-M"
 HOOK = '#!/bin/sh\n! test -e "$(git rev-parse --git-dir)/refuse"\n'
-STEPS = int(os.environ.get("MIDSTREAM_FUZZ_STEPS", "60"))
+STEPS = int(os.environ.get("MIDSTREAM_FUZZ_STEPS", "60" if thorough() else "20"))
 
 
 class State(NamedTuple):

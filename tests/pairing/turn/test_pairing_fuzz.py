@@ -25,6 +25,7 @@ from midstream.settings import Settings
 from midstream.workspace.journal import sessions
 from midstream.workspace.paths import state_dir
 from tests.helpers.pairing import Witness
+from tests.helpers.property import thorough
 from tests.helpers.stepped import SteppedModel
 
 LENGTH = 40
@@ -292,9 +293,11 @@ async def run_case(seed: int, endpoint: Endpoint, model: SteppedModel) -> None:
             await case.session.close()
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("block", range(4))
 async def test_interleavings(block: int, endpoint: Endpoint, model: SteppedModel) -> None:
-    for seed in range(block * 10, block * 10 + 10):
+    count = 10 if thorough() else 3
+    for seed in range(block * count, (block + 1) * count):
         await run_case(seed, endpoint, model)
 
 
