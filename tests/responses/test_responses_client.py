@@ -369,7 +369,7 @@ async def test_closing_the_client_ends_its_streams() -> None:
 @pytest.mark.parametrize(
     ("url", "token", "sentence"),
     [
-        ("ws://127.0.0.1:9/v1", None, "cannot be reached"),
+        ("ws://127.0.0.1:9/v1", None, "cannot be reached: nothing listens there; start the server"),
         ("ws://127.0.0.1:PORT/v1", "wrong", "refused the key"),
         (
             "ws://127.0.0.1:PORT/v1",

@@ -11,6 +11,7 @@ import pytest
 from midstream.edits.hunks import HunkState
 from midstream.pairing.files.attention import Reading, Sighting
 from midstream.settings import Settings
+from midstream.tui.pages.sheet import HalfReadingScreen
 from midstream.tui.widgets.file_bar import FileBar
 from midstream.tui.widgets.status_row import StatusRow
 from tests.helpers.stage import CODE, Stage, on_stage
@@ -65,6 +66,13 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     assert "Held back" in stage.notice
     assert (project / "pkg" / "things.py").read_text() == CODE
     assert {"L release", "alt+g guard off", "! why"} <= set(stage.keys)
+    await stage.press("exclamation_mark")
+    sheet = stage.app.screen
+    assert isinstance(sheet, HalfReadingScreen)
+    (written,) = (paragraph for paragraph in sheet.paragraphs if paragraph.heading == "Written by")
+    told = [words for words, _ in written.lines]
+    assert told[1:] == ["asked: fetch the total in count", "corrected, 2 times"]
+    await stage.press("escape")
     await stage.press("L", "enter")
     assert stage.notice == "Type why the lines are safe, then enter; esc leaves the hunk held back."
     await stage.type("a test key")

@@ -190,7 +190,7 @@ async def test_code_of_an_answer_becomes_hunks(root: Path) -> None:
     hosted = Hosted()
     async with hosted_stage(root, hosted) as stage:
         await ask(stage, hosted, "how is nothing summed up?", ANSWER)
-        await stage.until(lambda: "can become hunks (I)" in stage.notice, "an offer")
+        await stage.until(lambda: "can become hunks (press I)" in stage.notice, "an offer")
         await stage.press("I")
         await stage.until(lambda: stage.session.hunks.undecided(), "hunks")
         assert len(hosted.creates) == 1, "the model was not needed"

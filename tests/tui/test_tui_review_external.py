@@ -129,6 +129,21 @@ async def test_a_put_back_waits_for_the_writer_or_for_a_key(
         assert bill.read_text() == AFTER.replace("price + 2", "cost + 2")
 
 
+async def test_a_file_that_is_gone_is_called_deleted(project: Path) -> None:
+    bill = project / "pkg" / "bill.py"
+    bill.write_text("x = 1\n")
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        bill.unlink()
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        bar = stage.screen.query_one(FileBar)
+        await stage.until(lambda: "Python · deleted" in bar.render().plain, "the row above it")
+        await stage.until(lambda: "pkg/bill.py  the whole file" in stage.title, "no lines")
+        await stage.press("a")
+        await stage.until(lambda: not stage.session.hunks.undecided(), "kept")
+        assert "Python · deleted" in bar.render().plain
+
+
 @pytest.mark.parametrize("begun", ["", "why"])
 async def test_a_review_that_was_begun_is_decided_at_once(project: Path, begun: str) -> None:
     bill = project / "pkg" / "bill.py"
@@ -185,6 +200,9 @@ async def test_a_moved_file_is_shown_and_decided_as_one(
         await stage.until(lambda: "moved to pkg/invoice.py" in " ".join(stage.rows), "said")
         await stage.open("pkg/invoice.py")
         await stage.until(lambda: "moved from pkg/bill.py" in " ".join(stage.rows), "said here")
+        await stage.pilot.resize_terminal(60, 24)
+        await stage.until(lambda: stage.screen.size.width == 60, "a smaller screen")
+        await stage.until(lambda: stage.rows[0].endswith("  moved from pkg/bill.py"), "in short")
         await stage.press("]", "r")
         await stage.until(lambda: not store.undecided(), "both are put back")
         await stage.until(lambda: bill.exists() and not invoice.exists(), "on disk")

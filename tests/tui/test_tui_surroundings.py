@@ -240,6 +240,39 @@ async def test_what_gives_way_in_the_status_row(project: Path) -> None:
         }
 
 
+async def test_how_far_the_model_is_outlasts_what_stays_the_same(project: Path) -> None:
+    facts = StatusFacts(
+        doing=Activity.READING,
+        model="built-in",
+        reading="1.8k of 3.0k tokens, 12 s left",
+        watching="native",
+        guard="guarded",
+        branch="main",
+    )
+    async with on_stage(project, size=(80, 24)) as stage:
+        row = stage.screen.query_one(StatusRow)
+        row.show(facts)
+        words = " ".join(row.render().plain.split()[1:])
+        assert words == "reading built-in 1.8k of 3.0k tokens, 12 s left guarded main · clean"
+
+
+async def test_a_fact_that_is_too_long_leaves_its_room_to_others(project: Path) -> None:
+    facts = StatusFacts(
+        doing=Activity.READY,
+        model="built-in",
+        watching="native",
+        reviewing=True,
+        guard="unguarded: only credentials are looked for here",
+        branch="main",
+        dirty=13,
+    )
+    async with on_stage(project, size=(80, 24)) as stage:
+        row = stage.screen.query_one(StatusRow)
+        row.show(facts)
+        words = " ".join(row.render().plain.split()[1:])
+        assert words == "ready built-in unguarded reviewing main · 13 changed"
+
+
 async def test_what_waits_stays_in_the_row_above_the_code(project: Path) -> None:
     facts = FileFacts(
         path="pkg/things.py",

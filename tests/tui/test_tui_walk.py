@@ -50,7 +50,7 @@ async def test_without_hunks_the_page_says_what_it_is_for(folder: Path) -> None:
         assert [row.strip() for row in rows(screen)] == ["nothing to walk through yet"]
         assert "decided at once" in shown(screen, "about")
         assert "(V on the main screen)" in " ".join(shown(screen, "about").split())
-        assert "enter go to" not in hints(screen)
+        assert hints(screen) == ["esc back", "? keys"]
 
 
 async def test_the_page_lists_what_is_decided_one_by_one_and_at_once(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import math
 import re
@@ -15,6 +16,9 @@ from midstream.responses.liberal import loads
 _MAX_QUOTE_LENGTH: Final = 300
 _MIN_KEY_LENGTH: Final = 8
 """Characters of a key; shorter ones are no secrets, and parts of words."""
+_REFUSED: Final = f"[Errno {errno.ECONNREFUSED}]"
+_NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
+"""What Python puts before the words of the operating system."""
 _MAX_DEPTH: Final = 6
 """Levels of JSON around a message; gateways wrap the errors of others, as text, too."""
 _NO_ROUTE: Final = frozenset({404, 405, 501})
@@ -203,7 +207,9 @@ def explained(detail: str) -> str:
     """Why a connection failed, with the way out where there is one."""
     if "CERTIFICATE_VERIFY_FAILED" in detail:
         return f"{detail}; if you trust its certificate, name the file of it in SSL_CERT_FILE"
-    return detail
+    if _REFUSED in detail:
+        return "nothing listens there; start the server, or correct its address"
+    return _NUMBER.sub("", detail)
 
 
 def error_of(value: object, depth: int = _MAX_DEPTH) -> WireError | None:

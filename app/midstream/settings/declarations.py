@@ -317,7 +317,7 @@ class Settings:
     )
     guard: bool = setting(
         True, BOOLEAN, Section.CARE,
-        "Watch what the model writes and stop it at dangerous lines. The action guard.file "
+        "Watch what the model writes and stop it at dangerous lines. Alt+G (the action guard.file) "
         "switches it off for one file.",
         at_once=True, in_projects=True, table_key="on",
         also="security watchdog secrets disable file",

@@ -37,8 +37,11 @@ class FileMove(NamedTuple):
         """Whether the guard holds the new file back, so that the old one has to stay for now."""
         return self.made.hold is not None
 
-    def said_of(self, hunk: Hunk) -> str:
-        """The description of one of the two hunks."""
+    def said_of(self, hunk: Hunk, *, brief: bool = False) -> str:
+        """The description of one of the two hunks; ``brief``: only the other path."""
+        if brief:
+            made, gone = self.made.path, self.gone.path
+            return f"moved to {made}" if self.gone is hunk else f"moved from {gone}"
         if self.gone is hunk:
             return f"moved to {self.made.path}{', which is held back' if self.held else ''}"
         same = "unchanged" if self.share == 1 else f"{int(self.share * 100)} % of the lines"

@@ -139,8 +139,8 @@ class Marks:
         found: Ranges that match the search.
         note: What is said of its hunk.
         fact: Whether the note states a mere fact, which needs no sign.
-        brief: What stands for the note beside its sign where the code needs the room; ``None``: the
-            code gives way.
+        brief: What stands for the note where the code needs the room, beside its sign if it has
+            one; ``None``: the code gives way.
     """
 
     cursor: bool = False
@@ -413,14 +413,18 @@ class RowPainter:
     ) -> list[Segment]:
         """Code with a note.
 
-        A fact stands at the right edge.  Other notes follow the code; where there is no short form,
-        long code gives way, up to half the room, but not its first ``keep`` cells.
+        A fact stands at the right edge, in full or in short, if there is room.  Other notes follow
+        the code; where there is no short form, long code gives way, up to half the room, but not
+        its first ``keep`` cells.
         """
         if not note:
             return code
         if marks.fact:
             beside = self._at_the_edge(code, note, inks)
-            if beside is None and marks.brief is None:
+            if beside is None and marks.brief:
+                words = f" {visible(marks.brief)} "
+                beside = self._at_the_edge(code, [Segment(words, note[0].style)], inks)
+            elif beside is None and marks.brief is None:
                 room = max(1, self.code_width - _GAP - _cells(note))
                 beside = self._at_the_edge(list(self._fit(code, inks.ground, room)), note, inks)
             return code if beside is None else beside

@@ -230,7 +230,10 @@ class RowStrips:
         if not (row.first if line is None else at == line):
             return _NOTHING_SAID
         if fact:
-            return note, fact, None if hunk.postponed is not None else ""
+            if hunk.postponed is not None:
+                return note, fact, None
+            move = self.move_of(hunk)
+            return note, fact, "" if move is None else move.said_of(hunk, brief=True)
         if held and hunk.hold is not None:
             rule = f" ({hunk.hold.rule})" if hunk.hold.rule else ""
             return note, fact, f"{self._on_disk(hunk)}held back{rule}"

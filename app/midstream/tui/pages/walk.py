@@ -89,11 +89,12 @@ class WalkScreen(PageScreen):
         walk = through.walk
         everything = through.present(walk.order)
         waits = sum(hunk.waits for hunk in everything)
+        key = self.services.key_for("hunk.next_undecided")
         self.title_row.show(
             (f"{counted(len(everything), 'hunk')}, {waits:,} left", "foreground"),
-            (counted(through.decisions, "decision"), "foreground"),
+            (f"{counted(through.decisions, 'decision')} to make", "foreground"),
             ("reading" if through.busy else "", "muted"),
-            ("by the walk" if through.on else "by file", "muted"),
+            (f"{key} follows {'the walk' if through.on else 'the files'}", "muted"),
         )
         self._parts, self._groups = {}, {}
         rows = [*self._single_rows(everything), *self._group_rows()]
@@ -201,11 +202,12 @@ class WalkScreen(PageScreen):
 
     def hidden_hints(self) -> frozenset[str]:
         if not self._parts:
-            return frozenset({"walk.open", "walk.accept", "walk.reject", "walk.by"})
-        return frozenset() if self.group is not None else frozenset({"walk.accept", "walk.reject"})
+            return frozenset({"walk.open", "walk.accept", "walk.reject", "walk.titles", "walk.by"})
+        hidden = () if self.group is not None else ("walk.accept", "walk.reject")
+        return frozenset(hidden if self._groups else (*hidden, "walk.titles"))
 
     def hint_words(self) -> dict[str, str]:
-        return {"walk.by": "by file" if self._session.walk.on else "by the walk"}
+        return {"walk.by": "follow the files" if self._session.walk.on else "follow the walk"}
 
     # doing
 

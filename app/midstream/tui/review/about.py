@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.pairing.status import CUT, UNSURE, FollowUpKind, Turn
 from midstream.tui.clock import when
@@ -73,8 +75,11 @@ def _of_the_model(turn: Turn, session: PairingSession) -> Iterator[str]:
     by_id = {each.id: each for each in session.turns}
     while (before := by_id.get(chain[0].redirected_from or 0)) is not None:
         chain.insert(0, before)
-    for each in chain:
-        yield f"{_how_asked(each)}: {_in_one_line(each.instruction)}"
+    for instruction, turns in groupby(chain, key=lambda each: each.instruction):
+        first, *more = turns
+        yield f"{_how_asked(first)}: {_in_one_line(instruction)}"
+        for how, again in groupby(more, key=_how_asked):
+            yield f"{how}, {counted(len(list(again)), 'time')}"
     if turn.tried:
         yield f"{turn.tried}."
 

@@ -239,8 +239,10 @@ class Aim(Controller):
             lines = f"lines {target.start + 1}-{target.stop}"
             if target.stop - target.start == 1:
                 lines = f"line {target.stop}"
+            elif target.stop == target.start:  # an empty file, or one that is gone
+                lines = ""
             words = f"{target.symbol}, {lines}" if target.symbol else lines
-            title.show(verb, f"{state.path}  {words}", target.why, active=active)
+            title.show(verb, f"{state.path}  {words}".rstrip(), target.why, active=active)
             if active:
                 # Keep the lines of the instruction in view, unless the cursor is in a visible part.
                 first, last = view.row_of_base(scope[0]), view.row_of_base(scope[1] - 1)

@@ -313,8 +313,8 @@ class Converse(Controller):
 
         if code_blocks(self._answer):
             key = self._services.key_for("conversation.propose")
-            how = self._panes.way_to(key)
-            self._notices.say("info", f"The code of the answer can become hunks ({how}).")
+            words = "The code of the answer can become hunks."
+            self._notices.say("info", self._panes.with_way(words, key))
 
     @property
     def _answer(self) -> str:

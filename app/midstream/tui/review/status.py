@@ -31,7 +31,7 @@ from midstream.words import in_review
 
 if TYPE_CHECKING:
     from midstream.pairing.session import PairingSession
-    from midstream.tui.diff.view import MatchFinder
+    from midstream.tui.diff.view import FileView, MatchFinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,15 @@ _WRITING: Final = {
     "commit",
 }
 """Actions that change files or ask for changes."""
+
+
+def _size_of(view: FileView) -> str:
+    """How long the file of a view is on disk, or why there is none."""
+    base = view.proposal.base
+    if not base.missing:
+        return counted(len(base.lines), "line")
+    hunks = [hunk for _, _, hunk in view.places()]
+    return "deleted" if hunks and not any(hunk.new for hunk in hunks) else "new file"
 
 
 def hints(moment: Moment, keys: dict[str, str]) -> tuple[KeyHint, ...]:
@@ -313,7 +322,7 @@ class Status(Controller):
                 covered=RAIL_WIDTH if self._panes.rail_over_code else 0,
                 path=path,
                 language=language_of(path),
-                lines=len(view.proposal.base.lines),
+                size=_size_of(view),
                 undecided=here.undecided,
                 accepted=here.accepted - here.kept,
                 kept=here.kept,

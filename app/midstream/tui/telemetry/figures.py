@@ -263,7 +263,7 @@ def pace_lines(
         held = make.text(("the measured rate is limited to that", "muted"))
         return [*lines, make.text((now.pacing, "warning")), held]
     if simulated is None or now.mean is None:
-        return [*lines, make.text(("once an answer has a rate", "muted"))]
+        return [*lines, make.text(("shown once an answer has a rate", "muted"))]
     report = simulated.report
     if now.wafers:
         return [*lines, *_wafer_lines(make, now, now.mean, report.rate, same_model)]

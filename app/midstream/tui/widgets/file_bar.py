@@ -21,6 +21,7 @@ class FileFacts:
 
     Attributes:
         covered: Cells on the left that the file list lies over.
+        size: How many lines there are, or that there is no file.
         elsewhere: Undecided hunks in other files.
         writing_in: The file the model is writing in, or ``""``.
         reviewing: Other programs wrote the hunks, so they are kept or put back.
@@ -31,7 +32,7 @@ class FileFacts:
     covered: int = 0
     path: str = ""
     language: str = ""
-    lines: int = 0
+    size: str = ""
     undecided: int = 0
     accepted: int = 0
     kept: int = 0
@@ -98,9 +99,7 @@ class FileBar(TextLine):
             facts_right.remove(min(facts_right, key=lambda fact: fact.rank))
             right = self._joined(facts_right)
         details = (
-            f"  {facts.language} {self._glyphs.separator} {counted(facts.lines, 'line')}"
-            if facts.language
-            else ""
+            f"  {facts.language} {self._glyphs.separator} {facts.size}" if facts.language else ""
         )
         used = right.cell_len + cell_len(name) + 2
         if used + cell_len(folder + slash) <= room:

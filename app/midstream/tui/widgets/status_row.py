@@ -40,7 +40,6 @@ _DIRTY_CELLS: Final = len("99 changed")
 _GAP: Final = 3
 """Cells between two facts."""
 _WORDS: Final = re.compile(r"\S+| (?=\S)")
-_GUARD_CELLS: Final = 48
 _GUARD_ROLES: Final = {"guarded": "success"}
 _IDLE: Final = "scanning nothing"
 """What the guard says before anything has streamed into the file: nothing that helps here."""
@@ -123,17 +122,19 @@ class StatusRow(TextLine):
         """The row as text: pieces from the left, pieces from the right, space between."""
         left, right = self._left(), self._right()
         room = self.size.width - 2
-        if _width(left) + _width(right) + 2 > room:
-            right = self._right(_GUARD_CELLS)
         told = self.facts.guard not in ("", _IDLE, *_GUARD_ROLES)
         if told and _width(left) + _width(right) + 2 > room:
             # A sentence of the guard moves the row anyhow; else figures keep their places.
             left, right = _packed(left), _packed(right, _GAP)
-        while left and right and _width(left) + _width(right) + 2 > room:
-            if len(left) > 2:
-                left.pop()
-            else:
-                right.remove(min(right, key=lambda piece: piece.rank))
+        # What is waited for, and how long still, outlasts what is always the same.
+        kept = len(left) if self.facts.doing in WORDLESS else 2
+        while len(left) > kept and _width(left) + _width(right) + 2 > room:
+            left.pop()
+        fitting = _fitting(right, room - 2 - _width(left))
+        if told and not any(self.facts.guard in piece.text.plain for piece in fitting):
+            right = _packed(self._right(brief=True), _GAP)
+            fitting = _fitting(right, room - 2 - _width(left))
+        right = fitting
         line = Text(" ", no_wrap=True, overflow="crop")
         for piece in left:
             line.append_text(piece.text)
@@ -180,8 +181,8 @@ class StatusRow(TextLine):
         pieces.append(Text(f"   {bars:<{_SPARK_CELLS}}", palette.style("accent")))
         return [_Piece(text) for text in pieces]
 
-    def _right(self, most: int | None = None) -> list[_Piece]:
-        """The pieces on the right; ``most`` limits the cells of the guard's words."""
+    def _right(self, *, brief: bool = False) -> list[_Piece]:
+        """The pieces on the right; ``brief``: without the guard's reason."""
         facts, palette = self.facts, self._palette
         pieces: list[_Piece] = []
         if facts.queued:
@@ -193,9 +194,7 @@ class StatusRow(TextLine):
             pieces.append(_Piece(Text(f"{_IDLE_WORDS}   "), -1))
         elif facts.guard:
             role = _GUARD_ROLES.get(facts.guard, "warning")
-            words = visible(facts.guard)
-            if most is not None and len(words) > most:
-                words = f"{words[: most - 1]}{self._glyphs.ellipsis}"
+            words = visible(facts.guard.partition(":")[0] if brief else facts.guard)
             text = Text(f"{words}   ", palette.style(role))
             pieces.append(_Piece(text, 1 if facts.guard in _GUARD_ROLES else 3))
         if facts.range:
@@ -249,6 +248,16 @@ def _packed(pieces: list[_Piece], behind: int = 0) -> list[_Piece]:
         if words.strip():
             packed.append(_Piece(text, piece.rank))
     return packed
+
+
+def _fitting(pieces: list[_Piece], room: int) -> list[_Piece]:
+    """The pieces of the highest ranks for which there is room, in their order."""
+    chosen: set[int] = set()
+    for at in sorted(range(len(pieces)), key=lambda at: (pieces[at].rank, at), reverse=True):
+        if (left := room - _width([pieces[at]])) >= 0:
+            chosen.add(at)
+            room = left
+    return [piece for at, piece in enumerate(pieces) if at in chosen]
 
 
 def _width(pieces: list[_Piece]) -> int:
