@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from midstream.cli import main
 from midstream.pairing.trial.kept import KeptTrial, keep_trial, kept_trials, trial_key
 from midstream.pairing.trial.requests import load_requests
+from midstream.pairing.trial.run import run_trial
+from midstream.responses.profiles import Profile
+from midstream.settings import Settings
 from tests.helpers.stepped import SteppedModel, served
 
 
@@ -51,10 +55,29 @@ async def test_a_server_is_tried_and_its_figures_are_kept(
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == 0
     assert said[0]["verdict"] == "wrong and flagged"
+    assert said[0]["edit_format"] == said[1]["edit format"] == "region"
     assert said[1]["model"] == "stepped"
     (kept,) = kept_trials().values()
     assert (kept.requests, kept.right, kept.unflagged) == (1, 0, 0)
     assert trial_key(endpoint.url, "stepped") in kept_trials()
+
+
+async def test_edits_that_match_nothing_are_refused(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SteppedModel({"prompt": "chat"})
+    monkeypatch.setenv("DESK_KEY", "secret")
+    for _ in range(2):  # It is asked once more.
+        model.give("<<<<<<< SEARCH\nnowhere\n=======\nthere\n>>>>>>> REPLACE\n")
+        model.end()
+    async with served(model) as endpoint:
+        desk = Profile(
+            "desk", "local", endpoint.url, key_env="DESK_KEY", edit_format="search-replace"
+        )
+        settings = replace(Settings(), endpoints=(desk,), endpoint="desk")
+        (result,) = [each async for each in run_trial(load_requests(1), settings, None)]
+    assert (result.verdict, result.edit_format) == ("refused", "search-replace")
+    assert "The quoted lines are not in" in result.why
 
 
 def test_the_last_trial_of_a_model_counts_and_a_damaged_file_counts_as_none(state: Path) -> None:

@@ -245,6 +245,8 @@ async def _try_edits(
     firsts = [result.first_s for result in results if result.first_s is not None]
     figures: dict[str, object] = {verdict: counts[verdict] for verdict in VERDICTS}
     figures["requests"] = len(results)
+    asked = Counter(result.edit_format for result in results if result.edit_format)
+    figures["edit format"] = ", ".join(name for name, _ in asked.most_common())
     figures["median seconds to the first text"] = round(median(firsts), 2) if firsts else None
     figures["median seconds"] = round(median(result.seconds for result in results), 2)
     if options.json:

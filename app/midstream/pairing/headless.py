@@ -183,10 +183,10 @@ async def run_job(
             await _go_everywhere(session, turn, sink)
         await session.guard.caught_up()
         hunks = session.hunks.undecided()
-        if not hunks:
-            raise NothingToChangeError(session.status.notices[-1].text)
         if turn.failures:
             raise EditFailedError(session.status.notices[-1].text)
+        if not hunks:
+            raise NothingToChangeError(session.status.notices[-1].text)
         left = await _left_behind(session, hunks, job)
         refused = await _objection(session, hunks, job, left) if job.apply else ""
         writes = job.apply and not refused

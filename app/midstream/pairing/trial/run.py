@@ -16,7 +16,9 @@ from midstream.pairing.request.question import Question
 from midstream.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from midstream.edits.documents import SourceText
     from midstream.edits.hunks import Hunk
+    from midstream.pairing.status import Turn
     from midstream.pairing.trial.requests import TrialRequest
     from midstream.responses.endpoint import Endpoint
     from midstream.settings import Settings
@@ -33,6 +35,7 @@ class TrialResult:
         kind: Its kind.
         language: Its language.
         verdict: One of ``VERDICTS``.
+        edit_format: How the model was asked to write, ``""`` if it was not asked.
         why: What is wrong, or why it was refused.
         first_s: Seconds to the first text, ``None`` without any.
         seconds: Seconds to the end.
@@ -42,17 +45,23 @@ class TrialResult:
     kind: str
     language: str
     verdict: str
+    edit_format: str
     why: str
     first_s: float | None
     seconds: float
 
 
-class _FirstTextClock(Sink):
-    """Notes when the first text comes."""
+class _Watch(Sink):
+    """Notes how a model is asked, and when its first text comes."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.first: float | None = None
+        self.edit_format = ""
+
+    def started(self, turn: Turn, base: SourceText, model: str) -> None:
+        """The request is on its way."""
+        self.edit_format = turn.edit_format
 
     def text(self, text: str) -> None:
         """Text has come."""
@@ -87,7 +96,7 @@ async def _one(
 ) -> TrialResult:
     for name, text in request.project.items():
         (root / name).write_text(text, "utf-8")
-    watch, verdict, why, doubt = _FirstTextClock(), "", "", ""
+    watch, verdict, why, doubt = _Watch(), "", "", ""
     # Written in any case, to see whether it is right.
     question = Question(request.ask, request.file or None, request.cursor)
     job = Job(root, question, apply=True, unsure=True, anyway=True)
@@ -108,8 +117,8 @@ async def _one(
         why = elsewhere or await request.fault(new)
         verdict = f"wrong and {'flagged' if doubt or broken else 'unflagged'}" if why else "right"
     first = None if watch.first is None else round(watch.first, 2)
-    kind, language = request.kind, request.language
-    return TrialResult(request.id, kind, language, verdict, why, first, round(seconds, 2))
+    kind, language, asked = request.kind, request.language, watch.edit_format
+    return TrialResult(request.id, kind, language, verdict, asked, why, first, round(seconds, 2))
 
 
 def _texts(root: Path) -> dict[str, str]:
