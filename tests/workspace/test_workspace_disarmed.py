@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.workspace import repo
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import (
     GitFailedError,
@@ -19,6 +20,7 @@ from midstream.workspace.repo import (
     find_repository,
     recent_subjects,
     repo_status,
+    repository_trouble,
     run_git,
     work_tree_changes,
 )
@@ -133,3 +135,27 @@ def test_an_order_of_files_that_never_ends_is_not_read(root: Path) -> None:
     (root / "a.txt").write_text("changed\n")
     assert "+changed" in files_diff(root, ["a.txt"])
     assert work_tree_changes(root)[1] == {"a.txt"}
+
+
+def test_a_configuration_that_takes_long_to_read_is_named_and_not_read(root: Path) -> None:
+    with (root / ".git/config").open("a") as config:
+        config.write("#" * repo.MAX_CONFIG)
+    assert repo_status(root) is None
+    assert recent_subjects(root) == []
+    assert "config has 4 MB, which every command of git would read" in repository_trouble(root)
+    assert Workspace(root).read("a.txt") == b"one\n"
+
+
+def test_of_filters_that_are_not_all_known_none_runs(
+    root: Path, evil: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repo, "MAX_CONFIG", 1000)
+    settings = "[x]\n" + "a = b\n" * 1000 + f'[filter "x"]\nclean = {evil}\n'
+    (root / ".git/more").write_text(settings)
+    git(root, "config", "include.path", "more")
+    (root / ".gitattributes").write_text("* filter=x\n")
+    (root / "a.txt").write_text("changed\n")
+    ran.unlink(missing_ok=True)
+    with pytest.raises(GitFailedError, match="its configuration is listed as more than"):
+        work_tree_changes(root, find_repository(root))
+    check(root, ran, lambda: run_git(root, ["status"], programs=True))

@@ -79,6 +79,8 @@ _READ_FILES: Final = (
 )
 """Files of a repository that most commands of git read."""
 MAX_OUTPUT: Final = 256 << 20
+MAX_CONFIG: Final = 4 << 20
+"""Bytes of a repository's configuration, which every command of git reads."""
 _DISARMED: Final = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", os.devnull),
@@ -249,7 +251,7 @@ def _run(
 
 
 def _require_regular(folder: Path) -> None:
-    """Refuse a repository in which git would wait for a pipe, or read a device without end.
+    """Refuse a repository in which git would wait for a pipe, or read for long or without end.
 
     Raises:
         GitFailedError: See there.
@@ -260,11 +262,17 @@ def _require_regular(folder: Path) -> None:
     entry = top / ".git"
     for path in (entry, *(entry / name for name in _READ_FILES)):
         try:
-            mode = path.stat().st_mode
+            status = path.stat()
         except (OSError, ValueError):
             continue
-        if not (stat.S_ISREG(mode) or (path is entry and stat.S_ISDIR(mode))):
+        is_folder = path is entry and stat.S_ISDIR(status.st_mode)
+        if not (stat.S_ISREG(status.st_mode) or is_folder):
             raise GitFailedError(f"{shown(path)} is no regular file")
+        if path.name.startswith("config") and status.st_size > MAX_CONFIG:
+            raise GitFailedError(
+                f"{shown(path)} has {status.st_size / 1e6:.0f} MB, which every command of git "
+                "would read"
+            )
 
 
 def _around(folder: Path) -> Path:
@@ -342,11 +350,18 @@ class _LocalFilter:
 
 
 def _local_filters(folder: Path, env: Mapping[str, str]) -> dict[str, _LocalFilter]:
-    """Filters that the repository's configuration names."""
+    """Filters that the repository's configuration names.
+
+    Raises:
+        GitFailedError: Not all of them are known, so that some would run.
+    """
     listing = ("config", "--show-scope", "-z", "--list")
-    done = _run(
-        folder, listing, _with_settings(env, _DISARMED), b"", GIT_TIMEOUT_S, MAX_OUTPUT, STUCK_S
-    )
+    disarmed, most = _with_settings(env, _DISARMED), 2 * MAX_CONFIG  # It may include other files.
+    done = _run(folder, listing, disarmed, b"", GIT_TIMEOUT_S, most, STUCK_S)
+    if done.cut:
+        raise GitFailedError(f"its configuration is listed as more than {most / 1e6:.0f} MB")
+    if done.code != 0:
+        raise GitFailedError(_reason(done.errors.decode(errors="replace").strip(), done.code))
     fields = os.fsdecode(done.output).split("\0")
     named: dict[str, _LocalFilter] = {}
     trusted: dict[str, dict[str, str]] = {}
