@@ -14,7 +14,14 @@ from types import ModuleType
 import pytest
 
 import midstream
+from midstream import processes
+from midstream.agents import acp
 from midstream.cli import COMMANDS, screen_parser
+from midstream.commands import serve
+from midstream.engine import bounded_prompt, chat_template, chat_template_child, model
+from midstream.serving import embedded
+from midstream.tui.review import screen
+from midstream.workspace import repo
 
 ROOT = Path(midstream.__file__).parents[2]
 PROSE = (
@@ -63,6 +70,30 @@ def test_each_promise_of_safety_names_code_and_tests_that_exist() -> None:
             named = re.findall(r"`([\w./]+)`", names)
             assert named
             assert [name for name in named if not (ROOT / folder / name).exists()] == []
+
+
+def test_the_numbers_of_the_promises_are_those_of_the_code() -> None:
+    text = " ".join((ROOT / "SECURITY.md").read_text("utf-8").split())
+    said = (
+        f"takes {processes.CLOSE_S + processes.LEAVE_S:.0f} s at most",
+        f"ended after {repo.STUCK_S:.0f} s; elsewhere after {repo.GIT_TIMEOUT_S:.0f} s",
+        f"more than {repo.MAX_CONFIG >> 20} MB of configuration",
+        f"{acp.BYTES_A_SECOND >> 20} MB a second and {acp.MAX_TURN_BYTES >> 20} MB a turn",
+        f"of more than {acp.MAX_MESSAGE_BYTES >> 20} MB or",
+        f"a line of more than {acp.MAX_LINE_BYTES >> 20} MB",
+        f"chat template within {chat_template.RENDER_S:.0f} s",
+        f"its tokenizer within {bounded_prompt.ENCODE_S:.0f} s",
+        f"{chat_template.MAX_MEMORY / 1e9:.0f} GB of memory",
+        f"{chat_template_child.MAX_LENGTH / 1e6:.0f} million characters",
+        f"not loaded after {embedded._START_SECONDS} s",
+        f"after {model.YIELD_SECONDS:.0f} s, the run of a prompt",
+        f"after {model.READ_SECONDS / 60:.0f} minutes",
+        f"a token of {serve._MIN_TOKEN_LENGTH} characters",
+        f"for up to {serve.GRACE_S:.0f} s",
+    )
+    assert [number for number in said if number not in text] == []
+    assert (acp.MAX_QUESTIONS, acp.MAX_MESSAGE_VALUES) == (100, 1_000_000)
+    assert screen.FACTS_S == 1 / 4  # "four times a second at most"
 
 
 @pytest.mark.parametrize("name", PROSE)

@@ -113,6 +113,20 @@ def test_a_daemon_that_holds_the_pipes_is_not_waited_for() -> None:
     assert (done.code, done.output, done.errors) == (0, b"done\n", b"trouble\n")
 
 
+def test_a_daemon_that_goes_on_writing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "HELD_S", 0.1)
+    writes = "(setsid sh -c 'while echo more; do sleep 0.02; done' &)"  # It ends with the pipe.
+    assert processes.run(["sh", "-c", f"{writes}; exit 3"], timeout=10).code == 3
+
+
+async def test_of_errors_without_end_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_MAX_ERRORS", 1000)
+    failing = ["sh", "-c", "yes no | head -c 1000000 >&2; printf end >&2"]
+    for done in (processes.run(failing, timeout=60), await processes.collect(*failing)):
+        assert len(done.errors) == 1000
+        assert done.errors.endswith(b"end")
+
+
 @pytest.mark.usefixtures("daemons")
 async def test_the_end_of_a_process_is_not_that_of_its_daemon() -> None:
     done = await processes.collect(*DAEMON)

@@ -240,6 +240,67 @@ async def test_an_agent_that_writes_without_end_is_ended(
         await prompted(tmp_path, Ear(), [*[says("x" * 1_000)] * 20, {"until": "never"}])
 
 
+async def test_the_limit_of_a_turn_is_one_of_each_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "MAX_TURN_BYTES", 10_000)
+    ear = Ear()
+    async with agent(tmp_path, ear, {**BEGIN, "session/prompt": [says("x" * 6_000), END]}) as one:
+        await one.initialize()
+        for _ in range(3):
+            await one.prompt(SESSION, "go on")
+    assert len(ear.text) == 18_000
+
+
+class Clock:
+    """A clock that stands still but for what sleeps, or says that it works."""
+
+    def __init__(self) -> None:
+        self.now = self.slept = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock, sleep = Clock(), asyncio.sleep
+
+    async def sleep_at_once(seconds: float) -> None:
+        clock.now += seconds
+        clock.slept += seconds
+        await sleep(0)
+
+    monkeypatch.setattr(acp, "time", clock)
+    monkeypatch.setattr(asyncio, "sleep", sleep_at_once)
+    return clock
+
+
+async def test_an_agent_that_floods_is_read_at_a_pace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setattr(acp, "BYTES_A_SECOND", 1_000_000)
+    monkeypatch.setattr(acp, "MAX_BURST_BYTES", 100_000)
+    ear = Ear()
+    await prompted(tmp_path, ear, [*[says("x" * 10_000)] * 50, END])
+    assert len(ear.text) == 500_000
+    assert clock.slept >= 0.4
+
+
+async def test_others_have_as_much_time_as_what_an_agent_says_takes(
+    tmp_path: Path, clock: Clock
+) -> None:
+    class Slow(Ear):
+        def agent_updated(self, session_id: str, update: AgentUpdate) -> None:
+            super().agent_updated(session_id, update)
+            clock.now += 0.005
+
+    ear = Slow()
+    await prompted(tmp_path, ear, [*[says("x")] * 100, END])
+    assert len(ear.text) == 100
+    assert clock.slept == pytest.approx(0.5)
+
+
 async def test_a_line_that_never_ends_ends_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

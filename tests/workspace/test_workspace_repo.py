@@ -9,6 +9,7 @@ import pytest
 
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import (
+    GitFailedError,
     RepoStatus,
     checked_out_files,
     find_repository,
@@ -274,3 +275,9 @@ async def test_files_read_together_are_as_git_checks_each_out(
     cut = checked_out_files(folder, tree, contents, limit=150)
     assert cut
     assert cut.items() < alone.items()
+
+
+def test_git_that_takes_longer_than_it_may_is_ended(repository: Path) -> None:
+    slow = ["-c", "alias.slow=!exec sleep 600", "slow"]
+    with pytest.raises(GitFailedError, match="git took longer than 0 s"):
+        run_git(repository, slow, programs=True, timeout=0.1)
