@@ -26,6 +26,8 @@ GIVE_UP_S = 580.0
 
 MAX_EVENT_BYTES = 8_000_000
 """Bytes of a call; a longer one is denied."""
+MAX_EVENT_VALUES = 100_000
+"""So is one of more values, which takes long to read."""
 
 _AGAIN_S = 0.05
 _MAX_ADDRESS_LENGTH = 100
@@ -130,6 +132,23 @@ def main(given: IO[bytes] | None = None, out: IO[str] | None = None) -> int:
     return 0
 
 
+def excess(raw: bytes) -> str:
+    """What a call has too much of, ``""`` if it can be read."""
+    if len(raw) > MAX_EVENT_BYTES:
+        return f"it has more than {MAX_EVENT_BYTES // 10**6} MB"
+    if _signs(raw) > MAX_EVENT_VALUES:
+        import re
+
+        if _signs(re.sub(rb'"(?:[^"\\]++|\\.)*+"', b"", raw)) > MAX_EVENT_VALUES:
+            return f"it has more than {MAX_EVENT_VALUES:,} values"
+    return ""
+
+
+def _signs(raw: bytes) -> int:
+    """What comes before each value, and in texts."""
+    return sum(map(raw.count, (b",", b"[", b"{")))
+
+
 def ask_session(event: dict[str, Any]) -> dict[str, Any] | None:
     """The answer of the session that reviews an event's folder; ``None`` if there is none."""
     for connection in _listening(_places(event), _sockets()):
@@ -142,15 +161,13 @@ def _answer_to(raw: bytes, sockets: list[str]) -> dict[str, Any] | None:
     import json
 
     call: object = None
+    too_long = excess(raw)
     try:
-        if len(raw) <= MAX_EVENT_BYTES:
+        if not too_long:
             call = json.loads(raw)
     except (ValueError, RecursionError):
         pass
     if not isinstance(call, dict):
-        too_long = (
-            f"it has more than {MAX_EVENT_BYTES // 10**6} MB" if len(raw) > MAX_EVENT_BYTES else ""
-        )
         for connection in _listening(_guessed_places(raw), sockets):
             connection.close()
             return unreadable(too_long)

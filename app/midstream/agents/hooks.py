@@ -24,6 +24,7 @@ from midstream import processes
 from midstream.agents.hook_client import (
     HOOK_TIMEOUT_S,
     MAX_EVENT_BYTES,
+    excess,
     is_private,
     refusal,
     socket_folder,
@@ -82,6 +83,8 @@ class HookEvent:
         What only names the agent or its conversation may be missing or anything; what says which
         file is edited, and how, may not.
         """
+        if excess(line):
+            return None
         try:
             message: object = msgspec.json.decode(line)
         except (msgspec.MsgspecError, RecursionError, ValueError):

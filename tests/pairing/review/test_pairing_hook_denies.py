@@ -171,6 +171,20 @@ def test_a_call_that_is_too_long_is_denied_unasked(root: Path, listener: Listene
     assert listener.heard == []
 
 
+def test_a_call_of_very_many_values_is_denied_unasked(root: Path, listener: Listener) -> None:
+    """To read it takes long; commas in a text do not."""
+    many = hook_client.MAX_EVENT_VALUES
+    call = event(root, "Write", {"file_path": "a.csv", "content": '"\\",\n' * many})
+    line = json.dumps(call).encode()
+    assert HookEvent.read(line) is not None
+    assert says_no(answered(line))
+    assert len(listener.heard) == 1
+    line = json.dumps({**call, "more": [[]] * many}).encode()
+    assert HookEvent.read(line) is None
+    assert "more than 100,000 values" in str(answered(line))
+    assert len(listener.heard) == 1
+
+
 def test_an_input_that_cannot_be_read_is_denied_where_a_session_watches(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
 ) -> None:
