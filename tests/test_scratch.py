@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from midstream.editor import edit_text
-from midstream.guard.second_opinion import SecondOpinion
 from midstream.pairing.trial.requests import load_requests
 from midstream.pairing.trial.run import run_trial
 from midstream.scratch import ScratchError, make_scratch, scratch_folder, scratch_place
@@ -60,14 +59,6 @@ def test_nothing_is_made_in_the_folder_that_is_open(
     with pytest.raises(ScratchError) as refused:
         use(opened)
     assert str(refused.value) == NOWHERE
-    assert everything(opened) == before
-
-
-async def test_bandit_is_not_asked_without_a_folder_for_its_file(opened: Path) -> None:
-    before = everything(opened)
-    second = SecondOpinion({})
-    assert await second.new_findings([], ["x = eval(y)"], ()) == []
-    assert second.problem == "bandit is not asked: No folder for temporary files can be written"
     assert everything(opened) == before
 
 

@@ -206,7 +206,6 @@ MODULES_OF_OUR_OWN = {
     "midstream.codebase.references_child": b"",
     "midstream.codebase.related_child": b"",
     "midstream.engine.chat_template_child": b'"{{ 1 }}"\n{}\n',
-    "midstream.guard.bandit_child": b'"x = 1"\n',
     "midstream.serving": b"",
 }
 ARGUMENTS = {

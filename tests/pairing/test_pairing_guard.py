@@ -18,7 +18,6 @@ from midstream.pairing.guard import CORRECTIONS, LightState
 from midstream.pairing.headless import EditFailedError, Job, Sink, run_job
 from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, TurnStatus
-from midstream.pairing.status import SessionState
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.broken_ruff import BrokenRuff
@@ -522,43 +521,3 @@ async def test_what_comes_while_a_verdict_is_awaited_is_not_accepted_with_the_re
     assert session.hunks.get(first).state is HunkState.ACCEPTED
     assert session.hunks.get(second).state is HunkState.SETTLED
     assert (root / "m.py").read_text() == BEFORE.replace("limit=10", "limit=20")
-
-
-async def test_bandit_marks_what_the_rules_left_as_soon_as_a_hunk_settles(
-    root: Path,
-    endpoint: Endpoint,
-    model: SteppedModel,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    core = root.parent / "packages" / "bandit" / "core"
-    core.mkdir(parents=True)
-    (core.parent / "__init__.py").touch()
-    (core / "__init__.py").touch()
-    (core / "config.py").write_text("BanditConfig = object\n")
-    (core / "manager.py").write_text(
-        "from types import SimpleNamespace as Issue\n"
-        "class BanditManager:\n"
-        "    def __init__(self, config, kind):\n"
-        "        self.results = []\n"
-        "    def run_tests(self):\n"
-        "        for number, line in enumerate(open(self.files_list[0]), 1):\n"
-        "            if 'limit = 5' in line:\n"
-        "                self.results.append(Issue(test_id='B702', text='Odd.', lineno=number))\n"
-    )
-    packages = str(core.parent.parent)
-    monkeypatch.syspath_prepend(packages)
-    monkeypatch.setenv("PYTHONPATH", packages)
-    settings = Settings(journal=False)
-    opened = await PairingSession.open(root, settings=settings, endpoint=endpoint, watch=False)
-    async with opened as session:
-        give(model, *HEAD, "    limit = 5\n", *TAIL, end=False)
-        await session.turns.instruct(Question("limit it", path="m.py", cursor=4))
-        await Witness(session).until(
-            lambda: any(session.guard.reason(hunk) for hunk in session.hunks)
-        )
-        assert session.status.state is SessionState.STREAMING
-        model.end()
-        await session.turns.finished()
-        [marked] = [h for h in session.hunks if session.guard.findings(h)]
-        assert session.guard.reason(marked) == "Odd (B702)"
-        assert marked.state is HunkState.SETTLED

@@ -42,9 +42,6 @@ IDIOMS: Final[Mapping[str, str]] = {
 
 SECRET_IDIOM: Final = "read the secret from the environment"
 
-BANDIT: Final = "bandit"
-"""Stands for all of bandit's rules in the user's levels."""
-
 NEVER: Final = frozenset(
     {"S101", "S108", "S110", "S112", "S113", "S311", "S603", "S607", "S404", "S403", "S606"}
 )
@@ -228,10 +225,10 @@ def checked_levels(chosen: Mapping[str, object]) -> dict[str, Level]:
     Raises:
         ValueError: A rule or level is unknown; the message names the nearest known one.
     """
-    known = sorted({BANDIT, *IDIOMS, *NEVER, *_ALWAYS, *_TESTS, *PACK_RULES, *SECRET_RULES})
+    known = sorted({*IDIOMS, *NEVER, *_ALWAYS, *_TESTS, *PACK_RULES, *SECRET_RULES})
     levels: dict[str, Level] = {}
     for rule, level in chosen.items():
-        if rule not in known and not re.fullmatch(r"[BS][1-7]\d\d", rule):
+        if rule not in known and not re.fullmatch(r"S[1-7]\d\d", rule):
             raise ValueError(f'there is no rule "{rule}"; {_nearest(rule, known)}')
         if level not in list(Level):
             names = [name.value for name in Level]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from midstream.edits.hunks import Hunk
     from midstream.edits.proposal import FileProposal, Segment
     from midstream.guard.scanner import Scanner
-    from midstream.guard.second_opinion import SecondOpinion
     from midstream.guard.stream import StreamScan
     from midstream.pairing.journal.journal import SessionJournal
     from midstream.pairing.status import SessionStatus
@@ -39,8 +38,6 @@ CORRECTIONS: Final = 2
 """How often the model is told to write one hunk again before the user decides."""
 MAX_CORRECTIONS: Final = 6
 """How often in one turn, over all its hunks."""
-REVIEW_EVERY_S: Final = 0.1
-"""Seconds between two looks whether a hunk has settled or the answer is complete."""
 VERDICT_S: Final = 6.0
 """How long a decision waits for a verdict that has not come."""
 LOOK_EVERY_S: Final = 0.008
@@ -49,7 +46,6 @@ FAST_LOOK_EVERY_S: Final = 0.02
 """The same where more than ``_MAX_SMALL_CHANGE_LINES`` lines have come since the last one."""
 _MAX_SMALL_CHANGE_LINES: Final = 2
 
-_STREAMING: Final = "streaming"
 _HELD: Final = "held back"
 _WAITING: Final = ("settled", _HELD)
 """States of hunks that are not decided (the enumeration itself would have to be imported)."""
@@ -290,8 +286,6 @@ class Guard:
         self._report: Callable[[GuardStop], None] | None = None
         self._scanner: Scanner | None = None
         self._worker: asyncio.Task[None] | None = None
-        self._second: SecondOpinion | None = None
-        self._reviews: set[asyncio.Task[None]] = set()
         self._due: set[str] = set()
         """Files to look at soon."""
         self._looking: asyncio.Task[None] | None = None
@@ -364,8 +358,6 @@ class Guard:
         self._due.add(path)
         if self._looking is None or self._looking.done():
             self._looking = task = asyncio.create_task(self._look_at_due(files))
-            self._reviews.add(task)
-            task.add_done_callback(self._reviews.discard)
             task.add_done_callback(self._ended)
 
     async def _look_at_due(self, files: Mapping[str, FileProposal]) -> None:
@@ -399,12 +391,9 @@ class Guard:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.wait({self._worker})
-        for review in self._reviews:
-            review.cancel()
-        if self._reviews:
-            await asyncio.wait(self._reviews)
-        if self._second is not None:
-            await self._second.close()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
         if self._scanner is not None:
             await self._scanner.close()
 
@@ -608,7 +597,6 @@ class Guard:
         self._watches.append(watch)
         self._working = True  # The scan is made ready while the first token is awaited.
         self._news.set()
-        self._review_later(watch)
 
     def _scan_again(self, watch: GuardWatch) -> None:
         """Read a rewrite from its beginning, if lines that were read have been taken back."""
@@ -624,42 +612,6 @@ class Guard:
         watch.handed = 0
         self._working = True
         self._news.set()
-
-    def _review_later(self, watch: GuardWatch) -> None:
-        """Have bandit look at a file whenever a hunk of it has settled."""
-        from midstream.guard.policy import BANDIT
-        from midstream.guard.second_opinion import SecondOpinion, has_bandit
-
-        wanted = self._levels.get(BANDIT) is not Level.OFF
-        if not wanted or not is_python(watch.path) or not has_bandit():
-            return
-        if self._second is None:
-            self._second = SecondOpinion(self._levels)
-        if not self._second.problem:
-            task = asyncio.create_task(self._review(watch, self._second))
-            self._reviews.add(task)
-            task.add_done_callback(self._reviews.discard)
-
-    async def _review(self, watch: GuardWatch, second: SecondOpinion) -> None:
-        path, segment = watch.path, watch.segment
-        before = [*watch.above, *watch.region, *watch.below]
-        seen, writing = 0, True
-        while writing and not second.problem:
-            # No event marks the end of both the answer and its scan; nothing waits for this review.
-            writing = watch.rewrite.live or watch.behind
-            settled = sum(h.state != _STREAMING for h in self._hunks.for_path(path))
-            if writing and settled == seen:
-                await asyncio.sleep(REVIEW_EVERY_S)
-                continue
-            seen = settled
-            below = () if writing else watch.below
-            after = [*watch.above, *segment.new_lines, *below]
-            found = await second.new_findings(before, after, self._found.get(path, ()))
-            if found and path not in self._off:
-                self._found.setdefault(path, []).extend(found)
-                self._status.touch()
-        if second.problem:
-            self._status.warn(f"{second.problem}; the guard's own rules and ruff go on.")
 
     async def _work(self) -> None:
         clock = asyncio.get_running_loop().time
