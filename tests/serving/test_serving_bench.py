@@ -19,7 +19,7 @@ pytestmark = pytest.mark.system
 
 
 def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--quick", "--json", "--rtt", "10", "--no-model"]) == 0
+    assert run(["--quick", "--json", "--rtt", "10"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["stale_events"] == 0
     assert set(report["turns"]) == {"0", "10"}
@@ -38,7 +38,6 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("interrupt_ms", "redirect_ms", "events_per_second", "joined_tokens_per_second"):
         assert report[name] > 0
     assert report["crowd"]["spread"] >= 1
-    assert (report["ray"], report["ray_left_out"]) == (None, "as was asked")
     assert report["turns"]["10"]["persistent"]["savings"]["round_trip_ms"] < 0
     again = WireReport(
         turns={
@@ -49,8 +48,8 @@ def test_the_wire_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     )
     print_report(again)
     printed = capsys.readouterr().out
-    assert "OpenAI's claim -80 %" in printed
-    assert "8 clients on one engine" in printed
+    assert "round trip          -" in printed
+    assert "8 clients: " in printed
     assert "queue wait p50" in printed
     assert "(fair)" in printed
 

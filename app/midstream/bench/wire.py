@@ -1,7 +1,7 @@
-"""``midstream bench wire``: overhead of the wire protocol, and time to redirect a model.
+"""``midstream bench wire``: overhead of the wire protocol, and time to redirect a response.
 
-The server runs in a process of its own and replays text, so every figure but the last line is
-transport, scheduling and Python. A simulated network is a TCP proxy that holds every byte back for
+The server runs in a process of its own and replays text, so every figure is transport, scheduling
+and Python. A simulated network is a TCP proxy that holds every byte back for
 half the round-trip time, and a new connection for a whole one (the TCP handshake); there is no
 loss and no bandwidth limit. Times are medians.
 """
@@ -12,33 +12,26 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection as Pipe
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from midstream.arguments import CommandParser, whole
 from midstream.bench.figures import percentile
-from midstream.bench.reference_edits import REFERENCE_EDITS
-from midstream.edits.request import RegionRequest, render_follow_up, render_request
 from midstream.engine.types import GenerateRequest, Message
-from midstream.errors import UnavailableError, UserError
-from midstream.resources import model_folders
+from midstream.errors import UserError
 from midstream.responses.client import Client
 from midstream.responses.dialect import EndpointKind
 from midstream.responses.endpoint import Endpoint
 from midstream.responses.events import Delta, Failed, Finished, StreamEvent
 from midstream.responses.stream import Stream
-from midstream.serving.embedded import EmbeddedServer
 from midstream.serving.limits import Limits
 from midstream.serving.replay import ReplayModel
-from midstream.serving.source import ModelSource
 
 TOKEN = "bench"
 
@@ -120,9 +113,6 @@ PERSISTENT, NEW_SOCKET = "persistent", "new WebSocket"
 NEW_HTTP, KEPT_HTTP = "HTTP + SSE", "kept HTTP"
 """Kinds of connection; the last two are a new one for each turn, and one for all."""
 
-CLAIMS = {"round_trip_ms": -80, "first_text_ms": -50, "per_token_us": -30}
-"""What OpenAI says its persistent connection saves, in percent; no method was published."""
-
 _NAMES = {
     "round_trip_ms": "round trip",
     "first_text_ms": "time to first text",
@@ -158,8 +148,8 @@ class TurnFigures:
         first_text_ms: From asking for 20 words to the first text.
         whole_ms: To the end of that response.
         per_token_us: What each further token of a long answer adds, making it included.
-        savings: Change against HTTP with a new connection for each turn, in percent, of each of the
-            claims' figures; medians of the same turns side by side.
+        savings: Change against HTTP with a new connection for each turn, in percent, of each of
+            ``_NAMES``; medians of the same turns side by side.
     """
 
     round_trip_ms: float
@@ -182,7 +172,7 @@ class TurnSamples(NamedTuple):
 
         Pairs of neighbours: on a machine with other work on it, medians of a whole run drift apart.
         """
-        savings = {name: _saving(getattr(self, name), getattr(beside, name)) for name in CLAIMS}
+        savings = {name: _saving(getattr(self, name), getattr(beside, name)) for name in _NAMES}
         return TurnFigures(*map(median, self), savings=savings)
 
 
@@ -221,27 +211,6 @@ class CrowdFigures:
 
 
 @dataclass(slots=True)
-class RedirectFigures:
-    """Edits of the reference functions by the installed model, stopped after a line and redirected.
-
-    Attributes:
-        model: Its name.
-        cold_ms: From asking to the first text, with nothing of the prompt in the cache.
-        warm_ms: From the stop to the first text of the redirected response.
-        stop_ms: From the stop to the terminal event.
-        cached_share: Share of the redirected prompts that was in the cache.
-        redirects: How many edits wrote a line to be stopped after.
-    """
-
-    model: str
-    cold_ms: float
-    warm_ms: float
-    stop_ms: float
-    cached_share: float
-    redirects: int
-
-
-@dataclass(slots=True)
 class WireReport:
     """Everything measured.
 
@@ -255,9 +224,6 @@ class WireReport:
         joined_tokens_per_second: Tokens when events are joined to at most 200 a second.
         overhead_us_per_token: Time per token on top of generating it, joined.
         crowd: Many clients on one server.
-        ray: The same on Ray; None where it was not measured.
-        ray_replicas: On how many replicas.
-        ray_left_out: Why it was not.
     """
 
     turns: dict[str, dict[str, TurnFigures]] = field(
@@ -272,10 +238,6 @@ class WireReport:
     joined_tokens_per_second: float = 0.0
     overhead_us_per_token: float = 0.0
     crowd: CrowdFigures | None = None
-    ray: CrowdFigures | None = None
-    ray_replicas: int = 0
-    ray_left_out: str = ""
-    model: RedirectFigures | None = None
 
 
 def print_report(report: WireReport) -> None:
@@ -289,12 +251,12 @@ def print_report(report: WireReport) -> None:
                 f"{figures.per_token_us:>8.2f} us"
             )
     print("Persistent WebSocket against HTTP + SSE with a new connection for each turn:")
-    for name, claim in CLAIMS.items():
+    for name, title in _NAMES.items():
         ours = ", ".join(
             f"{kinds[PERSISTENT].savings[name]:+.0f} % at {rtt} ms"
             for rtt, kinds in report.turns.items()
         )
-        print(f"  {_NAMES[name]:<19} {ours:<34} OpenAI's claim {claim} %, no method published")
+        print(f"  {title:<19} {ours}")
     print("  (no TLS here: with it every new connection costs one or two round trips more)")
     print(
         f"Stop to terminal event: {report.interrupt_ms:.2f} ms median, "
@@ -309,26 +271,13 @@ def print_report(report: WireReport) -> None:
         f"Joined to 200 events/s: {report.joined_tokens_per_second:,.0f} tokens/s, "
         f"{report.overhead_us_per_token:.1f} us per token on top of making it"
     )
-    replicas = f"Ray with {report.ray_replicas} replicas"
-    for where, crowd in (("one engine", report.crowd), (replicas, report.ray)):
-        if crowd is not None:
-            print(
-                f"{crowd.clients} clients on {where}: {crowd.turns} turns; queue wait p50 "
-                f"{crowd.queue_p50_ms:.0f} ms, p99 {crowd.queue_p99_ms:.0f} ms; first text p50 "
-                f"{crowd.wait_p50_ms:.0f} ms, p99 {crowd.wait_p99_ms:.0f} ms; best served / worst "
-                f"served {crowd.spread:.2f} ({'A CLIENT STARVES' if crowd.starved else 'fair'})"
-            )
-    if report.ray is None:
-        print(f"Ray: not measured, {report.ray_left_out}.")
-    if report.model is None:
-        print("Redirects of a real model: none is installed, or it wrote nothing.")
-        return
-    model = report.model
-    print(
-        f"{model.model}, {model.redirects} edits: first text {model.cold_ms:.1f} ms cold; stop to "
-        f"terminal {model.stop_ms:.1f} ms; stop to redirected text {model.warm_ms:.1f} ms with "
-        f"{model.cached_share:.0%} of the prompt cached"
-    )
+    if (crowd := report.crowd) is not None:
+        print(
+            f"{crowd.clients} clients: {crowd.turns} turns; queue wait p50 "
+            f"{crowd.queue_p50_ms:.0f} ms, p99 {crowd.queue_p99_ms:.0f} ms; first text p50 "
+            f"{crowd.wait_p50_ms:.0f} ms, p99 {crowd.wait_p99_ms:.0f} ms; best served / worst "
+            f"served {crowd.spread:.2f} ({'A CLIENT STARVES' if crowd.starved else 'fair'})"
+        )
 
 
 _WORD, _SHORT, _LONG = "1", "20", "20000"
@@ -503,31 +452,6 @@ async def _measure_crowd(report: WireReport, clients: int, seconds: float) -> No
         report.crowd = await _crowd(port, clients, seconds)
 
 
-async def _measure_ray(report: WireReport, clients: int, seconds: float, replicas: int) -> None:
-    """The same crowd on several replicas, if Ray is installed and starts."""
-    from midstream.serving.cluster import ClusterOptions, cluster
-
-    with tempfile.TemporaryDirectory(prefix="midstream-bench-") as folder:
-        script = Path(folder) / "script.json"
-        script.write_text(
-            json.dumps([{"match": "", "text": "word " * int(_SHORT), "rate": _CROWD_RATE}])
-        )
-        options = ClusterOptions(
-            ModelSource(replay=script),
-            token=TOKEN,
-            port=0,
-            min_replicas=replicas,
-            max_replicas=replicas,
-            cpus=0.25,
-        )
-        try:
-            async with cluster(options) as port:
-                report.ray = await _crowd(port, clients, seconds)
-                report.ray_replicas = replicas
-        except UnavailableError as error:
-            report.ray_left_out = str(error).rstrip(".")
-
-
 async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
     taken: list[Timed] = []
     turns = [0] * clients
@@ -556,50 +480,6 @@ async def _crowd(port: int, clients: int, seconds: float) -> CrowdFigures:
     )
 
 
-async def _measure_model(report: WireReport) -> None:
-    cold, warm, stops, shares = (list[float]() for _ in range(4))
-    regions = {region: instruction for instruction, region in reversed(REFERENCE_EDITS)}
-    server = EmbeddedServer(ModelSource())
-    endpoint = await server.start()
-    client = Client(endpoint)
-    try:
-        for region, instruction in regions.items():
-            request = render_request(RegionRequest(instruction=instruction, region=region))
-            began = time.perf_counter()
-            stream = await client.create(messages=[("user", request)])
-            kept = ""
-            async for event in stream:
-                if isinstance(event, Delta):
-                    if not kept:
-                        cold.append((time.perf_counter() - began) * 1000)
-                    kept += event.text
-                    if "\n" in kept:
-                        break
-            kept = kept[: kept.rfind("\n") + 1]
-            if not kept:
-                continue
-            began = time.perf_counter()
-            await stream.interrupt()
-            follow_up = render_follow_up("add the decorator `@traced`")
-            redirected = await client.create(
-                messages=[("user", request), ("assistant", kept), ("user", follow_up)]
-            )
-            await _finish(stream)
-            stops.append((time.perf_counter() - began) * 1000)
-            await _until_text(redirected)
-            warm.append((time.perf_counter() - began) * 1000)
-            async for event in redirected:
-                if isinstance(event, Finished):
-                    shares.append(event.usage.cached_tokens / max(1, event.usage.input_tokens))
-    finally:
-        await client.close()
-        await server.close()
-    if warm:
-        report.model = RedirectFigures(
-            endpoint.model, median(cold), median(warm), median(stops), median(shares), len(warm)
-        )
-
-
 def run(argv: Sequence[str]) -> int:
     """Measure and print; returns 1 if text came after a stop, or a client starved."""
     parser = CommandParser(prog="midstream bench wire", description=__doc__)
@@ -608,12 +488,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--rtt", type=whole(0), default=40, help="simulated round trip in ms (default 40)"
     )
-    parser.add_argument(
-        "--ray-replicas", type=whole(1), default=2, help="replicas on Ray (default 2)"
-    )
     parser.add_argument("--quick", action="store_true", help="a few rounds only")
-    parser.add_argument("--no-model", action="store_true", help="leave out the installed model")
-    parser.add_argument("--no-ray", action="store_true", help="leave out Ray with two replicas")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     rounds = 8 if options.quick else options.rounds
@@ -629,19 +504,13 @@ def run(argv: Sequence[str]) -> int:
             else _measure_rate(report, _LONG, _EVENT_RATES, 5),
             _measure_crowd(report, clients, 0.5 if options.quick else 5.0),
         ]
-        if options.no_ray or options.quick:
-            report.ray_left_out = "as was asked"
-        else:
-            steps.append(_measure_ray(report, clients, 5.0, options.ray_replicas))
         for step in steps:
             await step
-        if not options.no_model and model_folders():
-            await _measure_model(report)
 
     asyncio.run(measure())
     if options.json:
         print(json.dumps(asdict(report)))
     else:
         print_report(report)
-    starved = any(crowd is not None and crowd.starved for crowd in (report.crowd, report.ray))
+    starved = report.crowd is not None and report.crowd.starved
     return 1 if report.stale_events or starved else 0
