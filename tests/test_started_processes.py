@@ -45,7 +45,6 @@ STARTS = {
     "engine/chat_template.py": "own module",
     "editor.py": "the user's editor",
     "guard/ruff.py": "ruff, beside Python or on absolute entries of PATH, in the root folder",
-    "guard/second_opinion.py": "own module",
     "pairing/chat/tools.py": "ripgrep, found on absolute entries of PATH",
     "pairing/checks/run.py": "the test command that the user has set or confirmed",
     "pairing/models/downloads.py": "own module",
