@@ -134,7 +134,7 @@ class Listed:
 
 def test_drafted_text_is_let_out_bit_by_bit() -> None:
     gpus = paced("gpu")
-    for pace, gap in ((gpus, gpus.pace.seconds_per_step), (200.0, 1 / 200)):
+    for pace, gap in ((gpus, gpus.pace.seconds_per_token), (200.0, 1 / 200)):
         times, text, tokens = timed(PacedModel(Drafting(TEXT), pace))
         assert text == TEXT
         assert tokens == sum(p.tokens for p in ReplayModel(TEXT).start(REQUEST))

@@ -526,7 +526,7 @@ def test_a_sweep_passes_every_stage_in_order_and_stands_still_without_tokens() -
 def test_pace_names_who_is_slower_and_says_simulated() -> None:
     assert pace_sentence(1000.0, 100.0).startswith("10.0x slower than the wafer")
     assert pace_sentence(1000.0, 2000.0).startswith("2.0x faster than the wafer")
-    assert "simulated" in pace_sentence(1000.0, 1000.0)
+    assert pace_sentence(1000.0, 1000.0) == "at wafer speed (1,000 tok/s simulated)"
 
 
 def test_a_real_wafer_stands_beside_the_simulated_one() -> None:

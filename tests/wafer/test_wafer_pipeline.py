@@ -1,6 +1,4 @@
-"""L1: the event pipeline agrees with the closed form, and shows what it cannot: bubbles, bursts,
-filling.
-"""
+"""The closed forms of a pipeline agree with one that is simulated event by event."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ from midstream import wafer
 from midstream.wafer import gpu as wafer_gpu
 from midstream.wafer.estimate import decode_step, prefill_seconds
 from midstream.wafer.machines import wafer as find_wafer
-from midstream.wafer.pipeline import simulate, stage_at, stages_of
+from midstream.wafer.pipeline import stage_at, stages_of
 from midstream.wafer.speculation import Speculation, expected_tokens, parse_speculation
+from tests.helpers.wafer_events import simulate
 
 WSE3 = find_wafer("wse3")
 

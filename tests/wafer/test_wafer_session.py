@@ -143,17 +143,6 @@ def test_profile_opens_in_perfetto(model: Path, tmp_path: Path) -> None:
     assert session.end_profiling() == ""
 
 
-def test_node_assignment_has_the_shape_of_onnx_runtimes(model: Path) -> None:
-    session = open_session(model)
-    subgraphs = session.get_provider_graph_assignment_info()
-    nodes = [node for graph in subgraphs for node in graph.get_nodes()]
-    assert {graph.ep_name for graph in subgraphs} == {SIM}
-    types = [node.op_type for node in nodes]
-    assert types.count("GroupQueryAttention") == 3
-    assert all(node.wafer == 0 and node.rect[2] > 0 for node in nodes)
-    assert {node.layer for node in nodes} == {0, 1, 2, None}
-
-
 def test_our_name_never_reaches_onnx_runtime(model: Path) -> None:
     with pytest.raises(wafer.WaferUsageError, match="does not name"):
         wafer.InferenceSession(str(model), providers=[CPU])

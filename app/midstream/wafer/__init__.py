@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from midstream.wafer.operators import Workload as Workload
     from midstream.wafer.options import Options as Options
     from midstream.wafer.pacing import Pace as Pace
-    from midstream.wafer.pacing import Pacer as Pacer
     from midstream.wafer.placement import place as place
     from midstream.wafer.plan import Plan as Plan
     from midstream.wafer.plan import kv_capacity as kv_capacity
@@ -60,7 +59,7 @@ _HOME = {
     "operators": ("Workload",),
     "options": ("Options",),
     "imitations": ("Imitation", "imitation"),
-    "pacing": ("Pace", "Pacer"),
+    "pacing": ("Pace",),
     "placement": ("place",),
     "plan": ("Plan", "kv_capacity"),
     "quantity": ("Band", "Quantity"),

@@ -83,10 +83,5 @@ def imitation(text: str) -> Imitation | None:
     options = Options(context=CONTEXT)
     found = compare(workload, options, [machine])[0]
     name = workload.shape.name
-    pace = Pace(
-        mode,
-        seconds_per_step=1.0 / found.rate.mid,
-        first_seconds=found.first_token.mid,
-        name="wafer" if mode == "wafer" else "GPUs",
-    )
+    pace = Pace(mode, 1.0 / found.rate.mid, first_seconds=found.first_token.mid)
     return Imitation(pace, name, found.label, found.rate, found.first_token, word == REPLAY)

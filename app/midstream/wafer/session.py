@@ -79,30 +79,6 @@ class Clocks:
         return self.wall_s / self.wafer_s if self.wafer_s > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AssignedNode:
-    """A node as in ONNX Runtime's assignment information, with the rectangle it was placed on."""
-
-    name: str
-    op_type: str
-    domain: str
-    layer: int | None
-    rect: tuple[int, int, int, int]
-    wafer: int
-
-
-@dataclass(frozen=True, slots=True)
-class AssignedSubgraph:
-    """Nodes that one provider runs; field names as in ``OrtEpAssignedSubgraph``."""
-
-    ep_name: str
-    nodes: tuple[AssignedNode, ...]
-
-    def get_nodes(self) -> list[AssignedNode]:
-        """The nodes, as ONNX Runtime's object gives them."""
-        return list(self.nodes)
-
-
 class InferenceSession:
     """A session with ONNX Runtime's method names whose timing is simulated on wafers.
 
@@ -284,23 +260,6 @@ class InferenceSession:
         self._runs = self._tokens = 0
         self._priced.clear()
         self._traced.clear()
-
-    def get_provider_graph_assignment_info(self) -> list[AssignedSubgraph]:
-        """Which nodes our provider times, layer by layer, in the shape of ONNX Runtime's answer."""
-        subgraphs: list[AssignedSubgraph] = []
-        for item in self.plan.working_items:
-            rect = (item.rect.x, item.rect.y, item.rect.width, item.rect.height)
-            on_wafer: list[AssignedNode] = []
-            on_host: list[AssignedNode] = []
-            for op in self.workload.operators(item.kind):
-                for name in self.workload.nodes.get((item.layer, op.name), (op.name,)):
-                    op_type = op.op_types[0] if op.op_types else op.kind
-                    node = AssignedNode(name, op_type, "", item.layer, rect, item.wafer)
-                    (on_host if op.kind == "host" else on_wafer).append(node)
-            subgraphs.append(AssignedSubgraph(PROVIDER, tuple(on_wafer)))
-            if on_host:
-                subgraphs.append(AssignedSubgraph(CPU_PROVIDER, tuple(on_host)))
-        return subgraphs
 
     def get_inputs(self) -> Any:
         return self._session.get_inputs()

@@ -151,13 +151,13 @@ def pace_sentence(simulated_rate: float, measured_rate: float) -> str:
         simulated_rate: Tokens per second of the simulated wafer clock.
         measured_rate: Tokens per second of the wall clock.
     """
-    from midstream.wafer.pacing import LATE_TOLERANCE, Pace, Pacer
+    from midstream.wafer.pacing import LATE_TOLERANCE
     from midstream.wafer.quantity import compact
 
-    faster = measured_rate / simulated_rate
+    rate = f"({compact(simulated_rate)} tok/s simulated)"
+    faster = max(1, round(measured_rate)) / simulated_rate
     if faster > LATE_TOLERANCE:
-        rate = f"{compact(simulated_rate)} tok/s simulated"
-        return f"{faster:.1f}x faster than the wafer ({rate})"
-    pacer = Pacer(Pace.at_rate("wafer", simulated_rate, "wafer"), started_at=0.0)
-    pacer.produced(1.0, max(1, round(measured_rate)))
-    return pacer.label()
+        return f"{faster:.1f}x faster than the wafer {rate}"
+    if 1 / faster > LATE_TOLERANCE:
+        return f"{1 / faster:.1f}x slower than the wafer {rate}"
+    return f"at wafer speed {rate}"
