@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.workspace.listing import IgnoreRules
+from midstream.workspace import listing
+from midstream.workspace.listing import IgnoreRules, files_of_folder, list_files
 from midstream.workspace.repo import find_repository
 from tests.helpers.property import examples
 from tests.helpers.repositories import git
@@ -95,3 +96,38 @@ def test_without_a_repository_the_roots_own_files_count(root: Path) -> None:
     assert rules.ignores("out/x")
     assert rules.ignores("a/b.o")
     assert not rules.ignores("a/b.c")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 30 + "b", "a" * 200),
+        ("*?" * 30 + "b", "a" * 200),
+        ("*[ab]" * 30 + "c", "ab" * 100),
+        ("**/a/" * 30 + "b", "a/" * 80 + "c"),
+        ("**/*a*/*/" * 12 + "b", "a/" * 80 + "c"),
+        ("x*a" * 3 + "/" + "*a" * 20 + "/b", "xaxaxa/" + "a" * 200 + "/c"),
+    ],
+)
+def test_no_pattern_takes_for_ever(root: Path, pattern: str, path: str) -> None:
+    """Each place of one asterisk with each of another is more than there is time for."""
+    (root / ".gitignore").write_text(f"{pattern}\n")
+    assert not IgnoreRules(root, None).ignores(path)
+
+
+def test_folders_in_folders_without_end_are_not_looked_into(root: Path) -> None:
+    """Deeper than Python can recurse; with the rules of each folder for all that is below it."""
+    (root / "f").touch()
+    folder = os.open(root, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    assert list_files(root) == (["f"], False)
+    assert IgnoreRules(root, None).ignores("d/" * listing.MAX_DEPTH + "f")
+    found, left_out = files_of_folder(root)
+    assert found == ["f"]
+    assert len(left_out) == 1, "and that is said"
+    subprocess.run(["rm", "-rf", root / "d"], check=True)  # What else could remove that?

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from midstream.workspace import atomic, handles, transaction
 from midstream.workspace.content import content_digest
-from midstream.workspace.errors import StaleFileError, WorkspaceError
+from midstream.workspace.errors import StaleFileError, WorkspaceError, WriteFailedError
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import files_diff, repo_status, work_tree_changes
 from tests.helpers.pairing import git, make_repo
@@ -114,6 +115,65 @@ def test_a_mode_is_not_changed_behind_a_link(root: Path, outside: Path) -> None:
     assert (outside / "f").stat().st_mode == before
     with pytest.raises(WorkspaceError):
         workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+
+
+@linux
+@pytest.mark.parametrize("swapped", ["project", "."])
+def test_neither_the_root_nor_a_folder_above_it_is_followed_elsewhere(
+    tmp_path: Path, swapped: str
+) -> None:
+    above = tmp_path / "above"
+    root, outside = above / "project", tmp_path / "outside"
+    for folder in (root, outside / "project", outside):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "f").write_bytes(b"old")
+    with handles.FolderHandles(str(root)) as held:
+        assert Path(held.path(f"{root}/f")).read_bytes() == b"old"
+    place = above / swapped
+    place.rename(tmp_path / "moved")
+    place.symlink_to(outside, target_is_directory=True)
+    with handles.FolderHandles(str(root)) as held, pytest.raises(handles.LinkedFolderError):
+        held.path(f"{root}/f")
+
+
+@linux
+def test_no_moment_of_making_room_removes_folders_outside(root: Path, outside: Path) -> None:
+    workspace = Workspace(root)
+    (outside / "name/in/in").mkdir(parents=True)
+    for moment in itertools.count():
+        (root / "sub/name/in/in").mkdir(parents=True, exist_ok=True)
+        reached = False
+
+        def at_step(number: int, moment: int = moment) -> None:
+            nonlocal reached
+            if number == moment:
+                reached = True
+                swap_for_link(root, outside)
+
+        with between_system_calls(at_step):
+            workspace.make_room("sub/name")
+        assert (outside / "name/in/in").is_dir(), f"moment {moment}"
+        if not reached:
+            break
+        restore(root)
+    assert not (root / "sub/name").exists()
+    assert moment > 3
+
+
+def test_the_mode_of_a_file_that_has_a_name_outside_is_not_changed(
+    root: Path, outside: Path
+) -> None:
+    (root / "sub/f").unlink()
+    (root / "sub/f").hardlink_to(outside / "f")
+    mode = (outside / "f").stat().st_mode
+    workspace = Workspace(root)
+    with pytest.raises(WriteFailedError, match="more than one name"):
+        workspace.set_executable("sub/f", True)
+    assert (outside / "f").stat().st_mode == mode
+    workspace.write("sub/f", b"new", expected=content_digest(b"old"))
+    workspace.set_executable("sub/f", True)
+    assert (outside / "f").read_bytes() == b"old"
+    assert (outside / "f").stat().st_mode == mode
 
 
 @linux

@@ -15,6 +15,7 @@ from midstream.settings.store import ConfigFileError, change_file
 from midstream.workspace import atomic, repo
 from midstream.workspace.checkpoints import FolderStore
 from midstream.workspace.drafts import Drafts, write_drafts
+from midstream.workspace.errors import StateFolderError
 from midstream.workspace.files import Workspace
 from midstream.workspace.journal import Journal, sessions
 from midstream.workspace.paths import root_state_dir
@@ -129,6 +130,9 @@ def test_a_checkpoint_that_is_none_counts_as_missing(tmp_path: Path, root: Path,
     put(description.with_name("0"))
     with pytest.raises(KeyError):
         FolderStore(workspace.state / "checkpoints").load(description.parent.name)
+    with pytest.raises(StateFolderError, match="no longer kept"):
+        workspace.undo_write()
+    assert (root / "a").read_bytes() == b"new"
 
 
 def test_no_pipe_or_device_is_replaced(tmp_path: Path, root: Path) -> None:

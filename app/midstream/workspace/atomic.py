@@ -131,10 +131,16 @@ def is_executable(path: str) -> bool:
 
 
 def change_mode(path: str, mode: int) -> None:
-    """Set the permissions of a file, never of what a link leads to; OSError as the system says."""
+    """Set the permissions of a file, never of what a link leads to.
+
+    Raises:
+        OSError: As the system says, or it has further names, which may lie anywhere.
+    """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags)
     try:
+        if os.fstat(descriptor).st_nlink > 1:
+            raise OSError(errno.EMLINK, "it has more than one name")
         os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)

@@ -203,12 +203,13 @@ class Workspace:
 
     def make_room(self, name: str) -> None:
         """Remove a folder without files, and those in it, where a file is to be."""
-        if Path(self._real(name)).is_symlink():
-            return
-        below = list(os.walk(self._real(name), topdown=False))
-        with contextlib.suppress(OSError):
-            for folder, _, _ in below if not any(files for *_, files in below) else ():
-                Path(folder).rmdir()
+        with contextlib.suppress(OSError), FolderHandles(self._root) as handles:
+            place = handles.path(self._real(name))
+            if not any(files for _, _, files, _ in os.fwalk(place)):
+                for _, folders, _, handle in os.fwalk(place, topdown=False):
+                    for folder in folders:
+                        os.rmdir(folder, dir_fd=handle)
+                Path(place).rmdir()
 
     def _follow(self, name: str) -> Entry:
         with self.ledger.lock:
@@ -406,12 +407,18 @@ class Workspace:
 
         Raises:
             StaleFileError: The user changed one of the files since; nothing is restored.
+            StateFolderError: The checkpoint is gone.
         """
         with self.ledger.lock:
             if not self._undo:
                 return []
             checkpoint_id, label = self._undo[-1]
-            changes = self.log.load(checkpoint_id)
+            try:
+                changes = self.log.load(checkpoint_id)
+            except KeyError:
+                raise StateFolderError(
+                    f"What {shown(label)} replaced is no longer kept", "undo it by hand"
+                ) from None
             done = self._restore(changes, f"undo of {label}")
             self._undo.pop()
             return done

@@ -1,8 +1,8 @@
 """Folders below a root, held open, so that no link can lead what is done in them elsewhere.
 
 A path is looked up anew by every call of the system, and a folder in it may have become a link
-since it was judged.  Here each folder is opened once, from the root downwards and without following
-a link; what follows names files relative to the open folder (openat(2)).
+since it was judged.  Here each folder is opened once, from the top of the file system downwards and
+without following a link; what follows names files relative to the open folder (openat(2)).
 """
 
 from __future__ import annotations
@@ -72,12 +72,10 @@ class FolderHandles:
     def _handle(self, folder: str) -> int:
         if folder in self._open:
             return self._open[folder]
-        inside = os.path.relpath(folder, self._root)
-        parts = [] if inside == "." else inside.split("/")
-        if ".." in parts:
+        if ".." in os.path.relpath(folder, self._root).split("/"):
             raise LinkedFolderError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        handle = os.open(self._root, _FOLDER & ~os.O_NOFOLLOW)
-        for part in parts:
+        handle = os.open("/", _FOLDER)  # The root, or a folder above it, may be a link by now, too.
+        for part in filter(None, folder.split("/")):
             try:
                 below = os.open(part, _FOLDER, dir_fd=handle)
             except NotADirectoryError as error:

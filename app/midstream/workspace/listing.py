@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import itertools
 import os
 import re
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from midstream.workspace.repo import GitFailedError, RepositoryPlace, run_git
 IGNORE_FILE = ".gitignore"
 MAX_FILES = 100_000
 """Limit on the files of a listing; a longer one is cut."""
+MAX_DEPTH = 100
+"""Parts of a path that is looked at; each folder can have rules for all that is below it."""
 
 GENERATED_FOLDERS = frozenset(
     {
@@ -165,21 +168,30 @@ class IgnoreRules:
         self._prefix = "" if inside == "." else f"{inside}/"
         self._place = place
         self._by_folder: dict[str, list[_Pattern]] = {}
+        self._ignored: dict[str, bool] = {}
         self._common: list[_Pattern] | None = None
 
     def forget(self) -> None:
         """Read every ignore file again when next asked."""
         self._by_folder.clear()
+        self._ignored.clear()
         self._common = None
 
     def ignores(self, rel: str, *, folder: bool = False) -> bool:
-        """Whether a path relative to the root, or a folder above it, is ignored."""
+        """Whether a path relative to the root, or a folder above it, is ignored.
+
+        What has more than ``MAX_DEPTH`` folders above it counts as ignored.
+        """
         # Git compares bytes: one character of a pattern is one byte of a name.
         parts = os.fsencode(f"{self._prefix}{rel}").decode("latin-1").split("/")
-        return any(
-            self._decides(parts[:depth], folder or depth < len(parts))
-            for depth in range(1, len(parts) + 1)
-        )
+        if len(parts) > MAX_DEPTH:
+            return True
+        for above in itertools.accumulate(parts[:-1], "{}/{}".format):
+            if above not in self._ignored:
+                self._ignored[above] = self._decides(above.split("/"), folder=True)
+            if self._ignored[above]:
+                return True
+        return self._decides(parts, folder)
 
     def _decides(self, parts: list[str], folder: bool) -> bool:
         """The last matching pattern in the deepest ignore file decides."""
@@ -273,8 +285,13 @@ def _parse_line(line: str) -> _Pattern | None:
 
 
 def _translate(glob: str, anchored: bool) -> str:
-    """Regular expression of git's wildmatch; ValueError for an unclosed bracket."""
+    """Regular expression of git's wildmatch; ValueError for an unclosed bracket.
+
+    It never tries the places of one asterisk with those of another, which could take for ever.
+    """
     out: list[str] = []
+    star: int | None = None  # Where in ``out`` the last asterisk of this name is.
+    deep: int | None = None  # And the last one for any number of folders.
     at = 0
     while at < len(glob):
         char = glob[at]
@@ -288,9 +305,18 @@ def _translate(glob: str, anchored: bool) -> str:
                     out.append(".*")
                     at = end
                 else:
+                    if deep is not None:
+                        out[deep] = "(?>(?:.*?/)??"
+                        out.append(")")
+                    deep, star = len(out), None
                     out.append("(?:.*/)?")
                     at = end + 1
             else:
+                if star is not None:
+                    # The first place will do: what is between may as well follow this asterisk.
+                    out[star] = "(?>[^/]*?"
+                    out.append(")")
+                star = len(out)
                 out.append("[^/]*")
                 at = end
         elif char == "?":
@@ -307,6 +333,8 @@ def _translate(glob: str, anchored: bool) -> str:
         else:
             out.append(re.escape(char))
             at += 1
+        if out and out[-1] == "/":
+            star = None
     return "".join(out)
 
 
