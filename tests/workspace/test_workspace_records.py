@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
 import signal
@@ -14,6 +16,7 @@ import pytest
 from midstream.workspace import atomic, transaction
 from midstream.workspace.content import content_digest
 from midstream.workspace.files import Workspace
+from tests.helpers.system_calls import between_system_calls
 
 
 @pytest.fixture
@@ -107,6 +110,34 @@ def test_what_was_accepted_is_not_rolled_back_late(root: Path) -> None:
     assert (root / "a").read_bytes() == b"new"
     assert (root / "b").read_bytes() == b"user's"
     assert sorted(os.listdir(root)) == ["a", "b", "c"]  # noqa: PTH208
+
+
+def test_what_a_failing_disk_left_is_finished_the_next_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails once while a folder is opened after a kill, at any system call."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    for step in itertools.count():
+        (root / "a").write_bytes(b"old")
+        (root / "n").unlink(missing_ok=True)
+        killed_write(Workspace(root), {"a": b"new", "n": b"new"}, 1)
+        reached = False
+
+        def fail(number: int, step: int = step) -> None:
+            nonlocal reached
+            if number == step:
+                reached = True
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with between_system_calls(fail):
+            Workspace(root)
+        again = Workspace(root)
+        assert [(root / name).read_bytes() for name in ("a", "n")] == [b"new", b"new"], step
+        assert sorted(os.listdir(root)) == ["a", "n"], step  # noqa: PTH208
+        assert os.listdir(again.state / "pending") == ["lock"], step  # noqa: PTH208
+        if not reached:
+            break
+    assert step > 10
 
 
 PLAN = {"target": "TARGET", "token": "ab", "before": None, "after": None, "folders": []}

@@ -149,14 +149,17 @@ def change_mode(path: str, mode: int) -> None:
 def digest_of(path: str) -> str | None:
     """Digest of what a name holds; None when there is nothing.
 
-    What is never read or written (a folder, a pipe, a file that is too large) or cannot be read has
-    a digest that no content has.
+    What is never read or written (a folder, a pipe, a file that is too large) or may not be read
+    has a digest that no content has.
+
+    Raises:
+        OSError: The system fails.
     """
     try:
         return content_digest(read_entry(path, MAX_FILE_BYTES)[0])
     except FileNotFoundError:
         return None
-    except (OSError, NotRegularError, TooLargeError):
+    except (PermissionError, NotADirectoryError, NotRegularError, TooLargeError):
         return "unknown"
 
 

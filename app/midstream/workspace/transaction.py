@@ -49,6 +49,7 @@ from midstream.workspace.ledger import Ledger
 from midstream.workspace.paths import make_private, shown, sync_folder
 
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_RECORD = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, *_DENIED}
 _RECORDS_LOCK = "lock"
 _UNREADABLE = ".unreadable"
 _LOCK_PATIENCE_S = 0.5
@@ -486,7 +487,9 @@ def _recover_record(record: Path, root: str, found: Recovery) -> None:
         descriptor = os.open(record, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
-    except OSError:
+    except OSError as error:
+        if error.errno not in _NO_RECORD:
+            raise
         _set_aside(record, found)
         return
     try:
@@ -523,6 +526,9 @@ def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recove
     """Finish a batch of which a file was replaced; where that is impossible, the file stays.
 
     Nobody goes back on what was decided: other programs may have built on it since.
+
+    Raises:
+        OSError: The system refuses now.
     """
     states = [_state_of(plan, handles) for plan in plans]
     for plan, state in zip(plans, states, strict=True):
@@ -534,13 +540,13 @@ def _finish(plans: Sequence[PlannedWrite], handles: FolderHandles, found: Recove
     if not all(state in (_WriteState.OLD, _WriteState.NEW) for state in states):
         return
     for plan in left:
-        with contextlib.suppress(OSError, atomic.ChangedOnDiskError):
+        with contextlib.suppress(atomic.ChangedOnDiskError):
             _exchange(_placed(plan, handles))
             found.finished.append(plan.target)
 
 
 def _state_of(plan: PlannedWrite, handles: FolderHandles) -> _WriteState:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         placed = _placed(plan, handles)
         now = atomic.digest_of(placed.target)
         if now == plan.before:
@@ -556,7 +562,7 @@ def _can_follow(plan: PlannedWrite, handles: FolderHandles) -> bool:
     """Whether a file that holds its old bytes can still get the new ones."""
     if plan.after is None:
         return True
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return atomic.digest_of(_placed(plan, handles).swap) == plan.after
     return False
 
