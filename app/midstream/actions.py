@@ -172,7 +172,7 @@ ACTIONS: Final = (
         also="rename references everywhere similar",
     ),
     Action("effort", "m", "steer.effort", "effort", "Choose the effort per answer; with an agent, its mode and model", _S, also="reasoning thinking quality candidates"),
-    Action("failures", "exclamation_mark", "explain.why", "why", "This hunk: who wrote it and why, its uses and tests, why it is flagged", _S, offered=_HELD, also="author blame provenance references callers coverage errors unmatched declined reason unsure what failed messages held back"),
+    Action("failures", "exclamation_mark", "explain.why", "why", "This hunk: who wrote it and why, its uses and tests, why it is flagged", _S, offered=(HunkState.HELD, HunkState.CONFLICT), also="author blame provenance references callers coverage errors unmatched declined reason unsure what failed messages held back"),
     Action("context", "f3", "explain.sent", "what is sent", "Show what was sent, and would be sent now, word for word", _S, _A, also="prompt privacy tokens secrets sent"),
     Action("checks", "ctrl+r", "check.show", "checks", "Run the project's tests and list the places that failed", _S, _A, also="test tests pytest lint failures"),
     Action("checks.next", "greater_than_sign", "check.next", "next failure", "Go to the next place that failed", _S),

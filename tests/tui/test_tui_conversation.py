@@ -124,6 +124,31 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         await stage.until(lambda: bill.read_text() == OLD, "put back")
 
 
+async def test_what_is_asked_about_has_the_room_of_the_plan(project: Path, tmp_path: Path) -> None:
+    (project / "pkg" / "bill.py").write_text(OLD)
+    entries = [{"content": "Add a rate", "status": "in_progress", "priority": "low"}]
+    plan = {"update": {"sessionUpdate": "plan", "entries": entries}}
+    go = tmp_path / "go"
+    steps = [plan, {"file": str(go)}, ask(project / "pkg" / "bill.py"), END]
+    async with on_stage(project, size=(80, 24)) as stage:
+        await begin(stage, tmp_path, steps)
+        await stage.until(lambda: "edits one function" not in welcome(stage), "not of the agent")
+        await type_text(stage, "give tax a rate")
+        view = stage.screen.panes.conversation
+        assert view is not None
+        steps_shown = view.query_one("#plan", Static)
+        await stage.until(lambda: steps_shown.display, "the plan")
+        go.touch()
+        await stage.until(lambda: stage.choices, "a question")
+        await stage.until(lambda: not steps_shown.display, "room")
+        await stage.press("2")
+        await stage.until(lambda: steps_shown.display, "the plan again")
+
+
+def welcome(stage: Stage) -> str:
+    return stage.screen.panes.welcome.render().plain
+
+
 async def test_whatever_comes_at_once_is_shown_in_order(project: Path, tmp_path: Path) -> None:
     steps: list[dict[str, Any]] = []
     for number in range(60):

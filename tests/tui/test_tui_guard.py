@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from midstream.edits.hunks import HunkState
+from midstream.edits.hunks import HoldReason, HunkState
 from midstream.pairing.files.attention import Reading, Sighting
 from midstream.settings import Settings
 from midstream.tui.pages.sheet import HalfReadingScreen
@@ -91,6 +91,15 @@ async def test_halted_corrected_then_held_back_and_released(stage: Stage, projec
     await stage.press("a")
     await stage.until(lambda: held.state is HunkState.ACCEPTED, "accept")
     assert KEY in (project / "pkg" / "things.py").read_text()
+
+
+async def test_the_file_list_says_what_is_held_back(project: Path) -> None:
+    async with on_stage(project, size=(160, 40)) as stage:
+        await stage.propose_more()
+        (hunk,) = stage.session.hunks.undecided()
+        stage.session.hunks.hold_back(hunk.id, HoldReason("", "made up"))
+        stage.screen.refresh_facts()
+        await stage.until(lambda: "1 held back" in stage.rail._strip(1).text, "in its row")
 
 
 async def test_a_warning_is_shown_beside_the_hunk(stage: Stage) -> None:

@@ -183,6 +183,20 @@ async def test_a_review_begins_at_a_change_of_the_first_line(project: Path) -> N
         assert hunk.new == ("ONE",)
 
 
+async def test_a_binary_file_is_not_edited_here(project: Path) -> None:
+    logo = project / "logo.png"
+    logo.write_bytes(b"\x89PNG\0one")
+    (project / "pkg" / "bill.py").write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        await stage.open("notes.md")
+        logo.write_bytes(b"\x89PNG\0two")
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        await stage.press("]", "e")
+        await stage.until(lambda: stage.notice == "logo.png can only be decided as a whole.", "why")
+        assert stage.app.screen is stage.screen
+
+
 async def test_a_moved_file_is_shown_and_decided_as_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -539,13 +539,12 @@ class ConversationPane(Widget, can_focus=True):
         return line
 
     def _show_plan(self, conversation: ShownConversation) -> None:
-        plan = conversation.plan
-        if plan is None:
+        plan, below = conversation.plan, self.has_class("-below")
+        if plan is None or (below and conversation.asking):  # What is asked about needs the room.
             self._plan.display = False
             return
         text = Text(no_wrap=True, overflow="ellipsis")
-        steps = plan.steps
-        room, below = PLAN_ROWS, self.has_class("-below")
+        steps, room = plan.steps, PLAN_ROWS
         columns = max(self.size.width - 4, 20)
         if below:
             room = min(max(self.size.height // 2, 1), PLAN_ROWS)

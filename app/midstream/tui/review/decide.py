@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence, Set
 from midstream.counting import counted
 from midstream.edits.external import outcome
 from midstream.edits.hunks import Hunk, HunkState
+from midstream.edits.stand_ins import is_whole
 from midstream.pairing.files.attention import Reading
 from midstream.pairing.guard import switch_in_words
 from midstream.tui.diff.parts import HunkPart, cut_at
@@ -372,8 +373,11 @@ class Decide(Controller):
         return None
 
     def edit(self) -> None:
-        hunk = self._open_hunk()
-        if hunk is None:
+        hunk, view = self._open_hunk(), self._state.view
+        if hunk is None or view is None:
+            return
+        if is_whole(view.proposal.base):
+            self._notices.say("warning", f"{hunk.path} can only be decided as a whole.")
             return
         if any(visible(part) != part for line in hunk.new for part in line.split("\t")):
             self._notices.say(

@@ -372,7 +372,7 @@ class Status(Controller):
         widget = self._panes.suggestions
         small = self._panes.screen.has_class("-small")
         compact = small or state.view is not None or bool(session and session.turns)
-        busy = state.running or bool(state.waiting_by_path)
+        busy = state.running or bool(state.waiting_by_path) or bool(session and session.agent.busy)
         suggestions = state.suggested if demo is None else demo.suggestions
         # Those for one's own code belong to the welcome; the demo is there to try them.
         busy = (
@@ -515,7 +515,7 @@ class Status(Controller):
             yield "Keeping a hunk marks it as read; nothing on disk changes."
         elif session is not None and session.review.on:
             yield "What other programs write here becomes hunks, to keep or to put back."
-        if session is None or session.status.state is SessionState.STARTING:
+        if session is None or session.agent.on or session.status.state is SessionState.STARTING:
             return
         name, info = session.server.model_name, session.server.model_info
         if info.is_edit_model:

@@ -236,6 +236,8 @@ class Rail(RowList):
         elif hunks.conflicts:
             many = "s" * (hunks.conflicts != 1)
             right.append((f"  {hunks.conflicts} conflict{many}", "warning"))
+        elif hunks.held:
+            right.append((f"  {hunks.held} held back", "warning"))
         elif hunks.undecided:
             waits = "waits" if hunks.undecided == 1 else "wait"
             right.append((f"  {hunks.undecided} {waits}", "accent"))
