@@ -43,13 +43,7 @@ _ANSWER: Final = (
 
 
 def afternoon(bytecode: Path, rate: float, count: int) -> list[Figure]:
-    """Key to terminal while four files stream beside a conversation.
-
-    Args:
-        bytecode: Where Python keeps what it has compiled.
-        rate: Tokens a second of the model.
-        count: Keys to press.
-    """
+    """Key to terminal while four files stream beside a conversation."""
     with _session(bytecode, rate) as (_, program):
         _ask(program, "? how does it work")
         since = len(program.output)

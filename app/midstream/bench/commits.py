@@ -96,11 +96,7 @@ class CommitFigures:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Count and print; 1 if a slipped-in edit was in a group.
-
-    Args:
-        argv: Options, see ``--help``.
-    """
+    """Count and print; 1 if a slipped-in edit was in a group."""
     parser = CommandParser(prog="midstream bench commits", description=__doc__)
     parser.add_argument("repository", type=Path, help="a folder in a git repository")
     parser.add_argument("commits", nargs="+", help="commits, or ranges such as A..B")

@@ -38,9 +38,6 @@ _PIECE: Final = 32
 def run(argv: Sequence[str]) -> int:
     """Measure and print; 1 if a target is missed.
 
-    Args:
-        argv: Options, see ``--help``.
-
     Raises:
         UsageError: The repository that was named has no changes to replay.
     """

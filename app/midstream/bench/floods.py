@@ -79,12 +79,7 @@ _FLOODS: Final[Mapping[str, Callable[[], Iterator[Update]]]] = {
 
 
 def floods(bytecode: Path, seconds: float) -> list[Figure]:
-    """Key to terminal in each flood, and for how long the loop is held.
-
-    Args:
-        bytecode: Where Python keeps what it has compiled.
-        seconds: How long is typed in each.
-    """
+    """Key to terminal in each flood, and for how long the loop is held."""
     figures: list[Figure] = []
     for flood in _FLOODS:
         agent = shlex.join([sys.executable, "-m", "midstream.bench.floods", flood])

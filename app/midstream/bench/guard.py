@@ -273,9 +273,6 @@ _MIN_FILES: Final = 10  # fewer may hold none that is long enough to stream
 def run(argv: Sequence[str]) -> int:
     """Measure and print; 1 if a target is missed.
 
-    Args:
-        argv: Options, see ``--help``.
-
     Raises:
         UsageError: An option is out of its range.
     """

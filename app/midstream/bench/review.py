@@ -43,11 +43,7 @@ _OPEN_S: Final = 30
 
 
 def run(argv: Sequence[str]) -> int:
-    """Measure and print; 1 if a target is missed.
-
-    Args:
-        argv: Options, see ``--help``.
-    """
+    """Measure and print; 1 if a target is missed."""
     parser = CommandParser(prog="midstream bench review", description=__doc__)
     parser.add_argument("--writes", type=int, default=30, help="single writes to measure")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")

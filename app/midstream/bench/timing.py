@@ -105,12 +105,6 @@ def changes(
 
     "pasted": nothing was read; "typed": the lines were read before the first word, and again with
     the first part of the instruction.
-
-    Args:
-        model: The model.
-        requests: Edits of 24 lines.
-        forget: Clears its caches.
-        progress: Told every edit.
     """
     times: dict[str, list[float]] = {}
     with progress.stoppable():

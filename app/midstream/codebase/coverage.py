@@ -72,10 +72,6 @@ class FileCoverage:
 def read_coverage(root: Path, path: str) -> FileCoverage | None:
     """What the last tests ran of a file (blocking).
 
-    Args:
-        root: The folder.
-        path: The file, relative to it.
-
     Returns:
         What the newest data say that know the file; ``None`` without such data.
     """

@@ -82,13 +82,7 @@ class Related:
 
 
 async def find_related(workspace: Workspace, place: FileLines, seconds: float) -> Related:
-    """Find what belongs to a place; what takes too long or cannot be found is missing.
-
-    Args:
-        workspace: The folder.
-        place: The place.
-        seconds: After which the search is ended.
-    """
+    """Find what belongs to a place; what takes too long or cannot be found is missing."""
     if not has_syntax(place.path):
         return Related(place.symbol)
     files = await asyncio.to_thread(_readable, workspace, place.path)
@@ -168,11 +162,7 @@ def _masked(text: str) -> str:
 
 
 class RelatedCode:
-    """Finds what belongs to the places that a user writes instructions about, ahead of them.
-
-    Args:
-        workspace: The folder.
-    """
+    """Finds what belongs to the places that a user writes instructions about, ahead of them."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -198,11 +188,7 @@ class RelatedCode:
         return self._searching and self._place == place
 
     async def settled(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is being looked for; whether something was.
-
-        Args:
-            seconds: To wait at most.
-        """
+        """Wait until nothing is being looked for; whether something was."""
         search = self._search
         if search is None or search.done():
             return False

@@ -83,9 +83,6 @@ def for_demo(settings: Settings) -> Settings:
 def make_demo(parent: Path) -> DemoInfo:
     """Copy the example project into a folder and give it a git history.
 
-    Args:
-        parent: Where the copy goes.
-
     Returns:
         The copy and what to try in it.  Without git it has no history.
     """

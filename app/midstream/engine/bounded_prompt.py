@@ -47,10 +47,6 @@ class BoundedPrompt:
     def __init__(self, tokenizer: Path, load: Callable[[], PromptStyle]) -> None:
         """Load the style.
 
-        Args:
-            tokenizer: The file, for errors.
-            load: Makes the style.
-
         Raises:
             ModelFolderError: It takes too long, or the tokenizer fails.
         """

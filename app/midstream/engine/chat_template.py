@@ -29,9 +29,6 @@ class ChatTemplate:
     def __init__(self, source: str) -> None:
         """Compile a template.
 
-        Args:
-            source: Its jinja2 text.
-
         Raises:
             ChatTemplateError: It is not valid, or takes more than it may.
         """

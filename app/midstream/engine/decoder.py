@@ -208,10 +208,6 @@ class Decoder:
     def chunk(self, most: int, past: int) -> int:
         """How many tokens of a prompt to run at once behind ``past`` rows.
 
-        Args:
-            most: The most that are wanted.
-            past: Cached rows.
-
         Returns:
             ``most``, or fewer where the scores of packed attention would take too much memory.
         """

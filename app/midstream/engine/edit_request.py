@@ -56,12 +56,7 @@ _ENDS = re.compile(r"^[\s,:]+|[\s,]+$")
 
 
 def without_locator(instruction: str, region: str) -> str:
-    """Return an instruction without the phrases that only name the function or class it is about.
-
-    Args:
-        instruction: What was asked.
-        region: The source of the region that was found for it.
-    """
+    """Return an instruction without the phrases that only name the function or class meant."""
     first = _DEFINITION.search(region)
     if first is None:
         return instruction

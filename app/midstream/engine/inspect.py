@@ -102,11 +102,6 @@ def check(
 ) -> Iterator[FolderCheck]:
     """Try a model step by step; the first failure ends it.
 
-    Args:
-        path: The folder.
-        provider: Where to run it.
-        threads: Threads inside one operator.
-
     Yields:
         Each trial as soon as it has ended.
     """

@@ -29,11 +29,7 @@ from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextMod
 
 
 class Preparation:
-    """A ``types.Generation`` without text.
-
-    Attributes:
-        usage: What reading has cost.
-    """
+    """A ``types.Generation`` without text."""
 
     def __init__(self, answer: ModelGeneration, ready: Callable[[ModelGeneration], None]) -> None:
         """Prepare; nothing runs before iteration.

@@ -91,10 +91,6 @@ class PrefixFiles:
     def find(self, prompt: Sequence[int], least: int) -> tuple[list[Array], int] | None:
         """Return rows for the beginning of a prompt.
 
-        Args:
-            prompt: The tokens.
-            least: How many rows there have to be.
-
         Returns:
             Rows as ``Decoder.save_rows`` returns them and how many of them are the prompt's; None
             if there are not that many.

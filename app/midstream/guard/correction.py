@@ -40,12 +40,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class CorrectionRequest:
-    """An instruction that is sent again because a line of its answer has to be corrected.
-
-    Attributes:
-        asked: What was asked for.
-        correction: The line.
-    """
+    """An instruction that is sent again because a line of its answer has to be corrected."""
 
     asked: str
     correction: Correction

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckCommands:
-    """Carries them out.
-
-    Args:
-        session: The session.
-        say: Prints one line.
-    """
+    """Carries them out."""
 
     def __init__(self, session: PairingSession, say: Callable[[str], None]) -> None:
         self._session = session

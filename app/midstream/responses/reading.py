@@ -25,10 +25,6 @@ class AnswerReading:
         writes: Whether text of the answer has come.
         said: What came in place of an answer.
         running: Id of the response.
-
-    Args:
-        reader: Of the API.
-        deliver: Takes the events of the answer.
     """
 
     def __init__(self, reader: AnswerReader, deliver: Callable[[ServerEvent], None]) -> None:

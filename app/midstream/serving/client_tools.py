@@ -101,16 +101,7 @@ class ClientStep:
 
 @dataclass(frozen=True, slots=True)
 class _ClientTools:
-    """How the client's tools are called.
-
-    Attributes:
-        shell: Name of the tool that runs a command.
-        shell_custom: Whether it is a custom tool.
-        command: Makes the tool's input of a command.
-        patcher: Name of the tool that applies a patch.
-        patcher_custom: Whether it is a custom tool.
-        patch: Makes the tool's input of a patch.
-    """
+    """How the client's tools are called."""
 
     shell: str
     shell_custom: bool
@@ -126,14 +117,7 @@ def client_step(
     use: OfferedTools,
     model: ModelInfo,
 ) -> ClientStep | None:
-    """The next step; None where this is no work with a client's tools.
-
-    Args:
-        messages: The conversation, as it was sent.
-        tools: The tools that the request offers.
-        use: Which of them may be called.
-        model: What the model is.
-    """
+    """The next step; None where this is no work with a client's tools."""
     found = None if use.required else _find_tools(tools, use)
     at = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
     if found is None or at < 0:

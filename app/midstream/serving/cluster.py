@@ -96,11 +96,7 @@ class SharedByRay:
     """That actor as a replica sees it: a ``Shelf`` and ``Replicas``."""
 
     def __init__(self, name: str) -> None:
-        """Find the actor.
-
-        Args:
-            name: The replica's name.
-        """
+        """Find the actor."""
         self._ray, _ = _modules()
         self._name = name
         self._actor = self._ray.get_actor(_SHARED, namespace=_NAME)

@@ -67,11 +67,6 @@ def forced_call(
 ) -> ForcedCall | None:
     """The call that a request forces; None if the model may choose.
 
-    Args:
-        use: What the request says about tools.
-        model: What the model is.
-        messages: The conversation.
-
     Raises:
         RequestError: The model cannot make such a call.
     """

@@ -115,12 +115,7 @@ class Metrics:
         )
 
     def families(self, *, connections: int, generations: int) -> list[Family]:
-        """Everything.
-
-        Args:
-            connections: Open WebSockets.
-            generations: Running and waiting generations.
-        """
+        """Everything."""
         ended: list[tuple[str, Labels, float]] = [
             ("", (("status", status), ("reason", reason)), count)
             for (status, reason), count in sorted(self.responses.items())

@@ -27,10 +27,6 @@ Event = dict[str, Any]
 class OutputItem(ABC):
     """One output item that is being written.
 
-    Args:
-        prefix: Beginning of its id.
-        index: Its place among the items of the response.
-
     Attributes:
         id: Item id.
         text: What has been written (and sent) so far.

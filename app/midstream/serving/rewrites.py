@@ -119,10 +119,6 @@ def tool_report(messages: Sequence[Message]) -> str:
 def rewrite_patch(request: RegionRequest, answer: str) -> str:
     """A rewrite as the input of ``apply_patch``.
 
-    Args:
-        request: What was asked.
-        answer: The region's new text.
-
     Raises:
         NoPatchError: The request names no file, or nothing changed.
     """

@@ -144,12 +144,7 @@ class _Running:
 
 
 class StoredResponses:
-    """The responses that any connection may retrieve and continue from.
-
-    Args:
-        limits: Bounds.
-        shelf: Where they are.
-    """
+    """The responses that any connection may retrieve and continue from."""
 
     def __init__(self, limits: Limits, shelf: Shelf) -> None:
         self._limits = limits

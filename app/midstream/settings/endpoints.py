@@ -30,14 +30,7 @@ from midstream.settings.value_types import (
 
 @dataclass(frozen=True, slots=True)
 class EndpointField:
-    """One key of an endpoint's table.
-
-    Attributes:
-        key: Its name.
-        type: What it can hold.
-        help: What it is, in a few words.
-        read: Its value in a profile; ``None`` if unknown.
-    """
+    """One key of an endpoint's table."""
 
     key: str
     type: ValueType

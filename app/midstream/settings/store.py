@@ -50,12 +50,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSetting:
-    """A setting's value, and every place that sets it, the winner last.
-
-    Attributes:
-        setting: The declaration.
-        steps: The places in their order.
-    """
+    """A setting's value, and every place that sets it, the winner last."""
 
     setting: Setting
     steps: tuple[Step, ...]
