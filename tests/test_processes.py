@@ -145,6 +145,13 @@ def test_output_without_end_is_cut() -> None:
     assert processes.run(["cat"], stdin=b"x" * 3_000_000, timeout=60).output == b"x" * 3_000_000
 
 
+async def test_what_a_process_that_is_cut_has_started_ends_with_it() -> None:
+    endless = ["sh", "-c", "sleep 607 & exec yes"]
+    assert processes.run(endless, timeout=60, limit=1000).cut
+    assert (await processes.collect(*endless, limit=1000)).cut
+    until(lambda: not set(asleep(607)))
+
+
 def test_a_process_that_is_no_longer_wanted_ends_with_what_it_started(tmp_path: Path) -> None:
     tidied, deaf = tmp_path / "tidied", tmp_path / "deaf"
     script = (
