@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -457,6 +458,32 @@ async def test_what_the_agent_started_ends_with_it(tmp_path: Path) -> None:
         return status.exists() and status.read_text().split()[2] == "Z"
 
     await asyncio.to_thread(until, gone)
+
+
+async def test_a_request_ends_with_an_agent_whose_output_others_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp, "GRACE_S", 0.2)
+    noted = tmp_path / "pid"
+    program = (
+        "import pathlib, subprocess, sys\n"
+        "sys.stdin.readline()\n"
+        "daemon = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "pathlib.Path(sys.argv[1]).write_text(f'{daemon.pid}\\n')\n"
+        "sys.stdin.read()\n"
+    )
+    started = [sys.executable, "-c", program, str(noted)]
+    process = await AgentProcess.launch("Holder", started, tmp_path, Ear())
+    asked = asyncio.create_task(process.initialize())
+    await asyncio.to_thread(until, lambda: noted.exists() and noted.read_text().endswith("\n"))
+    try:
+        await process.close()
+        await asyncio.sleep(0)
+        assert asked.done()
+        with pytest.raises(AgentError, match="Holder was ended"):
+            await asked
+    finally:
+        os.kill(int(noted.read_text()), signal.SIGKILL)
 
 
 async def test_a_program_that_is_missing(tmp_path: Path) -> None:

@@ -396,6 +396,8 @@ class AgentProcess:
         await asyncio.gather(
             self._reading, self._logging, *self._questions.values(), return_exceptions=True
         )
+        if self._ended is None:
+            self._fail(f"{self._name} was ended.")
 
     async def _exits(self) -> bool:
         try:
@@ -489,7 +491,11 @@ class AgentProcess:
             how = f"was ended: it wrote {self._excess}"
         lines = [line.strip() for line in self.log.splitlines() if line.strip()]
         last = f"; its last words: {one_line(lines[-1])}" if lines else ""
-        self._ended = AgentError(f"{self._name} {how}{last}.")
+        self._fail(f"{self._name} {how}{last}.")
+
+    def _fail(self, reason: str) -> None:
+        """Fail every request that waits, or comes from now on."""
+        self._ended = AgentError(reason)
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(self._ended)
