@@ -451,6 +451,29 @@ async def test_an_answer_without_code_deletes_nothing(
 
 
 @pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
+@pytest.mark.parametrize(
+    ("said", "rest", "goes"),
+    [
+        ("remove the function NAME", "LAST = 1\n", True),
+        ("Delete `NAME` from run.py, please.", "LAST = 1\n", True),
+        ("remove the loop from NAME", "LAST = 1\n", False),
+        ("remove the function NAME", "", False),
+    ],
+)
+async def test_an_empty_block_is_an_answer_where_the_definition_is_to_go(
+    session: PairingSession, model: SteppedModel, root: Path, said: str, rest: str, *, goes: bool
+) -> None:
+    (root / "run.py").write_text(BEFORE + rest)
+    model.give("```python\n```\n")
+    model.end()
+    turn = await session.turns.instruct(Question(said.replace("NAME", "run"), path="run.py"))
+    await session.turns.finished()
+    assert turn.status is (TurnStatus.DONE if goes else TurnStatus.FAILED), turn.error
+    assert await session.decisions.accept_rest("run.py") == goes
+    assert (root / "run.py").read_text() == (rest if goes else BEFORE + rest)
+
+
+@pytest.mark.parametrize("model", [SteppedModel({"prompt": "chat"})])
 async def test_an_answer_with_nothing_new_says_so_and_deletes_nothing(
     session: PairingSession, model: SteppedModel, root: Path
 ) -> None:

@@ -175,6 +175,7 @@ class LiveReply:
         *,
         observer: ReplyObserver | None = None,
         opened: Segment | None = None,
+        removes: bool = False,
     ) -> None:
         """Start a reply.
 
@@ -184,6 +185,7 @@ class LiveReply:
             region: File and line range of the region to rewrite, for replies that rewrite it.
             observer: Is notified of every write.
             opened: The rewrite of the region, if it is open already.
+            removes: Whether the region is to go, so that a block without a line of code is right.
         """
         self.failures: list[Failure] = []
         self.refused: list[Failure] = []
@@ -198,6 +200,7 @@ class LiveReply:
         self._parser = parser
         self._lookup = lookup
         self._region = region
+        self._removes = removes
         self.writer = Writer(observer)
         self._open_region = opened
         self._op = FileOp.UPDATE
@@ -480,8 +483,8 @@ class LiveReply:
         self._close_late(_collected(block.events), proposal)
 
     def _without_code(self, block: _ReplyBlock) -> bool:
-        """Whether the text for a region has no line of code, which must not delete the region."""
-        if self._op is not FileOp.REGION or block.segment is None:
+        """Whether the text for a region has no line of code, which deletes it by accident."""
+        if self._op is not FileOp.REGION or block.segment is None or self._removes:
             return False
         return not block.segment.new_text.strip()
 

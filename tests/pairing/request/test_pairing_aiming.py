@@ -9,7 +9,7 @@ import pytest
 from midstream.edits.documents import SourceText
 from midstream.edits.request import parse_request
 from midstream.engine.types import GenerateRequest
-from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, question_of
+from midstream.pairing.request.kinds import NotAnEditError, check_is_edit, question_of, removes
 from midstream.pairing.request.mentions import AtPath, find_at_paths, missing_names
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import Renaming, renamed_again
@@ -436,3 +436,25 @@ async def test_what_is_no_edit_reaches_no_model(
         with pytest.raises(NotAnEditError):
             await session.turns.instruct(Question(said, path="main.py", cursor=4))
     assert not model.requests
+
+
+@pytest.mark.parametrize(
+    ("said", "goes"),
+    [
+        ("remove the function total", True),
+        ("Please delete `Cart.total()` from cart.py.", True),
+        ("get rid of the unused method total in Cart, please", True),
+        ("remove total", True),
+        ("remove total's docstring", False),
+        ("remove the logging from total", False),
+        ("remove the parameter total", False),
+        ("remove total and add size", False),
+        ("do not remove total", False),
+        ("remove Shop.total", False),
+        ("remove size", False),
+        ("rewrite total", False),
+    ],
+)
+def test_only_a_request_for_nothing_else_removes_a_definition(said: str, *, goes: bool) -> None:
+    assert removes(said, "Cart.total") == goes
+    assert not removes(said, "")

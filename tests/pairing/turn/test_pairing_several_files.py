@@ -112,8 +112,21 @@ async def test_every_format_edits_adds_deletes_and_moves(edit_format: str, root:
         assert turn.status is TurnStatus.DONE, turn.error
         assert not turn.failures
         assert len(session.turns) == 1, "nothing had to be asked for again"
+        assert not turn.unsure
         assert set(session.files) == {*FILES, *AFTER}
         await accept_all_and_undo(session, root)
+
+
+async def test_a_file_that_an_answer_empties_is_flagged(root: Path) -> None:
+    hosted = Hosted()
+    async with hosted.running() as url, opened(root, hosted.settings(url, "whole")) as session:
+        hosted.say("util.js\n```\n```\n")
+        hosted.end()
+        turn = await session.turns.instruct(Question("rework it", path="run.py"))
+        await session.turns.finished()
+        (hunk,) = session.hunks.undecided()
+        assert turn.unsure == "The answer empties util.js. Look closely."
+        assert session.turns.doubts(hunk)
 
 
 async def test_a_patch_tool_writes_several_files(root: Path) -> None:

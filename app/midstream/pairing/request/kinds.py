@@ -109,6 +109,14 @@ _COMMANDS: Final = (
     ),
 )  # fmt: skip
 
+_REMOVES: Final = re.compile(
+    rf"{_POLITE}(?:remove|delete|drop|eliminate|get\s+rid\s+of|take\s+out)\s+(?:the\s+)?"
+    r"(?:(?:whole|entire|unused|dead|old|obsolete)\s+)*(?:(?:function|method|class|def)\s+)?"
+    r"`?(?P<name>[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*)(?:\(\))?`?"
+    r"(?:\s+(?:function|method|class))?(?:\s+(?:from|in|of)\s+[\w./`]+(?:\s+[\w./`]+)?)?"
+    r"(?:,?\s+(?:completely|entirely|altogether|please))*\s*[.!]*\s*$",
+    re.IGNORECASE,
+)
 _QUESTION: Final = re.compile(
     _POLITE
     + r"(?:(?:(?:can|could|would)\s+you\s+)?(?:explain|describe|tell\s+me|summari[sz]e|walk\s+me)\b"
@@ -140,6 +148,15 @@ def question_of(text: str) -> str:
     if text.startswith("?"):
         return text.lstrip("? ")
     return text if _QUESTION.match(text) else ""
+
+
+def removes(text: str, symbol: str) -> bool:
+    """Whether a text asks for nothing but that a definition, by its dotted name, is removed."""
+    match = _REMOVES.match(text)
+    if match is None or not symbol:
+        return False
+    name = re.split(r"\.|::|#", match["name"])
+    return symbol.split(".")[-len(name) :] == name
 
 
 def wish_of(text: str) -> str:

@@ -12,6 +12,7 @@ from midstream.edits.outcome import unreviewed
 from midstream.errors import UserError
 from midstream.pairing.request.builder import Conversation, Request, RequestBuilder
 from midstream.pairing.request.context import Context
+from midstream.pairing.request.kinds import removes
 from midstream.pairing.request.question import Question
 from midstream.pairing.request.renaming import (
     means_last_answer,
@@ -257,7 +258,7 @@ class AnswerFactory:
         follow_up: FollowUp | None = None,
     ) -> Answer:
         request = self.builder.request(scope, question, self.context)
-        mode = self._open(scope, request, known=question.known is not None)
+        mode = self._open(scope, request, question)
         target = scope.target
         turn = self._turn(question.text, mode, target.symbol, old, follow_up)
         if old is None:
@@ -278,8 +279,8 @@ class AnswerFactory:
         mode.record(self._log.journal, turn, resumed=False)
         return new
 
-    def _open(self, scope: Scope, request: Request, *, known: bool) -> EditMode:
-        proposal = scope.proposal
+    def _open(self, scope: Scope, request: Request, question: Question) -> EditMode:
+        proposal, known = scope.proposal, question.known is not None
         if request.region is None:
             return BlockMode(proposal, request.edit_format, request.tools)
         start, stop = request.region
@@ -293,6 +294,9 @@ class AnswerFactory:
             before=before,
             by_chat=by_chat,
             addition=request.addition,
+            removes=removes(question.text, scope.target.symbol)
+            and (start, stop) == (scope.target.start, scope.target.stop)
+            and any(map(str.strip, (*base.lines[:start], *base.lines[stop:]))),
         )
 
     def _turn(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from midstream.code.syntax import is_python
 from midstream.edits.documents import join_lines
+from midstream.edits.events import FileOp
 from midstream.edits.outcome import FailureReason
+from midstream.edits.proposal import Overlay
 from midstream.pairing.request.mentions import find_mentions, missing_names, new_names
 from midstream.pairing.request.renaming import is_renamed
 from midstream.pairing.status import LARGER_MODEL, FollowUpKind
@@ -332,6 +334,10 @@ def tell_doubt(
     confidence, turn = answer.confidence.get(answer.text), answer.turn
     region = answer.region
     if region is None:
+        if emptied := _emptied(answer):
+            turn.unsure = f"The answer empties {', '.join(emptied)}. Look closely."
+            turn.doubted = tuple(answer.hunk_ids)
+            status.warn(turn.unsure)
         return
     new_text = region.new_text
     if turn.unsure:  # It was doubtful before it was written.
@@ -407,6 +413,20 @@ def tell_doubt(
     turn.doubted = tuple(answer.hunk_ids)
     if aloud:
         status.warn(turn.unsure, LARGER_MODEL)
+
+
+def _emptied(answer: Answer) -> list[str]:
+    """The files of which an answer leaves no line of code, without asking for their deletion."""
+    reply = answer.reply
+    named = (*reply.deletions, *(old for old, _ in reply.moves))
+    meant = [answer.files.lookup(path, FileOp.UPDATE) for path in named]
+    return [
+        proposal.path
+        for proposal in {id(each.proposal): each.proposal for each in answer.rewrites}.values()
+        if proposal not in meant
+        and any(map(str.strip, proposal.base.lines))
+        and not any(map(str.strip, Overlay(proposal).source.lines))
+    ]
 
 
 def _slips(answer: Answer, region: RegionMode, wish: _Wish) -> list[str]:

@@ -212,6 +212,7 @@ class RegionMode:
         known: Lines that the region had before; the journal masks credentials in all others.
         before: The region as it was proposed when this was asked for; ``None`` where unknown.
         addition: Where what the model writes is added to the region, if it writes only that.
+        removes: Whether the region is to go: a block without a line of code is an answer then.
     """
 
     proposal: FileProposal
@@ -222,6 +223,7 @@ class RegionMode:
     kept_before: str = ""
     by_chat: bool = False
     addition: Addition | FileAddition | None = None
+    removes: bool = False
 
     @property
     def edit_format(self) -> str:
@@ -283,10 +285,19 @@ class RegionMode:
         from midstream.edits.live import LiveReply
 
         place = (self.proposal, self.segment.start, self.segment.stop)
-        return LiveReply(self._parser(), lookup, place, observer=observer, opened=self.segment)
+        return LiveReply(
+            self._parser(),
+            lookup,
+            place,
+            observer=observer,
+            opened=self.segment,
+            removes=self.removes,
+        )
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         if self.segment in self.proposal.segments:
+            if self.removes and reply.segments:
+                return False
             # Without a word of code after a redirect, only an edit model means "nothing more".
             return not self.segment.new_text or not (self.bare or reply.segments)
         return not (written or reply.failures or reply.refused)
@@ -424,13 +435,14 @@ class RegionMode:
         if follow_up.kept is None:
             return self._named()
         if follow_up.start is None:
-            return replace(self, kept_before=follow_up.kept, before=None)
+            return replace(self, kept_before=follow_up.kept, before=None, removes=False)
         start, stop = files.fold(self.proposal, follow_up.start, self.segment.stop)
         return replace(
             self,
             segment=self.proposal.begin(start, stop, repair_indentation=self.by_chat),
             kept_before=follow_up.carried,
             before=self.before if follow_up.kind in _OF_THE_SAME else None,
+            removes=self.removes and follow_up.kind in _OF_THE_SAME,
         )
 
     def record(self, journal: SessionJournal, turn: Turn, *, resumed: bool) -> None:
@@ -450,7 +462,7 @@ class RegionMode:
         lines, path = list(self.proposal.base.lines), self.proposal.path
         start, stop = self.segment.start, self.segment.stop
         new = await asyncio.to_thread(_lines_of, self._region(), text)
-        if not any(map(str.strip, new)):
+        if not any(map(str.strip, new)) and not self.removes:
             new = lines[start:stop]  # It has no line of code, which deletes nothing.
         if self.segment.repair is not None:
             repair = IndentRepair(lines[start:stop], margin=self.segment.repair.margin)
