@@ -108,6 +108,17 @@ def test_what_was_saved_before_a_removal_is_put_back(pair: tuple[Path, Path]) ->
     assert not swap.exists()
 
 
+def test_a_file_that_another_program_writes_is_not_removed(pair: tuple[Path, Path]) -> None:
+    """What that program writes would be lost with the file."""
+    swap, target = pair
+    swap.unlink()
+    with target.open("r+b") as handle:
+        with pytest.raises(atomic.OpenForWritingError):
+            atomic.remove(str(swap), str(target), content_digest(b"base\n"))
+        handle.write(b"more\n")
+    assert target.read_bytes() == b"more\n"
+
+
 def test_a_folder_that_took_the_place_of_a_file_is_not_removed(pair: tuple[Path, Path]) -> None:
     swap, target = pair
     swap.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from midstream.workspace import atomic, handles, transaction
-from midstream.workspace.content import content_digest
+from midstream.workspace.content import Entry, content_digest
 from midstream.workspace.errors import StaleFileError, WorkspaceError, WriteFailedError
 from midstream.workspace.files import Workspace
 from midstream.workspace.repo import files_diff, repo_status, work_tree_changes
@@ -134,6 +135,31 @@ def test_neither_the_root_nor_a_folder_above_it_is_followed_elsewhere(
     place.symlink_to(outside, target_is_directory=True)
     with handles.FolderHandles(str(root)) as held, pytest.raises(handles.LinkedFolderError):
         held.path(f"{root}/f")
+
+
+@linux
+@pytest.mark.parametrize("read", [Workspace.read, Workspace.peek, Workspace.look])
+def test_no_moment_of_reading_follows_a_folder_out_of_the_root(
+    root: Path, outside: Path, read: Callable[[Workspace, str], bytes | Entry]
+) -> None:
+    workspace = Workspace(root)
+    (outside / "f").write_bytes(b"secret")
+    for moment in itertools.count():
+        reached = False
+
+        def at_step(number: int, moment: int = moment) -> None:
+            nonlocal reached
+            if number == moment:
+                reached = True
+                swap_for_link(root, outside)
+
+        with between_system_calls(at_step), contextlib.suppress(WorkspaceError):
+            found = read(workspace, "sub/f")
+            assert (found.data if isinstance(found, Entry) else found) == b"old", moment
+        if not reached:
+            break
+        restore(root)
+    assert moment > 3
 
 
 @linux

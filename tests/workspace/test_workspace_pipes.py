@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from midstream.commands.apply import Reader
+from midstream.edits.apply import apply_reply
 from midstream.pairing.journal.journal import Replay, ResumeError, earlier_sessions, summarize
 from midstream.resources import read_small
 from midstream.settings.store import ConfigFileError, change_file
@@ -155,3 +157,13 @@ def test_small_files_are_regular_ones(tmp_path: Path, put: Put) -> None:
     put(tmp_path / "x")
     with pytest.raises(OSError, match="no regular file"):
         read_small(tmp_path / "x")
+
+
+@EACH
+def test_a_new_file_beside_what_is_no_file_any_more(repository: Path, put: Put) -> None:
+    """A model names the new file by its whole path."""
+    put(repository / "a.py")
+    reader = Reader(Workspace(repository))
+    reply = f"--- /dev/null\n+++ {repository}/new.py\n@@ -0,0 +1 @@\n+one\n"
+    result = reader.conformed(apply_reply(reply, reader, find=reader.ending_in))
+    assert list(result.changes.values()) == [b"one\n"]

@@ -258,6 +258,19 @@ async def test_a_hook_that_refuses_is_quoted_without_its_escape_codes(repository
     assert git(repository, "rev-parse", "HEAD") == head
 
 
+def test_a_commit_that_git_made_before_it_was_killed_is_one(repository: Path) -> None:
+    """The kernel ends what takes the memory, say; the hook ends git, whose child it is."""
+    hook = repository / ".git/hooks/post-commit"
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    (repository / "a.py").write_text("a = 2\n")
+    stage_changes(repository, [AcceptedChange("a.py", b"a = 1\n", b"a = 2\n")])
+    before = git(repository, "rev-parse", "HEAD")
+    commit = commit_staged(repository, "second")
+    assert commit != before.strip()
+    assert git(repository, "rev-parse", "HEAD").strip() == commit
+
+
 async def test_a_hook_that_wants_a_terminal_ends_with_the_way_out(repository: Path) -> None:
     hook = repository / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)

@@ -120,7 +120,8 @@ class Reader:
                 continue
             self._workspace.check_room(path, gone)
             if data and path not in moved:
-                form = new_file_form(self._workspace.root, path, self._listed())
+                name = self._workspace.relative(path)
+                form = new_file_form(self._workspace.root, name, self._listed())
                 changes[path] = form.of(data)
         return replace(result, changes=changes)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from midstream.resources import open_regular
 from midstream.workspace.repo import GitFailedError, run_git
 
 MAX_LOOKED_AT: Final = 8
@@ -66,7 +67,7 @@ def _alike(rel: str, files: Iterable[str]) -> list[str]:
 def _form(path: Path) -> FileForm | None:
     """The form of a file; ``None`` if it has no line end, or is no text."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_LOOKED_AT_BYTES)
     except OSError:
         return None

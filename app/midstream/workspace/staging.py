@@ -753,7 +753,7 @@ def commit_staged(
         stop: Ends git and its hooks once it is set.
 
     Returns:
-        The new commit's id, also if only a hook that follows it was ended.
+        The new commit's id, also if git or a hook was ended after it.
 
     Raises:
         GitError: It was stopped, nothing is staged, the message is empty, no author is set, or a
@@ -776,13 +776,13 @@ def commit_staged(
             stop=stop,
         )
         return _parent(root)
-    except GitStoppedError as error:
+    except GitFailedError as error:
         if (after := _parent(root)) != before:
             return after
-        raise GitError(
-            "The commit was stopped: nothing is committed", "what is staged stays"
-        ) from error
-    except GitFailedError as error:
+        if isinstance(error, GitStoppedError):
+            raise GitError(
+                "The commit was stopped: nothing is committed", "what is staged stays"
+            ) from error
         if "tell me who you are" in error.output or "empty ident" in error.output:
             raise GitError(
                 "Git does not know who you are", "set user.name and user.email with git config"
