@@ -220,6 +220,15 @@ def test_what_was_caught_in_an_exchange_is_not_lost(
     workspace.write("other", b"1", expected=None)
 
 
+@pytest.mark.parametrize("suffix", [".open", ".back"])
+def test_a_save_that_was_caught_in_an_exchange_is_put_back(root: Path, suffix: str) -> None:
+    cut_off(root, "f", suffix).write_bytes(b"theirs")
+    (root / "f").write_bytes(b"new")
+    assert Workspace(root).recovery == []
+    assert (root / "f").read_bytes() == b"theirs"
+    assert os.listdir(root) == ["f"]  # noqa: PTH208
+
+
 @pytest.mark.parametrize("suffix", [".open", ".back", ".done"])
 def test_a_save_is_kept_beside_a_file_whose_name_is_as_long_as_can_be(
     root: Path, suffix: str
