@@ -62,13 +62,21 @@ async def test_a_server_is_tried_and_its_figures_are_kept(
     assert trial_key(endpoint.url, "stepped") in kept_trials()
 
 
-async def test_edits_that_match_nothing_are_refused(
-    state: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("old", "verdict", "why"),
+    [
+        ("nowhere", "refused", "app.py does not exist"),
+        ("    return separator.join(words)", "right", ""),
+    ],
+)
+async def test_edits_under_the_name_of_an_example(
+    state: Path, monkeypatch: pytest.MonkeyPatch, old: str, verdict: str, why: str
 ) -> None:
     model = SteppedModel({"prompt": "chat"})
     monkeypatch.setenv("DESK_KEY", "secret")
+    new = "    return separator.join(words) or 'untitled'"
     for _ in range(2):  # It is asked once more.
-        model.give("<<<<<<< SEARCH\nnowhere\n=======\nthere\n>>>>>>> REPLACE\n")
+        model.give(f"app.py\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n")
         model.end()
     async with served(model) as endpoint:
         desk = Profile(
@@ -76,8 +84,8 @@ async def test_edits_that_match_nothing_are_refused(
         )
         settings = replace(Settings(), endpoints=(desk,), endpoint="desk")
         (result,) = [each async for each in run_trial(load_requests(1), settings, None)]
-    assert (result.verdict, result.edit_format) == ("refused", "search-replace")
-    assert "The quoted lines are not in" in result.why
+    assert (result.verdict, result.edit_format) == (verdict, "search-replace")
+    assert why in result.why
 
 
 def test_the_last_trial_of_a_model_counts_and_a_damaged_file_counts_as_none(state: Path) -> None:

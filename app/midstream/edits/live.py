@@ -176,6 +176,7 @@ class LiveReply:
         observer: ReplyObserver | None = None,
         opened: Segment | None = None,
         removes: bool = False,
+        main: FileProposal | None = None,
     ) -> None:
         """Start a reply.
 
@@ -186,6 +187,8 @@ class LiveReply:
             observer: Is notified of every write.
             opened: The rewrite of the region, if it is open already.
             removes: Whether the region is to go, so that a block without a line of code is right.
+            main: The file that the model was shown. It gets what is quoted from it under the name
+                of a file that does not exist, such as that of an example.
         """
         self.failures: list[Failure] = []
         self.refused: list[Failure] = []
@@ -201,6 +204,7 @@ class LiveReply:
         self._lookup = lookup
         self._region = region
         self._removes = removes
+        self._main = main
         self.writer = Writer(observer)
         self._open_region = opened
         self._op = FileOp.UPDATE
@@ -546,6 +550,9 @@ class LiveReply:
         return True
 
     def _close_late(self, hunk: ReplyHunk, proposal: FileProposal | None) -> None:
+        if proposal is None and self._main is not None and any(map(str.strip, hunk.old)):
+            located = Locator(self._main.base, self._main.path).locate(hunk)
+            proposal = self._main if isinstance(located, Located) else None
         if proposal is None:
             path = self._path or "the file"
             self._fail(HunkError(FailureReason.NO_FILE, f"{path} does not exist."), hunk.id)

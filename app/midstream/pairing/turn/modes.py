@@ -506,7 +506,7 @@ class BlockMode:
     def reply(self, lookup: Lookup, observer: ReplyObserver) -> LiveReply:
         from midstream.edits.live import LiveReply
 
-        return LiveReply(self._parser(), lookup, observer=observer)
+        return LiveReply(self._parser(), lookup, observer=observer, main=self.proposal)
 
     def is_empty(self, reply: LiveReply, written: bool) -> bool:
         return not (written or reply.failures or reply.refused)
