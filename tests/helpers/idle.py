@@ -13,6 +13,8 @@ from collections.abc import Callable
 from selectors import SelectorKey
 from typing import Any
 
+from textual.pilot import Pilot
+
 QUIET_S = 0.004
 """For so long nothing may arrive, such as an answer of another thread."""
 SOON_S = 0.02
@@ -21,6 +23,7 @@ JOB_S = 0.5
 """Work in a thread is waited for unless it has run for longer: then it waits for the test."""
 LIMIT_S = 1.0
 _WATCH = "midstream_test_watch"
+_wait_for_screen = Pilot._wait_for_screen
 
 Ready = list[tuple[SelectorKey, int]]
 
@@ -29,7 +32,7 @@ class _LoopWatch:
     """Tells when a loop is about to block with no work of its own under way."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._waiting: list[tuple[asyncio.Future[None], float]] = []
+        self._waiting: list[tuple[asyncio.Future[bool], float]] = []
         self._jobs: dict[asyncio.Future[Any], float] = {}
         selector = loop._selector  # type: ignore[attr-defined]
         self._block: Callable[[float | None], Ready] = selector.select
@@ -37,13 +40,13 @@ class _LoopWatch:
         self._run_job = loop.run_in_executor
         loop.run_in_executor = self._run_in_executor  # type: ignore[method-assign]
 
-    async def idle(self) -> None:
+    async def idle(self) -> bool:
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
+        done: asyncio.Future[bool] = loop.create_future()
         self._waiting.append((done, time.monotonic()))
-        limit = loop.call_later(LIMIT_S, lambda: done.done() or done.set_result(None))
+        limit = loop.call_later(LIMIT_S, lambda: done.done() or done.set_result(False))
         try:
-            await done
+            return await done
         finally:
             limit.cancel()
 
@@ -58,7 +61,7 @@ class _LoopWatch:
         ready = self._block(QUIET_S if timeout is None else min(QUIET_S, timeout))
         if not ready and not any(now - since < JOB_S for since in self._jobs.values()):
             for done, _ in self._waiting:
-                done.set_result(None)
+                done.set_result(True)
         return ready
 
     def _run_in_executor(self, *arguments: Any) -> asyncio.Future[Any]:
@@ -68,11 +71,27 @@ class _LoopWatch:
         return job
 
 
-async def idle(*_: float) -> None:
-    """Wait until the running loop has nothing to do; takes and ignores Textual's own limits."""
+async def idle(*_: float) -> bool:
+    """Wait until the running loop has nothing to do, and tell whether that came.
+
+    Takes and ignores Textual's own limits.
+    """
     loop = asyncio.get_running_loop()
     watch = vars(loop).get(_WATCH)
     if watch is None:
         watch = _LoopWatch(loop)
         setattr(loop, _WATCH, watch)
-    await watch.idle()
+    return await watch.idle()
+
+
+async def handled(pilot: Pilot[Any]) -> bool:
+    """``Pilot._wait_for_screen``, which asks every widget, where the loop never becomes idle."""
+    return await idle() or await _wait_for_screen(pilot)
+
+
+async def pause(pilot: Pilot[Any], delay: float | None = None) -> None:
+    """``Pilot.pause``: wait for a time, if one is given, and then until all is shown."""
+    if delay:
+        await asyncio.sleep(delay)
+    await handled(pilot)
+    pilot.app.screen._on_timer_update()

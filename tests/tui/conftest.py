@@ -14,9 +14,10 @@ import textual.app
 import textual.pilot
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 
 from midstream.tui import garbage
-from tests.helpers.idle import idle
+from tests.helpers.idle import handled, idle, pause
 from tests.helpers.pages import make_repo
 from tests.helpers.stage import CODE, Stage, on_stage
 
@@ -27,9 +28,14 @@ _COLLECTOR = SimpleNamespace(**vars(gc) | dict.fromkeys(("freeze", "unfreeze"), 
 
 @pytest.fixture(autouse=True, scope="session")
 def _pilots_wait_for_the_loop() -> None:
-    """A pilot goes on as soon as the loop has nothing to do, and not before."""
+    """A pilot goes on as soon as the loop has nothing to do, and not before.
+
+    To ask each widget whether it has read its messages takes longer than what most keys do.
+    """
     textual.app.wait_for_idle = idle  # type: ignore[attr-defined]
     textual.pilot.wait_for_idle = idle  # type: ignore[attr-defined]
+    Pilot._wait_for_screen = handled  # type: ignore[assignment]
+    Pilot.pause = pause  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True, scope="session")
