@@ -32,6 +32,13 @@ def git(root: Path, *arguments: str) -> str:
     ).stdout
 
 
+def save(path: Path, text: str) -> None:
+    """Save as editors do: whoever reads meanwhile sees the old file or the new one."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
 def make_repo(root: Path, files: dict[str, str]) -> Path:
     """A git repository with one commit that holds ``files``, in a folder that is new or empty."""
     root.mkdir(parents=True, exist_ok=True)

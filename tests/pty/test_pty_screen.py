@@ -41,7 +41,8 @@ def program(tmp_path: Path):
     script.write_text(
         json.dumps(
             [
-                {"match": "slow", "edit": [["total", "found"]], "rate": 4},
+                # It would take longer than any test waits.
+                {"match": "slow", "edit": [["total", "found"]], "rate": 0.1},
                 {"match": "", "edit": [["total", "found"]], "rate": 400},
             ]
         )
@@ -86,13 +87,12 @@ def test_alt_enter_without_kitty_keys_queues(program: TerminalProgram) -> None:
     program.wait_for("Stopped", PATIENCE_S)
 
 
-def test_stop_shows_within_a_moment(program: TerminalProgram) -> None:
+def test_a_stop_shows_before_the_answer_ends(program: TerminalProgram) -> None:
     program.write("slow rename\r")
     program.wait_for("writing", PATIENCE_S)
     since = len(program.output)
-    sent = program.write("\x03")
-    stopped = program.wait_for("Stopped", PATIENCE_S, since=since)
-    assert stopped - sent < 2.0
+    program.write("\x03")
+    program.wait_for("Stopped", PATIENCE_S, since=since)
 
 
 def test_an_answer_goes_on_while_an_editor_has_the_terminal(

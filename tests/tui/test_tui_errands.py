@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from midstream.tui.widgets.status_row import StatusRow
+from tests.helpers.pairing import save
 from tests.helpers.stage import CODE, Stage, on_stage
 
 BILL = """\
@@ -32,7 +33,7 @@ def bill(project: Path) -> Path:
 
 
 def change_first(bill: Path) -> None:
-    bill.write_text(BILL.replace("row.cost\n", "row.price\n"))
+    save(bill, BILL.replace("row.cost\n", "row.price\n"))
 
 
 def status(stage: Stage) -> str:
@@ -44,8 +45,8 @@ async def test_a_save_is_followed_up_without_moving_the_reader(project: Path, bi
         await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("pkg/things.py")
         await stage.press("F")
-        await stage.until(lambda: "continuous" in status(stage), "continuous mode")
-        assert "F ends it" in stage.notice
+        await stage.until(lambda: "F ends it" in stage.notice, "continuous mode")
+        assert "continuous" in status(stage)
         change_first(bill)
         stage.model.give(NEW_SECOND)
         stage.model.give(None)
@@ -91,7 +92,7 @@ async def test_an_instruction_comes_before_what_runs_in_the_background(
         await stage.until(lambda: stage.session.external.watching == "native", "watching")
         await stage.open("pkg/bill.py")
         await stage.press("F")
-        await stage.until(lambda: stage.session.background.continuous, "continuous mode")
+        await stage.until(lambda: "F ends it" in stage.notice, "continuous mode")
         change_first(bill)
         await stage.until(lambda: stage.session.turns.in_background, "a turn in the background")
         await stage.press("i")

@@ -16,7 +16,7 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession
 from midstream.serving.replay import ReplayModel
 from midstream.settings import Settings
-from tests.helpers.pairing import Witness, make_repo
+from tests.helpers.pairing import Witness, make_repo, save
 from tests.helpers.stepped import served
 
 TALLY = """\
@@ -62,13 +62,6 @@ async def session(tmp_path: Path, state: Path) -> AsyncIterator[PairingSession]:
         yield session
 
 
-def save(path: Path, text: str) -> None:
-    """Save as editors do: whoever reads meanwhile sees the old file or the new one."""
-    fresh = path.with_name(f".{path.name}.tmp")
-    fresh.write_text(text)
-    fresh.replace(path)
-
-
 def proposed(session: PairingSession) -> dict[str, list[str]]:
     """New lines of undecided hunks by file."""
     lines: dict[str, list[str]] = {}
@@ -87,7 +80,7 @@ async def test_a_saved_comment_is_carried_out_and_taken_out(session: PairingSess
     witness = Witness(session)
     path = session.root / "tally.py"
     asked = TALLY.replace("def total(", "# rename rows to entries AI!\ndef total(")
-    path.write_text(asked)
+    save(path, asked)
     await quiet(session, witness)
     hunks = session.hunks.undecided("tally.py")
     assert [hunk.old[0] for hunk in hunks] == ["# rename rows to entries AI!"]
@@ -146,9 +139,9 @@ async def test_a_comment_is_carried_out_once(session: PairingSession) -> None:
     witness = Witness(session)
     path = session.root / "tally.py"
     asked = TALLY.replace("def total(rows):", "def total(rows):  # rename rows to entries AI!")
-    path.write_text(asked)
+    save(path, asked)
     await quiet(session, witness)
-    path.write_text(asked + "\n\nOTHER = 1\n")
+    save(path, asked + "\n\nOTHER = 1\n")
     await witness.until(lambda: "OTHER = 1" in session.files["tally.py"].base.lines)
     await asyncio.sleep(0.1)
     assert len(session.turns) == 1
@@ -177,7 +170,7 @@ async def test_comments_saved_while_the_model_works_wait_their_turn(
 
 async def test_a_question_is_not_for_a_model_that_only_edits(session: PairingSession) -> None:
     witness = Witness(session)
-    (session.root / "user.py").write_text(USER + "# why so dear AI?\n")
+    save(session.root / "user.py", USER + "# why so dear AI?\n")
     await witness.until(lambda: "AI?" in witness.notice)
     assert "--endpoint" in witness.notice
     assert not session.turns
@@ -187,7 +180,7 @@ async def test_comments_can_be_left_alone(session: PairingSession) -> None:
     session.background.comments = False
     witness = Witness(session)
     await session.files.open("user.py")
-    (session.root / "user.py").write_text(USER + "# rename RATE to FACTOR AI!\n")
+    save(session.root / "user.py", USER + "# rename RATE to FACTOR AI!\n")
     await witness.until(lambda: len(session.files["user.py"].base.lines) > 5)
     await asyncio.sleep(0.1)
     assert not session.turns
@@ -197,7 +190,7 @@ async def test_a_saved_rename_is_followed_in_the_whole_file(session: PairingSess
     witness = Witness(session)
     await session.background.set_continuous(on=True)
     path = session.root / "tally.py"
-    path.write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    save(path, TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await quiet(session, witness)
     assert proposed(session) == {
         "tally.py": [
@@ -212,7 +205,7 @@ async def test_a_rename_of_a_global_reaches_other_files(session: PairingSession)
     witness = Witness(session)
     await session.background.set_continuous(on=True)
     path = session.root / "tally.py"
-    path.write_text(TALLY.replace("RATE = 3", "FACTOR = 3"))
+    save(path, TALLY.replace("RATE = 3", "FACTOR = 3"))
     await quiet(session, witness)
     assert proposed(session) == {
         "tally.py": ["row.cost = FACTOR"],
@@ -223,7 +216,7 @@ async def test_a_rename_of_a_global_reaches_other_files(session: PairingSession)
 async def test_without_continuous_mode_a_save_asks_nothing(session: PairingSession) -> None:
     witness = Witness(session)
     await session.files.open("tally.py")
-    (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await witness.until(lambda: "    row.price" in "\n".join(session.files["tally.py"].base.lines))
     await asyncio.sleep(0.1)
     assert not session.turns
@@ -235,7 +228,7 @@ async def test_own_writes_are_no_change_to_follow(session: PairingSession) -> No
     await session.turns.instruct(Question("rename cost to price in largest", path="tally.py"))
     (hunk,) = await witness.decidable(1)
     await session.decisions.accept(hunk)
-    (session.root / "tally.py").write_text((session.root / "tally.py").read_text() + "\nX = 1\n")
+    save(session.root / "tally.py", (session.root / "tally.py").read_text() + "\nX = 1\n")
     await witness.until(lambda: "X = 1" in session.files["tally.py"].base.lines)
     await asyncio.sleep(0.1)
     assert len(session.turns) == 1
@@ -293,7 +286,7 @@ async def test_nothing_elsewhere_is_said(session: PairingSession) -> None:
 async def test_an_attribute_is_asked_for_in_other_files_only_where_a_person_asks(
     session: PairingSession,
 ) -> None:
-    (session.root / "user.py").write_text("def show(bill):\n    print(bill.cost)\n")
+    save(session.root / "user.py", "def show(bill):\n    print(bill.cost)\n")
     witness = Witness(session)
     await session.background.set_continuous(on=True)
     save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
@@ -343,7 +336,7 @@ async def test_a_stop_drops_what_waits(session: PairingSession) -> None:
 async def test_a_person_comes_before_an_errand(session: PairingSession) -> None:
     witness = Witness(session)
     await session.background.set_continuous(on=True)
-    (session.root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+    save(session.root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
     await witness.until(lambda: session.turns.in_background)
     turn = await session.turns.instruct(Question("rename RATE to FACTOR in show", path="user.py"))
     assert not turn.background
@@ -372,7 +365,7 @@ async def test_where_nobody_said_anything_other_words_are_no_way_out(
         witness = Witness(session)
         await witness.until(lambda: session.external.watching == "native")
         await session.background.set_continuous(on=True)
-        (root / "tally.py").write_text(TALLY.replace("row.cost = RATE", "row.price = RATE"))
+        save(root / "tally.py", TALLY.replace("row.cost = RATE", "row.price = RATE"))
         await witness.until(lambda: "is still there" in witness.notice)
         assert ": change it by hand, ask there in your own words, or ask a" in witness.notice
         await quiet(session, witness)
