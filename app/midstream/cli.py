@@ -488,7 +488,7 @@ def _check_terminal() -> None:
 
 
 def _last_journal(root: Path, what: str, command: str, agent: KnownAgent | None = None) -> Path:
-    """The journal of the last session of a folder, or of an agent in it.
+    """The journal to resume of a folder, or of an agent in it.
 
     Args:
         root: The folder.
@@ -499,15 +499,9 @@ def _last_journal(root: Path, what: str, command: str, agent: KnownAgent | None 
     Raises:
         UsageError: There is none.
     """
-    if agent is None:
-        from midstream.workspace.journal import Journal
-        from midstream.workspace.paths import state_dir
+    from midstream.pairing.journal.journal import session_to_resume
 
-        journal = Journal.latest(state_dir(), root)
-    else:
-        from midstream.pairing.journal.journal import latest_with_agent
-
-        journal = latest_with_agent(root, agent.key)
+    journal = session_to_resume(root, None if agent is None else agent.key)
     if journal is None:
         raise UsageError(f"There is no {what} to resume; start one with `{command}`.")
     return journal

@@ -13,7 +13,7 @@ import pytest
 from midstream.agents.acp import AgentError
 from midstream.agents.catalogue import KnownAgent
 from midstream.pairing.chat.entries import Speech
-from midstream.pairing.journal.journal import latest_with_agent, summarize
+from midstream.pairing.journal.journal import session_to_resume, summarize
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import NoticeLevel
 from midstream.responses.endpoint import Endpoint
@@ -318,7 +318,7 @@ async def test_the_last_session_of_an_agent_is_found_behind_others(
         session.agent.send("go")
         await until(lambda: session.journal.path is not None and not session.agent.busy)
         spoken = session.journal.path
-        assert latest_with_agent(root, agent.key) is None, "it is still open"
+        assert session_to_resume(root, agent.key) is None, "it is still open"
     async with await PairingSession.open(
         root, settings=Settings(), endpoint=endpoint, review=True
     ) as session:
@@ -326,8 +326,8 @@ async def test_the_last_session_of_an_agent_is_found_behind_others(
         session.journal.make()
         reviewed = session.journal.path
     assert reviewed != spoken
-    assert latest_with_agent(root, agent.key) == spoken
-    assert latest_with_agent(root, "claude") is None
+    assert session_to_resume(root, agent.key) == spoken
+    assert session_to_resume(root, "claude") is None
     assert Journal.latest(tmp_path / "state", root) == reviewed
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from midstream.edits.hunks import HoldReason, Hunk, HunkState
 from midstream.pairing.files import put_backs
-from midstream.pairing.journal.journal import Replay
+from midstream.pairing.journal.journal import Replay, session_to_resume
 from midstream.pairing.leaving import behind, left_behind
 from midstream.pairing.request.question import Question
 from midstream.pairing.review.external import MAX_FILES
@@ -489,6 +489,23 @@ async def test_a_review_is_resumed(
         assert (waits.id, waits.external, waits.new) == (second.id, True, second.new)
         assert await session.decisions.reject(waits.id)
         assert (root / "run.py").read_text() == BEFORE
+
+
+async def test_what_is_resumed_is_the_last_review_in_which_something_was_decided(
+    root: Path, settings: Settings, endpoint: Endpoint, state: Path
+) -> None:
+    assert session_to_resume(root) is None
+    async with reviewing(root, settings, endpoint):
+        pass
+    looked_at = Journal.latest(state, root)
+    assert session_to_resume(root) == looked_at
+    async with reviewing(root, settings, endpoint) as session:
+        await session.decisions.accept(session.hunks.undecided()[0].id)
+    decided = Journal.latest(state, root)
+    async with reviewing(root, settings, endpoint):
+        assert session_to_resume(root) == decided
+    assert Journal.latest(state, root) not in (looked_at, decided)
+    assert session_to_resume(root) == decided
 
 
 async def test_leaving_a_review_says_that_what_was_written_stays(

@@ -307,6 +307,11 @@ class SessionSummary:
     trouble: str = ""
     outcomes: tuple[tuple[int, int, int], ...] = ()
 
+    @property
+    def used(self) -> bool:
+        """Whether something was asked for or decided in it, or what it holds cannot be told."""
+        return bool(self.instructions or self.accepted or self.rejected or self.trouble)
+
 
 def earlier_sessions(root: Path) -> list[SessionInfo]:
     """The journals of a folder, newest first (blocking)."""
@@ -316,27 +321,31 @@ def earlier_sessions(root: Path) -> list[SessionInfo]:
     return sessions(state_dir(), root)
 
 
-def latest_with_agent(root: Path, agent: str) -> Path | None:
-    """The newest journal whose last agent was this one, and which no process is writing (blocking).
+def session_to_resume(root: Path, agent: str | None = None) -> Path | None:
+    """The journal that ``--resume`` means, ``None`` for none (blocking).
+
+    The newest session in which something was asked for or decided: a review that was only looked
+    at has nothing that the next one would not show again.  Without one, the newest.
 
     Args:
         root: The folder.
-        agent: The agent's name in the catalogue, or its command.
+        agent: The name in the catalogue, or the command, of the session's last agent.
     """
+    ended = (info.path for info in earlier_sessions(root) if not info.live)
+    paths = [path for path in ended if agent is None or _last_agent(path) == agent]
+    return next((path for path in paths if summarize(path).used), next(iter(paths), None))
+
+
+def _last_agent(path: Path) -> str:
     from midstream.pairing.journal.entries import AgentEntry
     from midstream.workspace.journal import Journal
 
-    for info in earlier_sessions(root):
-        if info.live:
-            continue
-        last = ""
-        with suppress(UserError, OSError):
-            for entry in Journal.read(info.path):
-                if entry.kind == AgentEntry.kind:
-                    last = str(entry.data.get("agent", ""))
-        if last == agent:
-            return info.path
-    return None
+    last = ""
+    with suppress(UserError, OSError):
+        for entry in Journal.read(path):
+            if entry.kind == AgentEntry.kind:
+                last = str(entry.data.get("agent", ""))
+    return last
 
 
 def summarize(path: Path) -> SessionSummary:
