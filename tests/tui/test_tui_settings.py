@@ -143,6 +143,9 @@ async def test_a_number_is_checked_before_it_is_written(stage: Stage, config: Pa
     screen = await opened(stage)
     await to(stage, screen, "threads")
     await stage.press("enter")
+    await stage.until(lambda: screen.entry.is_open, "field")
+    hints = [(hint.key, hint.words) for hint in screen.key_bar.hints]
+    assert hints == [("enter", "save"), ("esc", "back")]
     await type_in(stage, screen, "many")
     assert "must be a whole number from 1 to 1024" in screen.notice.text
     assert screen.entry.is_open

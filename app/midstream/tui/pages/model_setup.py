@@ -28,6 +28,7 @@ from midstream.responses.profiles import Profile
 from midstream.tui.notices import Choice
 from midstream.tui.pages.picker import PickerScreen
 from midstream.tui.visible import visible
+from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.row_list import ListRow
 
 if TYPE_CHECKING:
@@ -266,7 +267,9 @@ class ModelSetup:
     ) -> None:
         self._given = given
         self._page.notices.clear()
-        self._page.entry.open("", label=label, placeholder=placeholder, secret=secret)
+        hints = (KeyHint("enter", "next"),)
+        self._page.entry.open("", label=label, placeholder=placeholder, hints=hints, secret=secret)
+        self._page.show_keys()
 
     def _run(self, work: Callable[[], Awaitable[object]]) -> None:
         self._page.work.run(work)

@@ -259,7 +259,7 @@ class PageScreen(EagerScreen):
         if self.notices.asking:
             hints = answer_hints(len(self.notices.choices), "answer")
         else:
-            hints += self.leading_hints()
+            hints += self.entry.hints if self.entry.is_open else self.leading_hints()
             hidden, reviewing = self.hidden_hints(), self.reviewing
             for action in actions_on(self.PAGE):
                 if not action.short or action.id in hidden or not self.services.keys[action.id]:

@@ -45,6 +45,7 @@ from midstream.tui.pages.theme_picker import theme_picker
 from midstream.tui.services import AppServices
 from midstream.tui.visible import visible
 from midstream.tui.widgets.fields import EntryRow
+from midstream.tui.widgets.key_bar import KeyHint
 from midstream.tui.widgets.row_list import ListRow, Piece
 
 KEY_CELLS: Final = 4 + max(len(one.label) for one in SETTINGS)
@@ -280,7 +281,9 @@ class SettingsScreen(PageScreen):
 
     # the text field
 
-    def ask_text(self, label: str, text: str, placeholder: str, taker: Taker) -> None:
+    def ask_text(
+        self, label: str, text: str, placeholder: str, taker: Taker, *, enter: str = "save"
+    ) -> None:
         """Ask for a text.
 
         Args:
@@ -288,9 +291,11 @@ class SettingsScreen(PageScreen):
             text: What the field begins with.
             placeholder: What an empty field shows.
             taker: Called with the text on Enter; calls ``close_entry`` once it accepts it.
+            enter: What Enter does, for the key bar.
         """
         self._taker = taker
-        self.entry.open(text, label=label, placeholder=placeholder)
+        hints = (KeyHint("enter", enter),)
+        self.entry.open(text, label=label, placeholder=placeholder, hints=hints)
         self.show_keys()
 
     def close_entry(self) -> None:
@@ -329,8 +334,9 @@ class SettingsScreen(PageScreen):
             self._find("")
             return
         self._taker = None
-        hint = "part of a name or description; Enter keeps the search, Esc ends it"
-        self.entry.open("", label="Find", placeholder=hint)
+        hint = "part of a name or description; Esc ends the search"
+        hints = (KeyHint("enter", "keep the matches"),)
+        self.entry.open("", label="Find", placeholder=hint, hints=hints)
         self.show_keys()
 
     def _find(self, text: str) -> None:
@@ -632,7 +638,7 @@ class EndpointEditor:
                 given["kind"] = kind
                 url = next(facts.url for name, facts in DIALECTS.items() if name == kind)
                 hint = "up to and including the version" if url else "https://HOST/v1"
-                page.ask_text("Address", url, hint, take_url)
+                page.ask_text("Address", url, hint, take_url, enter="next")
 
         def take_url(text: str) -> None:
             given["url"] = text.strip()
@@ -642,7 +648,7 @@ class EndpointEditor:
                 page.notices.say("error", str(error))
                 return
             hint = "the model to request; empty leaves it to the server"
-            page.ask_text("Model", "", hint, take_model)
+            page.ask_text("Model", "", hint, take_model, enter="add it")
 
         def take_model(text: str) -> None:
             page.close_entry()
@@ -652,7 +658,9 @@ class EndpointEditor:
             changes = {("endpoints", name, key): value for key, value in table.items()}
             page.write(changes, f"Endpoint {name} is added; M uses it.")
 
-        page.ask_text("Name of the endpoint", "", "such as work, openai, desk", take_name)
+        page.ask_text(
+            "Name of the endpoint", "", "such as work, openai, desk", take_name, enter="next"
+        )
 
     def remove(self, profile: Profile) -> None:
         """Remove an endpoint from the file, after a question."""
