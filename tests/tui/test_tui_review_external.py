@@ -197,6 +197,30 @@ async def test_a_binary_file_is_not_edited_here(project: Path) -> None:
         assert stage.app.screen is stage.screen
 
 
+async def test_lines_that_were_put_back_have_their_own_colours(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_backs, "QUIET_S", 0.0)
+    bill = project / "pkg" / "bill.py"
+    bill.write_text(BILL)
+    async with on_stage(project) as stage:
+        await reviewing(stage)
+        bill.write_text(
+            BILL.replace("def bill_0(row):\n    return row.cost", "def b(row, n=1):\n    pass")
+        )
+        await stage.until(lambda: stage.session.hunks.undecided(), "a hunk")
+        await stage.press("g", "r")
+        await stage.until(lambda: bill.read_text() == BILL, "put back")
+        view, syntax = stage.view, stage.pane.strips._syntax
+        assert view is not None
+        assert syntax is not None
+        kept = lambda: [r for y in range(9) if (r := view.row(y)) and r.look is Look.KEPT]  # noqa: E731
+        await stage.until(kept, "the old lines")
+        own = LineLexer("bill.py", BILL.splitlines())
+        own.advance(2)
+        assert [syntax.spans(row) for row in kept()] == [own.spans(0), own.spans(1)]
+
+
 async def test_a_moved_file_is_shown_and_decided_as_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,8 +179,9 @@ class FileSyntax:
 
     def _place(self, row: ViewRow) -> tuple[LineLexer | None, int]:
         """The lexer that knows a row, and the row's line in it."""
-        if row.source >= 0 and row.look is Look.DELETED:
-            hunk = row.hunk  # Its old lines are not in the base: the new ones are on disk.
+        if row.source >= 0 and row.look in (Look.DELETED, Look.KEPT):
+            # The old lines of such a hunk were not in the base: the new ones were on disk.
+            hunk = row.hunk
             is_old = hunk is not None and row.text in hunk.old[row.offset : row.offset + 1]
             if hunk is None or not is_old:
                 return None, 0
