@@ -19,12 +19,12 @@ from midstream.edits.hunks import HunkState
 from midstream.pairing.session import PairingSession, SessionState
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
+from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 
 FILE = "tally/entries.py"
 NAMES = {" ": "space", "_": "underscore", "`": "grave_accent", "]": "right_square_bracket"}
-TIMEOUT_S = 60.0
 PACE = 20.0
 """Tokens per second: the function has some hundred."""
 
@@ -70,7 +70,7 @@ class Person:
             )
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
-        deadline = asyncio.get_running_loop().time() + TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
         while not holds():
             notices = (
                 [notice.text for notice in self.session.status.notices] if self.app.session else []

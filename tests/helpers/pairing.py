@@ -15,7 +15,7 @@ from midstream.edits.request import parse_follow_up
 from midstream.engine.types import GenerateRequest
 from midstream.pairing.session import PairingSession
 from midstream.pairing.status import SessionEvent
-from tests.helpers.stepped import TIMEOUT_S
+from tests.helpers.waiting import PATIENCE_S
 
 
 def numbered(lines: int = 40) -> str:
@@ -102,7 +102,7 @@ class Witness:
 
     async def until(self, reached: Callable[[], object]) -> None:
         """Wait until ``reached`` holds; looks at every event, and in between as a screen does."""
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not reached():
                 self._news.clear()
                 with contextlib.suppress(TimeoutError):

@@ -15,7 +15,7 @@ from textual.widgets import Markdown, Static
 from midstream.settings import Settings
 from midstream.tui.app import MidstreamApp
 from midstream.tui.conversation.tools import ToolLines
-from tests.helpers.stepped import TIMEOUT_S, SteppedModel, served
+from tests.helpers.stepped import SteppedModel, served
 from tests.helpers.waiting import PATIENCE_S
 
 MAX_TIMER_S = 0.25
@@ -66,7 +66,7 @@ class Stage:
         self.rail = app.review.panes.rail
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        deadline = asyncio.get_running_loop().time() + TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
         while not condition():
             if self.app._exception is not None:  # Nothing more will come.
                 raise self.app._exception

@@ -11,8 +11,8 @@ from midstream.engine.types import FinishReason, GenerateRequest, Piece, TextMod
 from midstream.responses.endpoint import Endpoint
 from midstream.serving.app import create_app
 from midstream.serving.running import serve
+from tests.helpers.waiting import PATIENCE_S
 
-TIMEOUT_S = 60.0
 PROMPT_TOKENS = 3000
 """Tokens of every prompt, as the model counts."""
 
@@ -74,7 +74,7 @@ class SteppedModel:
 
     def take(self, generation: SteppedGeneration) -> str | int | None:
         with self._condition:
-            self._condition.wait_for(lambda: generation.stopping or bool(self._texts), TIMEOUT_S)
+            self._condition.wait_for(lambda: generation.stopping or bool(self._texts), PATIENCE_S)
             if generation.stopping or not self._texts:
                 return None
             return self._texts.pop(0)

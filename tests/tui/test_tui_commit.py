@@ -35,7 +35,7 @@ from tests.helpers.pages import (
     shown,
 )
 from tests.helpers.stage import Stage, on_stage
-from tests.helpers.stepped import TIMEOUT_S
+from tests.helpers.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -768,7 +768,7 @@ async def test_a_long_comparison_holds_nothing_up(
     between = FileDiff.between
 
     def slowly(before: SourceText, after: SourceText) -> FileDiff:
-        goes_on.wait(TIMEOUT_S)
+        goes_on.wait(PATIENCE_S)
         return between(before, after)
 
     monkeypatch.setattr(commit_module, "MAX_QUICK", 0)
@@ -829,7 +829,7 @@ async def test_keys_typed_before_the_index_is_read_wait_for_it(
     goes_on = threading.Event()
 
     def slowly(*_: object, **facts: object) -> object:
-        goes_on.wait(TIMEOUT_S)
+        goes_on.wait(PATIENCE_S)
         return compare(*_, **facts)
 
     compare = staging.compare_changes

@@ -32,7 +32,8 @@ from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from midstream.workspace.files import Workspace
 from tests.helpers.pairing import make_repo
-from tests.helpers.stepped import TIMEOUT_S, SteppedModel
+from tests.helpers.stepped import SteppedModel
+from tests.helpers.waiting import PATIENCE_S
 
 
 def python(code: str) -> str:
@@ -73,12 +74,12 @@ async def checking(
 
 
 async def finished(check: ProjectCheck) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
+    async with asyncio.timeout(PATIENCE_S):
         await check.finished()
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 (processes and files have no events)
             await asyncio.sleep(0.005)
 

@@ -22,7 +22,6 @@ from midstream.pairing.status import HunkSettled
 from midstream.settings import Settings
 from midstream.workspace.journal import Journal
 from tests.helpers.pairing import Witness, numbered
-from tests.helpers.stepped import TIMEOUT_S
 from tests.helpers.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
@@ -192,7 +191,7 @@ def killed(root: Path, script: Path) -> Iterator[int]:
         assert program.stdout is not None
         server = int(program.stdout.readline())
         program.kill()
-        program.wait(TIMEOUT_S)
+        program.wait(PATIENCE_S)
         yield server
 
 
@@ -222,7 +221,7 @@ async def test_killed_session_is_taken_up_again(
         assert (root / "run.py").read_text() == changed(A, B, TWENTY, FIVE)
         await session.decisions.undo()
         assert (root / "run.py").read_text() == on_disk
-    async with asyncio.timeout(TIMEOUT_S):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.to_thread(wait_gone, killed)
 
 

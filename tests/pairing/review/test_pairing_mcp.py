@@ -18,7 +18,7 @@ from midstream.pairing.session import PairingSession
 from midstream.responses.endpoint import Endpoint
 from midstream.settings import Settings
 from tests.helpers.pairing import Witness, numbered
-from tests.helpers.stepped import TIMEOUT_S
+from tests.helpers.waiting import PATIENCE_S
 
 BEFORE = numbered(30)
 COMMITTED = {"run.py": BEFORE}
@@ -39,7 +39,7 @@ class Agent:
 
     async def hear(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             return json.loads(await self._process.stdout.readline())
 
     async def begin(self, method: str, **params: Any) -> int:
@@ -73,7 +73,7 @@ async def agent(root: Path) -> AsyncIterator[Agent]:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.close()
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             assert await process.wait() == 0
             assert await process.stderr.read() == b""
     finally:
@@ -213,7 +213,7 @@ async def test_the_session_waits_no_longer_than_agents_do(
         await witness.until(lambda: len(asyncio.all_tasks()) > 1)
         for hunk in witness.session.hunks.undecided():
             await witness.session.decisions.accept(hunk.id)
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             answer = await answering
         assert answer is not None
         assert "None of your changes" in answer["text"]

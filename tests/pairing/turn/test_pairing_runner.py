@@ -25,7 +25,8 @@ from midstream.pairing.request.question import Question
 from midstream.pairing.session import PairingSession, SessionState, TurnStatus
 from midstream.pairing.status import SessionEvent, TurnFinished, TurnStarted
 from midstream.settings import Settings
-from tests.helpers.stepped import TIMEOUT_S, SteppedGeneration, SteppedModel, served
+from tests.helpers.stepped import SteppedGeneration, SteppedModel, served
+from tests.helpers.waiting import PATIENCE_S
 
 BEFORE = "x = input()\n" + "".join(f"old_{n} = {n}\n" for n in range(12))
 HERE: Any = {"path": "run.py", "selection": (0, 13)}
@@ -128,7 +129,7 @@ class Course:
 
     async def finish(self) -> None:
         """Let every answer end."""
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*self.tasks)
             finishing = asyncio.create_task(self.session.turns.finished())
             while not finishing.done():
