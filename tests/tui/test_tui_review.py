@@ -632,6 +632,22 @@ async def test_the_second_q_quits_while_the_sentence_stands_there(stage: Stage) 
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_flagged_changes_are_asked_about_at_the_first_key_that_quits(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    await start(stage)
+    await stage.stream("".join(NEW_COUNT))
+    stage.model.give(None)
+    await stage.until(lambda: stage.session.status.state == "ready", "end")
+    waiting = stage.session.hunks.waiting()
+    monkeypatch.setattr(stage.session, "flagged_on_disk", lambda: waiting)
+    await stage.press("ctrl+c", key)
+    assert stage.notice.endswith("Quit anyway?")
+    assert "again quits" not in stage.notice
+    assert not stage.app._exit
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
 async def test_a_key_that_quits_asks_again_once_its_sentence_is_gone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:

@@ -89,6 +89,7 @@ async def test_enter_takes_a_session_up_in_place_of_this_one(project: Path) -> N
 async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:
     await one_session(project)
     async with on_stage(project, settings=KEPT) as stage:
+        await stage.until(lambda: stage.screen.state.recent, "read")
         screen = await opened(stage)
         await stage.press("d")
         assert "with 1 undecided hunk? Your files stay" in screen.notice.text
@@ -102,6 +103,7 @@ async def test_delete_asks_and_escape_keeps(project: Path, state: Path) -> None:
         await stage.until(lambda: not screen.infos, "gone")
         assert sessions(state, project) == []
         assert "is deleted" in screen.notice.text
+        assert stage.screen.state.recent == ()
 
 
 async def test_a_session_that_is_open_elsewhere_is_left_alone(project: Path, state: Path) -> None:

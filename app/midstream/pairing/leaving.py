@@ -87,13 +87,15 @@ def left_behind(session: PairingSession, resuming: str) -> str:
     return f"{left}; {fate}.{on_disk}"
 
 
-def behind(session: PairingSession | None) -> str:
-    """What quitting means at this moment, to follow "quits"."""
-    left = "" if session is None else _undecided(session)
-    if session is None or not left:
-        return "; accepted hunks are on disk"
-    stays = _stays_on_disk(session)
-    return f" and leaves {left}{stays and f'; {stays}'}"
+def behind(session: PairingSession | None, resuming: str) -> str:
+    """What quitting means at this moment, to follow "quits".
+
+    Args:
+        session: The session, if there is one.
+        resuming: The command that goes on with it, ``""`` where no journal keeps it.
+    """
+    left = "" if session is None else left_behind(session, resuming)
+    return f" and leaves {left.removesuffix('.')}" if left else "; accepted hunks are on disk"
 
 
 def _stays_on_disk(session: PairingSession) -> str:

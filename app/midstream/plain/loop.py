@@ -267,7 +267,7 @@ class PlainLoop:
             self._left = True
             return
         self._asked_to_leave = True
-        self._say(f"Nothing is running. Ctrl+C again quits{behind(self._session)}.")
+        self._say(f"Nothing is running. Ctrl+C again quits{behind(self._session, self._resuming)}.")
         self._prompt()
 
     # telling

@@ -498,12 +498,11 @@ class MidstreamApp(App[None]):
             else:
                 self._quit_after_commit(session, sure=sure)
             return
-        from midstream.pairing.leaving import left_behind, resuming
+        from midstream.pairing.leaving import left_behind
 
         what = ""
         if session is not None and (not sure or session.flagged_on_disk()):
-            command = resuming(self.root, self._snapshot) if self.settings.journal else ""
-            what = left_behind(session, command)
+            what = left_behind(session, self._resuming())
         if self._notices.is_alone or not what:
             self.exit()
             return
@@ -513,6 +512,22 @@ class MidstreamApp(App[None]):
             ("quit", self.exit),
             alone=True,
         )
+
+    def quit_if_repeated(self, key: str, before: str = "") -> None:
+        """Say what a second press of ``key`` does, after the words ``before``, or do it."""
+        from midstream.pairing.leaving import behind
+
+        session = self.session
+        if session is not None and session.flagged_on_disk():
+            self.quit()
+        elif self._notices.insist(f"{before}{key} again quits{behind(session, self._resuming())}."):
+            self.quit(sure=True)
+
+    def _resuming(self) -> str:
+        """The command that goes on with the session, ``""`` where no journal keeps it."""
+        from midstream.pairing.leaving import resuming
+
+        return resuming(self.root, self._snapshot) if self.settings.journal else ""
 
     def _uncovered_notices(self) -> Notices:
         """Close sheets, which cover the line of notices, and return those of the screen below."""

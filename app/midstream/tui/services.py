@@ -156,3 +156,9 @@ class AppServices(Protocol):
 
     def quit(self, *, sure: bool = False) -> None:
         """End the program; ``sure`` if the user has pressed a key twice for that."""
+
+    def quit_if_repeated(self, key: str, before: str = "") -> None:
+        """Say what a second press of ``key`` does, after the words ``before``, or do it.
+
+        Where changes are flagged, the first press asks the question that names them.
+        """

@@ -157,6 +157,12 @@ def test_rename_of_a_name_with_two_homes_is_a_question() -> None:
         target("rename total to amount")
 
 
+def test_a_function_with_a_local_variable_of_its_name_is_one_place() -> None:
+    text = "def total(rows):\n    total = sum(rows)\n    return total\n"
+    found = target("rename total to amount in total", text)
+    assert (found.start, found.stop) == (0, 3)
+
+
 @pytest.mark.parametrize("cursor", [None, 8])
 def test_missing_symbol_says_so_and_gives_the_nearest(cursor: int | None) -> None:
     with pytest.raises(

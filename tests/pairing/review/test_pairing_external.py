@@ -513,7 +513,7 @@ async def test_leaving_a_review_says_that_what_was_written_stays(
 ) -> None:
     async with reviewing(root, settings, endpoint) as session:
         left = "2 hunks undecided in run.py"
-        assert behind(session) == f" and leaves {left}; they stay on disk"
+        assert behind(session, "") == f" and leaves {left}; they stay on disk"
         assert left_behind(session, "midstream --resume") == (
             f"{left}; they stay on disk, and `midstream --resume` asks again."
         )

@@ -392,8 +392,8 @@ def _renamed(
         return _whole(places[0].definition, "named in the instruction")
     if places:
         raise _several([f.definition for f in places])
-    candidates = binding
-    candidates += [d for d in outlined.named(old) if d.kind != "assignment"]
+    named = [d for d in outlined.named(old) if d.kind != "assignment" and d not in binding]
+    candidates = [*binding, *named]
     if cursor is not None:
         candidates = [d for d in candidates if d.contains(cursor)][-1:] or candidates
     # Next to a function of that name a constant is the less likely one.

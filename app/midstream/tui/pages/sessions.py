@@ -6,7 +6,9 @@ Counts are read from the journals in a thread, newest first, while the list is a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -40,7 +42,12 @@ _WHEN: Final = 19
 
 
 class SessionsScreen(PageScreen):
-    """Earlier sessions."""
+    """Earlier sessions.
+
+    Args:
+        services: The application.
+        on_deleted: Is told the journal of each session that is deleted.
+    """
 
     PAGE = Place.SESSIONS
     TITLE_WORDS = "Sessions"
@@ -48,8 +55,9 @@ class SessionsScreen(PageScreen):
     WIDE = 150  # An instruction needs room between the time and the counts.
     BINDINGS: ClassVar = page_bindings(Place.SESSIONS)
 
-    def __init__(self, services: AppServices) -> None:
+    def __init__(self, services: AppServices, on_deleted: Callable[[Path], None]) -> None:
         super().__init__(services)
+        self._on_deleted = on_deleted
         self.infos: list[SessionInfo] = []
         self.summaries: dict[str, SessionSummary] = {}
         self.read = False
@@ -249,6 +257,7 @@ class SessionsScreen(PageScreen):
         async def work() -> None:
             await asyncio.to_thread(delete_session, info.path)
             self.infos = [other for other in self.infos if other.path != info.path]
+            self._on_deleted(info.path)
             self.show_all()
             self.notices.say("info", f"The session of {when(info.changed)} is deleted.")
 

@@ -15,7 +15,6 @@ from midstream.actions import ACTIONS, BY_ID, Place
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UserError
-from midstream.pairing.leaving import behind
 from midstream.resources import config_path, tilde
 from midstream.settings import SETTINGS, change_file, resolve_settings
 from midstream.tui.diff.view import FOLDS, Look
@@ -245,7 +244,7 @@ class Show(Controller):
         from midstream.tui.pages.sessions import SessionsScreen
 
         if self._session_is_open:
-            self._services.open_screen(SessionsScreen(self._services))
+            self._services.open_screen(SessionsScreen(self._services, self._state.forget))
 
     def settings(self, select: str | None = None) -> None:
         """Open the settings, on one of them."""
@@ -381,9 +380,7 @@ class Show(Controller):
 
     def quit_twice(self) -> None:
         """Quit at the second press: a stray letter must not end anything."""
-        key, session = self._services.key_for("quit.twice"), self._state.session
-        if self._notices.insist(f"{key} again quits{behind(session)}."):
-            self._services.quit(sure=True)
+        self._services.quit_if_repeated(self._services.key_for("quit.twice"))
 
     def suspend(self) -> None:
         if hasattr(signal, "SIGTSTP"):

@@ -75,6 +75,6 @@ class StartFacts:
             asked = " ".join(summary.instructions[0].split())
             more = len(summary.instructions) - 1
             words = f"{asked} (+{more})" if more else asked
-            recent = Recent(when(info.changed), words, summary.undecided)
+            recent = Recent(info.path, when(info.changed), words, summary.undecided)
             state.recent = (*state.recent, recent)
             state.refresh()

@@ -108,6 +108,11 @@ class ReviewState:
         turn = self.turn
         return 0 if turn is None or turn.running else len(turn.failures)
 
+    def forget(self, journal: Path) -> None:
+        """Leave out the earlier session of a journal that was deleted."""
+        self.recent = tuple(each for each in self.recent if each.path != journal)
+        self.refresh()
+
     @property
     def recent_paths(self) -> list[str]:
         """Files the user has looked at, the open one first."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UsageError, UserError
-from midstream.pairing.leaving import behind
 from midstream.pairing.request.question import Question
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui import garbage
@@ -407,8 +406,7 @@ class Steer(Controller):
                 self._notices.say("info", f"The answer had already ended{rest}.")
         else:
             key = self._services.key_for("model.stop")
-            if self._notices.insist(f"Nothing is running. {key} again quits{behind(session)}."):
-                self._services.quit(sure=True)
+            self._services.quit_if_repeated(key, "Nothing is running. ")
 
     # after an answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import shorten, wrap
 from typing import Final
 
@@ -26,8 +27,9 @@ MAX_ROWS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """An earlier session: when, its first instruction, and hunks that still wait in it."""
+    """An earlier session: its journal, when, its first instruction, and hunks that still wait."""
 
+    path: Path
     when: str
     asked: str
     undecided: int
