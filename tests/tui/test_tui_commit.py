@@ -239,6 +239,7 @@ async def test_with_nothing_accepted_it_says_so_and_keys_go_to_the_page(stage: S
     await answered(stage)
     screen = await at_the_files(stage)
     assert "Nothing was accepted in this session" in screen.notice.text
+    assert "beside the code, a accepts the hunk" in screen.notice.text
     assert rows(screen) == []
     await stage.until(lambda: screen.list.has_focus, "no message to write")
     await stage.press("q")

@@ -291,7 +291,7 @@ class CommitScreen(PageScreen):
                 "info",
                 self.worded(
                     f"Nothing was accepted in this session, so there is nothing to commit; "
-                    f"{key} accepts the hunk under the cursor."
+                    f"beside the code, {key} accepts the hunk under the cursor."
                 ),
             )
 
