@@ -173,7 +173,7 @@ def test_a_word_that_stays_once_is_no_longer_exchanged() -> None:
 
 
 def test_openings_are_completed() -> None:
-    assert after("<<<<").startswith("<<< SEARCH")
+    assert after("<<<<<<<").startswith(" SEARCH")
     assert after("*** B").startswith("egin Patch")
     assert after("*** Begin Patch\n").startswith("*** Update File:")
 

@@ -40,6 +40,13 @@ class SteppedModel:
             self._texts.append(text)
             self._condition.notify_all()
 
+    def forget(self) -> None:
+        """Leave out what an earlier test has given and asked."""
+        self._texts.clear()
+        self.requests.clear()
+        self.ahead.clear()
+        self.stopped = 0
+
     def end(self) -> None:
         """Let the running (or next) generation end."""
         self.give(None)

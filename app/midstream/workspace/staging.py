@@ -776,7 +776,7 @@ def commit_staged(
             stop=stop,
         )
         return _parent(root)
-    except GitFailedError as error:
+    except (GitFailedError, GitStoppedError) as error:
         if (after := _parent(root)) != before:
             return after
         if isinstance(error, GitStoppedError):
