@@ -137,9 +137,7 @@ async def test_uses_and_tests_of_a_hunk_are_filled_in(project: Path) -> None:
         assert "Used by\nlooking" in told(stage)
         await stage.until(lambda: "looking" not in told(stage), "what uses it")
         assert "`double`: 2 lines in 1 file\n  pkg/twice.py:1  from pkg" in told(stage)
-        assert "run the tests with coverage, such as\npytest --cov --cov-context=test\n" in told(
-            stage
-        )
+        assert "--cov-context=test` makes them\ntests that name it:\n" in told(stage)
         assert "  test_things.py:5  test_double" in told(stage)
         await stage.press("escape")
         (project / "lcov.info").write_text("SF:pkg/things.py\nDA:17,1\nend_of_record\n")

@@ -116,8 +116,7 @@ def _named_in(
     if coverage is not None and not coverage.older and coverage.tests:
         return
     if coverage is None:
-        yield "no coverage data of this file yet: run the tests with coverage, such as", "muted"
-        yield "pytest --cov --cov-context=test", "muted"
+        yield "no coverage data yet; `pytest --cov --cov-context=test` makes them", "muted"
     if places:
         yield "tests that name it:", "muted"
         yield from _listed(places, lambda place: place.inside or place.text)
