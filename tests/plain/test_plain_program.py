@@ -282,7 +282,7 @@ def test_what_others_write_is_reviewed_from_a_word_on(folder: Path) -> None:
     assert "The review of what other programs write is on already." in said
     assert "Changes by other programs are no longer reviewed." in said
     assert "No hunk is waiting to be put back." in said
-    assert "The agent already knows everything that was put back." in said
+    assert "No put-back waits to be told to an agent." in said
 
 
 def test_no_screen_is_imported() -> None:

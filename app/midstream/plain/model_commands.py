@@ -25,6 +25,7 @@ from midstream.pairing.models.choosing import (
 from midstream.pairing.models.disclosures import note_disclosed, what_is_sent
 from midstream.pairing.models.lists import kept_lists
 from midstream.pairing.models.setup import keep_key, models_at, named
+from midstream.pairing.review.feedback import NOTHING_TO_TELL
 from midstream.responses.catalogue import NoListError
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class ModelCommands:
         """Print the message for the agent about what was put back, or let its hooks tell it."""
         feedback = self._session.feedback
         if not feedback.waiting:
-            self._say("The agent already knows everything that was put back.")
+            self._say(NOTHING_TO_TELL)
         elif self._session.gate.heard:
             feedback.approve()
             self._say("The agent will be told with its next edit, or when it wants to stop.")

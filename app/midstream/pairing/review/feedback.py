@@ -30,6 +30,9 @@ _PUT_BACK = (
     "edit them, and do not write the same again:"
 )
 
+NOTHING_TO_TELL: Final = "No put-back waits to be told to an agent."
+"""Also true where there is no agent, or nothing was put back."""
+
 
 class Feedback:
     """The put-backs that agents do not know of yet.

@@ -46,10 +46,15 @@ class Check(Controller):
 
     def _step(self, step: int) -> None:
         """Go to the place that failed behind or before the last one."""
-        findings = [] if self._state.session is None else self._state.session.check.findings
+        session, key = self._state.session, self._services.key_for("checks")
+        if session is None:
+            return
+        check, findings = session.check, session.check.findings
         if not findings:
-            key = self._services.key_for("checks")
-            self._notices.say("info", f"Nothing has failed; {key} runs the project's checks.")
+            words = f"The checks ({check.summary}) have named no place; {key} shows them."
+            if check.command is None:
+                words = f"No checks have run; {key} runs them."
+            self._notices.say("info", words)
             return
         at = findings.index(self._at) + step if self._at in findings else min(step, 0)
         self._go(findings[at % len(findings)])

@@ -265,7 +265,7 @@ class Converse(Controller):
         root = self._services.root
         places = named_places(self._answer, lambda path: (root / path).is_file())
         if not places:
-            self._notices.say("info", "The last answer names no file of this folder.")
+            self._say_lacking("The last answer names no file of this folder.")
             return
         rows = [
             ListRow(str(number), ((visible(str(place)), "foreground"),))
@@ -286,7 +286,7 @@ class Converse(Controller):
 
         session, blocks = self._state.session, code_blocks(self._answer)
         if session is None or not blocks:
-            self._notices.say("info", "The last answer contains no code that can become hunks.")
+            self._say_lacking("The last answer contains no code that can become hunks.")
             return
         turns, path, cursor = session.turns, self._state.path or None, self._aim.cursor_line
 
@@ -315,6 +315,10 @@ class Converse(Controller):
             key = self._services.key_for("conversation.propose")
             words = "The code of the answer can become hunks."
             self._notices.say("info", self._panes.with_way(words, key))
+
+    def _say_lacking(self, words: str) -> None:
+        """Say what the last answer does not have, or that there is none."""
+        self._notices.say("info", words if self._answer else "There is no answer yet.")
 
     @property
     def _answer(self) -> str:

@@ -15,6 +15,7 @@ from midstream.counting import counted
 from midstream.edits.hunks import HunkState
 from midstream.errors import UsageError, UserError
 from midstream.pairing.request.question import Question
+from midstream.pairing.review.feedback import NOTHING_TO_TELL
 from midstream.pairing.status import SessionState, Turn, TurnStatus
 from midstream.tui import garbage
 from midstream.tui.notices import Choice
@@ -584,7 +585,7 @@ class Steer(Controller):
         feedback, agent = session.feedback, session.agent
         what = counted(feedback.waiting, "put-back")
         if not feedback.waiting:
-            text = "The agent already knows everything that was put back."
+            text = NOTHING_TO_TELL
         elif agent.on:
             agent.send(feedback.tell())
             text = f"{agent.title} will be told of {what}."
