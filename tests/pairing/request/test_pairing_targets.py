@@ -317,3 +317,11 @@ def test_definitions_of_one_name_are_told_apart_by_their_lines() -> None:
 def test_a_misspelt_method_is_told_with_the_nearest() -> None:
     with pytest.raises(TargetUnclearError, match=r"no `ad_d` in shop\.py; nearest: `Cart\.add`"):
         target("change `ad_d`", SHOP.replace("class Order", "class Other"))
+
+
+def test_a_plain_word_does_not_offer_what_is_spelled_like_it() -> None:
+    files = [("report.py", "def footer(rows):\n    return len(rows)\n")]
+    with pytest.raises(TargetUnclearError, match="or name a file, function or class") as caught:
+        find_in_files(files, instruction="make it faster")
+    assert caught.value.candidates == ()
+    assert "footer" not in str(caught.value)

@@ -215,18 +215,16 @@ def find_in_files(files: Iterable[tuple[str, str]], *, instruction: str) -> tupl
     # If something is renamed inside a place, the place determines the file.
     sure = sorted(mentions.sure, key=lambda mention: not mention.place)
     missing = sure[0].name if sure else None
-    near = _nearest([missing] if missing else [m.name for m in mentions.all], homes)
+    if not missing:  # Neighbours of plain words are accidents of spelling: faster, `footer`.
+        raise TargetUnclearError(
+            "Which file is this about? Open one, or name a file, function or class in the "
+            "instruction."
+        )
+    near = _nearest([missing], homes)
+    hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
+    sentence = f"Nothing here is called `{missing}`; {hint}."
     choices = tuple(Candidate(homes[name], name) for name in near)
-    if missing:
-        hint = f"nearest: {_listed(near)}" if near else "name a function or class, or open its file"
-        sentence = f"Nothing here is called `{missing}`; {hint}."
-        raise TargetUnclearError(sentence, choices, missing)
-    hint = f" Nearest: {_listed(near)}." if near else ""
-    raise TargetUnclearError(
-        "Which file is this about? Open one, or name a function or class in the instruction."
-        + hint,
-        choices,
-    )
+    raise TargetUnclearError(sentence, choices, missing)
 
 
 def search_workspace(workspace: Workspace, instruction: str) -> str:
