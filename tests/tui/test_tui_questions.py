@@ -404,7 +404,7 @@ async def test_without_a_conversation_its_keys_say_how_to_begin_one(root: Path) 
         await stage.press("I")
         assert "no answer yet" in stage.notice
         await stage.press("O")
-        assert "names no file" in stage.notice
+        assert "no answer yet" in stage.notice
 
 
 @pytest.mark.parametrize(
