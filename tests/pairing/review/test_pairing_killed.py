@@ -45,11 +45,11 @@ def die():
 
 def killed_at(owner, name):
     real = getattr(owner, name)
-    def call(*arguments):
+    def call(*arguments, **options):
         happened.append(name)
         if f"before {name} {happened.count(name)}" == moment:
             die()
-        result = real(*arguments)
+        result = real(*arguments, **options)
         if f"after {name} {happened.count(name)}" == moment:
             die()
         return result

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from midstream import processes
 from midstream.counting import counted
 from midstream.errors import UserError
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from midstream.responses.conversation import ToolCall
@@ -314,7 +315,9 @@ class ReadOnlyTools:
 
         name = self._shown_name(path, asks=True)
         if not (self._workspace.root / name).is_file():
-            raise _ToolRefusedError(f"There is no file {path}; list_files shows what there is.")
+            raise _ToolRefusedError(
+                f"There is no file {shown(path)}; list_files shows what there is."
+            )
         data = self._workspace.peek(name)
         if len(data) > MAX_BYTES:
             size = f"{len(data) / 1e6:,.0f} MB"

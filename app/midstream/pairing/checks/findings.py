@@ -243,7 +243,9 @@ class FindingReader:
         if name is None or key in self._known or len(self.findings) >= MAX_FINDINGS:
             return
         self._known.add(key)
-        self.findings.append(FailedPlace(name, line, message.strip(), test, self.lines))
+        self.findings.append(
+            FailedPlace(name, line, " ".join(message.strip().splitlines()), test, self.lines)
+        )
 
 
 def _line(found: re.Match[str]) -> int | None:
