@@ -95,6 +95,12 @@ class Ear:
         return "".join(u.text for u in self.updates if isinstance(u, AgentText))
 
 
+async def launched(name: str, program: str, notes: Path) -> AgentProcess:
+    """An agent with a program of its own, which is given a file to note something in."""
+    started = [sys.executable, "-c", program, str(notes)]
+    return await AgentProcess.launch(name, started, notes.parent, Ear())
+
+
 @asynccontextmanager
 async def agent(folder: Path, ear: Ear, script: Script) -> AsyncIterator[AgentProcess]:
     process = await AgentProcess.launch("Scripted", command(folder, script), folder, ear)
@@ -439,8 +445,7 @@ async def test_an_agent_that_does_not_read_is_not_read_for_ever(
         time.sleep(0.5)
         return bool(before) and far.read_text() == before
 
-    started = [sys.executable, "-c", program, str(far)]
-    process = await AgentProcess.launch("Deaf", started, tmp_path, Ear())
+    process = await launched("Deaf", program, far)
     await asyncio.to_thread(until, stands)
     await process.close()
 
@@ -472,8 +477,7 @@ async def test_a_request_ends_with_an_agent_whose_output_others_hold(
         "pathlib.Path(sys.argv[1]).write_text(f'{daemon.pid}\\n')\n"
         "sys.stdin.read()\n"
     )
-    started = [sys.executable, "-c", program, str(noted)]
-    process = await AgentProcess.launch("Holder", started, tmp_path, Ear())
+    process = await launched("Holder", program, noted)
     asked = asyncio.create_task(process.initialize())
     await asyncio.to_thread(until, lambda: noted.exists() and noted.read_text().endswith("\n"))
     try:

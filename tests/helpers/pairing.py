@@ -33,7 +33,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def save(path: Path, text: str) -> None:
-    """Save as editors do: whoever reads meanwhile sees the old file or the new one."""
+    """Replace a file in one step, as editors do: a reader sees the old text or the new one."""
     fresh = path.with_name(f".{path.name}.tmp")
     fresh.write_text(text)
     fresh.replace(path)

@@ -23,9 +23,9 @@ def thorough() -> bool:
 
 
 def examples(count: int, **more: object) -> settings:
-    """Try a property on so many examples in the gate, and on a few of them otherwise.
+    """Settings of a property: ``count`` examples in the gate, a tenth of that or less elsewhere.
 
-    Where the gate affords few, each takes long.
+    A property with a small ``count`` is slow, so it gets fewer than ``QUICK`` elsewhere, too.
     """
     number = count if thorough() else min(count // 10, QUICK)
     return settings(max_examples=number, **more)  # type: ignore[arg-type]

@@ -388,12 +388,10 @@ class Guard:
     async def close(self) -> None:
         """End the worker and the scanner's child."""
         self._closed = True
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.wait({self._worker})
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait({self._looking})
+        for task in (self._worker, self._looking):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         if self._scanner is not None:
             await self._scanner.close()
 

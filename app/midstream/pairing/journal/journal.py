@@ -331,9 +331,14 @@ def session_to_resume(root: Path, agent: str | None = None) -> Path | None:
         root: The folder.
         agent: The name in the catalogue, or the command, of the session's last agent.
     """
-    ended = (info.path for info in earlier_sessions(root) if not info.live)
-    paths = [path for path in ended if agent is None or _last_agent(path) == agent]
-    return next((path for path in paths if summarize(path).used), next(iter(paths), None))
+    newest = None
+    for path in (info.path for info in earlier_sessions(root) if not info.live):
+        if agent is not None and _last_agent(path) != agent:
+            continue
+        if summarize(path).used:
+            return path
+        newest = newest or path
+    return newest
 
 
 def _last_agent(path: Path) -> str:
