@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.pairing.leaving import summary
 from midstream.workspace.snapshot import Snapshot, find_range
 from tests.helpers.pairing import git, make_repo
 from tests.helpers.stage import on_stage
@@ -38,3 +39,18 @@ async def test_a_range_offers_questions_at_most(prompt: str, root: Path) -> None
                 assert not stage.composer.has_focus_within
             else:
                 assert stage.composer.text == "? "
+
+
+async def test_the_users_folder_is_named_and_commits_of_the_old_side(root: Path) -> None:
+    (root / "b.py").write_text("three = 3\n")
+    git(root, "add", "b.py")
+    git(root, "commit", "-qm", "y")
+    with Snapshot(root, find_range(root, "main..topic")) as snapshot:
+        async with on_stage(snapshot.root, snapshot=snapshot, review=True, size=(140, 30)) as stage:
+            await stage.until(lambda: "main...topic leaves it out" in stage.notice, "the note")
+            assert stage.app.users_folder == root
+            assert snapshot.root not in [root, stage.app.users_folder]
+            for hunk in list(stage.session.hunks.undecided()):
+                assert await stage.session.decisions.accept(hunk.id)
+            said = list(summary(stage.session, snapshot.command))
+            assert not [line for line in said if "committed" in line]

@@ -226,6 +226,17 @@ def test_an_index_in_conflict_is_refused(repo: Path) -> None:
         Snapshot(repo, span)
 
 
+def test_a_range_tells_what_the_old_side_has_had_since(repo: Path) -> None:
+    assert find_range(repo, "main..topic").note == ""
+    _write(repo, {b"since.py": b"since\n"})
+    git(repo, "add", "since.py")
+    git(repo, "commit", "-qm", "since")
+    told = "1 commit of main shows as taken away; main...topic leaves it out."
+    assert find_range(repo, "main..topic").note == told
+    assert find_range(repo, "main...topic").note == ""
+    assert find_range(repo, "main^{tree}..topic").note == ""
+
+
 def test_one_at_a_time_and_nothing_is_left(repo: Path) -> None:
     span = find_range(repo, "main..topic")
     killed = Snapshot(repo, span)

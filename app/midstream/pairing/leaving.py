@@ -60,7 +60,7 @@ def summary(session: PairingSession, resuming: str, *, placed: bool = True) -> I
 def _asked_again(session: PairingSession) -> str:
     """What the next review of the folder asks about once more, ``""`` if that is nothing."""
     kept = any(hunk.external and hunk.state is HunkState.ACCEPTED for hunk in session.hunks)
-    if not kept or session.commit.made or session.journal.trouble:
+    if not kept or session.workspace.read_only or session.commit.made or session.journal.trouble:
         return ""
     return "Until it is committed, a new review asks about what you have kept as well"
 

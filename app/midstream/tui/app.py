@@ -523,6 +523,11 @@ class MidstreamApp(App[None]):
         elif self._notices.insist(f"{before}{key} again quits{behind(session, self._resuming())}."):
             self.quit(sure=True)
 
+    @property
+    def users_folder(self) -> Path:
+        """The root, or the folder of the user that it has the files of."""
+        return self.root if self._snapshot is None else self._snapshot.folder
+
     def _resuming(self) -> str:
         """The command that goes on with the session, ``""`` where no journal keeps it."""
         from midstream.pairing.leaving import resuming

@@ -53,6 +53,11 @@ class AppServices(Protocol):
     """The commit message so far; it outlives the commit page."""
 
     @property
+    def users_folder(self) -> Path:
+        """The root, or in a range of commits, whose files are a copy, the user's folder."""
+        ...
+
+    @property
     def is_running(self) -> bool:
         """Whether the application has started and not ended."""
         ...

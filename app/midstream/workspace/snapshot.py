@@ -19,10 +19,11 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
+from midstream.counting import counted
 from midstream.errors import UsageError, UserError
 from midstream.workspace.baseline import BaselineRecord
 from midstream.workspace.paths import make_private, root_key, shown, state_dir
@@ -62,12 +63,14 @@ class RevisionRange:
         argument: How it is named on the command line.
         old: Id of the commit or tree that there was.
         new: Id of what there is in its place; ``""`` is the index.
+        note: What else it shows than the work on the new side, as a sentence.
     """
 
     label: str
     argument: str
     old: str
     new: str
+    note: str = ""
 
 
 def find_range(folder: Path, text: str) -> RevisionRange:
@@ -101,7 +104,21 @@ def find_range(folder: Path, text: str) -> RevisionRange:
                 "write two dots to compare them all the same",
             ) from error
     name = text if dots else f"{text}..HEAD"
-    return RevisionRange(name, name, old, new)
+    span = RevisionRange(name, name, old, new)
+    if dots != "..." and (count := _taken_away(folder, span)):
+        show, them = ("shows", "it") if count == 1 else ("show", "them")
+        first, last = shown(first or "HEAD"), shown(last or "HEAD")
+        note = f"{counted(count, 'commit')} of {first} {show} as taken away; "
+        return replace(span, note=f"{note}{first}...{last} leaves {them} out.")
+    return span
+
+
+def _taken_away(folder: Path, span: RevisionRange) -> int:
+    """The number of commits on the old side since the branches have parted."""
+    with contextlib.suppress(GitFailedError):  # Trees have no commits, some branches no common one.
+        run_git(folder, ["merge-base", span.old, span.new])
+        return int(run_git(folder, ["rev-list", "--count", span.old, f"^{span.new}"]))
+    return 0
 
 
 class Snapshot:
@@ -109,6 +126,8 @@ class Snapshot:
 
     Attributes:
         label: How the range was named.
+        note: ``RevisionRange.note``.
+        folder: The user's folder that is reviewed.
         root: The reviewed folder in it.
         record: What was there before.
         command: The command that reviews it.
@@ -140,7 +159,8 @@ class Snapshot:
         key = "\0".join((os.fspath(place.top), above, span.old, span.label))
         name = hashlib.blake2b(os.fsencode(key), digest_size=8).hexdigest()
         snapshots = (state or state_dir()) / "snapshots"
-        self.label = span.label
+        self.label, self.note = span.label, span.note
+        self.folder = folder.resolve()
         here = Path(os.path.realpath(folder)) == Path.cwd()
         words = ["midstream", "review", span.argument, *(() if here else [os.fspath(folder)])]
         self.command = shlex.join(words)

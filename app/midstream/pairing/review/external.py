@@ -141,10 +141,8 @@ class ExternalReview:
             self._begun.set()
         what = shown(snapshot.label)
         if left := len(self._files.hunks.waiting()):
-            self._status.inform(
-                f"{what}: {counted(left, 'hunk')} to read. Keeping one marks it as read; nothing "
-                "on disk changes."
-            )
+            note = snapshot.note or "Keeping one marks it as read; nothing on disk changes."
+            self._status.inform(f"{what}: {counted(left, 'hunk')} to read. {note}")
         elif len(self._files.hunks):
             self._status.inform(f"{what}: everything is read.")
         else:

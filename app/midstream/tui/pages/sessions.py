@@ -93,7 +93,7 @@ class SessionsScreen(PageScreen):
             return
         count = len(self.infos)
         self.title_row.show(
-            (tilde(self.services.root), "foreground"),
+            (tilde(self.services.users_folder), "foreground"),
             (counted(count, "session") if self.read else "reading", "muted"),
         )
         heading = ListRow(None, ((f" {'last used':<{_WHEN}}asked for", "muted"),))

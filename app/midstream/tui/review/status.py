@@ -495,7 +495,7 @@ class Status(Controller):
         keys += ((key_for("open"), "open a file by name"), (key_for("help"), "every key"))
         separator = self._services.glyphs.separator
         self._panes.welcome.show(
-            f"{tilde(self._services.root)}  {separator}  {files}",
+            f"{tilde(self._services.users_folder)}  {separator}  {files}",
             keys,
             tuple(self._welcome_notes()),
             tuple(self._welcome_parts()),
