@@ -35,10 +35,10 @@ async def test_a_range_offers_questions_at_most(prompt: str, root: Path) -> None
             assert ("i ask" in stage.keys) == (not prompt)
             await stage.press("i")
             if prompt:
-                assert "read-only" in stage.notice
+                await stage.until(lambda: "read-only" in stage.notice, "why not")
                 assert not stage.composer.has_focus_within
             else:
-                assert stage.composer.text == "? "
+                await stage.until(lambda: stage.composer.text == "? ", "a question")
 
 
 async def test_the_users_folder_is_named_and_commits_of_the_old_side(root: Path) -> None:
