@@ -191,6 +191,9 @@ def test_every_place_is_known_that_sets_something(tmp_path: Path) -> None:
         ("model = 3", r'"model" is a table: write \[model\], then folder = 3'),
         ("projects = 3", '"projects" must be a table of folders'),
         ("theme = \n", r"is not valid TOML: .*line 1"),
+        (f"layout = 0x{'f' * 5_000}", r"is not valid TOML: a number in it is too long\.$"),
+        (f"layout = {'9' * 5_000}", r"is not valid TOML: a number in it is too long\.$"),
+        (r'"a\nb\u001b" = 1', r'no setting "a\\nb\\u001b"; known are'),
     ],
 )
 def test_mistakes_name_the_file_and_the_way_out(tmp_path: Path, toml: str, sentence: str) -> None:

@@ -86,9 +86,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         # The time that a key takes to read grows with the square of its parts.
         raise ValueError("it is nested too deeply")
     try:
-        return tomllib.loads(text)
+        document = tomllib.loads(text)
+        repr(document)  # Python prints no number of 4,300 digits, as a message would.
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("a number in it is too long") from None
+    return document
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:

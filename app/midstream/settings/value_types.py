@@ -8,6 +8,7 @@ TOML file, and the place where it stands.  It returns the value in the program's
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -104,7 +105,7 @@ def unknown_setting(key: str, known: list[str], where: str) -> NoReturn:
     """
     nested = {name.rpartition(".")[2]: name for name in known if "." in name}
     hint = f'did you mean "{nested[key]}"?' if key in nested else suggest(key, known)
-    raise UsageError(f'{where}: there is no setting "{key}"; {hint}')
+    raise UsageError(f"{where}: there is no setting {json.dumps(key, ensure_ascii=False)}; {hint}")
 
 
 def _check_text(value: object, where: str) -> str:
