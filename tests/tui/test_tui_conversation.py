@@ -100,6 +100,7 @@ async def test_an_edit_is_asked_about_allowed_and_put_back(project: Path, tmp_pa
         await begin(stage, tmp_path, steps)
         await stage.until(lambda: "Scripted" in status(stage), "its name")
         await type_text(stage, "give tax a rate")
+        assert stage.composer.field.placeholder == "press i to write to Scripted"
         await stage.until(lambda: "Scripted asks: Edit bill.py" in stage.notice, "a question")
         assert "? your turn" in status(stage)
         await stage.until(lambda: "+ def tax(amount, rate=0.2):" in shown(stage), "the edit")

@@ -190,6 +190,8 @@ class Aim(Controller):
         if not active:  # letters are keys now
             does = "ask about the code" if asks else "write to the model"
             does = "redirect the model" if redirecting else does
+            if session is not None and session.agent.on:
+                does = f"write to {session.agent.title}"
             hint = f"press {self._services.key_for('compose')} to {does}"
         self._composer.field.placeholder = hint
         if session is not None and session.agent.on:
