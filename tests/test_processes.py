@@ -114,8 +114,8 @@ def test_a_daemon_that_holds_the_pipes_is_not_waited_for() -> None:
 
 
 def test_a_daemon_that_goes_on_writing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "HELD_S", 0.1)
-    writes = "(setsid sh -c 'while echo more; do sleep 0.02; done' &)"  # It ends with the pipe.
+    monkeypatch.setattr(processes, "HELD_S", 0.5)
+    writes = "(setsid sh -c 'while echo more; do :; done' &)"  # It ends with the pipe.
     assert processes.run(["sh", "-c", f"{writes}; exit 3"], timeout=10).code == 3
 
 
