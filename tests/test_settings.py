@@ -147,6 +147,50 @@ def test_a_folders_own_file_cannot_do_harm(tmp_path: Path, toml: str, sentence: 
     assert ".midstream.toml: " in str(caught.value)
 
 
+LONG = "x" * 4_000
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        f"{LONG} = 1",
+        f'theme = ["{LONG}"]',
+        f'layout = "{LONG}"',
+        f'guard = "{LONG}"',
+        f'[guard]\n{LONG} = "halt"',
+        f'[guard]\nS608 = "{LONG}"',
+    ],
+)
+def test_what_a_folders_own_file_says_is_cut_in_a_sentence(tmp_path: Path, toml: str) -> None:
+    (tmp_path / ".midstream.toml").write_text(toml)
+    with pytest.raises(UsageError, match="x…x") as caught:
+        load_settings(tmp_path, environ={"MIDSTREAM_CONFIG": str(tmp_path / "none.toml")})
+    assert len(str(caught.value)) < len(str(tmp_path)) + 900
+
+
+def test_a_folders_own_file_is_not_read_through_a_link_out_of_it(tmp_path: Path) -> None:
+    project, other = tmp_path / "project", tmp_path / "other.toml"
+    project.mkdir()
+    (project / "own.toml").write_text('theme = "dusk"\n')
+    link = project / ".midstream.toml"
+    link.symlink_to("own.toml")
+    assert read(tmp_path, "", root=project).theme == "dusk"
+    link.unlink()
+    link.symlink_to(other)
+    for text in ('theme = "dusk"\n', "secret = 1\n", None):
+        if text is None:
+            other.unlink()
+        else:
+            other.write_text(text)
+        with pytest.raises(UsageError, match="is a link that leads out of the folder") as caught:
+            read(tmp_path, "", root=project)
+        assert "secret" not in str(caught.value)
+    link.unlink()
+    link.symlink_to(link.name)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(tmp_path, "", root=project)
+
+
 def test_every_place_is_known_that_sets_something(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(
@@ -193,7 +237,7 @@ def test_every_place_is_known_that_sets_something(tmp_path: Path) -> None:
         ("theme = \n", r"is not valid TOML: .*line 1"),
         (f"layout = 0x{'f' * 5_000}", r"is not valid TOML: a number in it is too long\.$"),
         (f"layout = {'9' * 5_000}", r"is not valid TOML: a number in it is too long\.$"),
-        (r'"a\nb\u001b" = 1', r'no setting "a\\nb\\u001b"; known are'),
+        (r'"a\nb\u001b" = 1', r'no setting "a\\nb\\x1b"; known are'),
     ],
 )
 def test_mistakes_name_the_file_and_the_way_out(tmp_path: Path, toml: str, sentence: str) -> None:

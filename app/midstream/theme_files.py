@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from midstream.resources import config_path, read_toml, themes_dir
+from midstream.workspace.paths import shown
 
 if TYPE_CHECKING:
     from textual.color import Color
@@ -251,4 +252,4 @@ def theme_trouble(wanted: str, labels: Mapping[str, str], errors: Mapping[str, T
         return str(errors[wanted])
     near = difflib.get_close_matches(wanted, labels, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(labels)}."
-    return f'There is no theme "{wanted}"; {hint}'
+    return f'There is no theme "{shown(wanted)}"; {hint}'

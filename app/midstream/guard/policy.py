@@ -19,6 +19,7 @@ from midstream.guard.injections import given
 from midstream.guard.pack import RULES as PACK_RULES
 from midstream.guard.queries import Hole
 from midstream.guard.secrets import RULES as SECRET_RULES
+from midstream.workspace.paths import shown
 
 IDIOMS: Final[Mapping[str, str]] = {
     "S608": "pass the values as query parameters instead of building the SQL string",
@@ -229,10 +230,10 @@ def checked_levels(chosen: Mapping[str, object]) -> dict[str, Level]:
     levels: dict[str, Level] = {}
     for rule, level in chosen.items():
         if rule not in known and not re.fullmatch(r"S[1-7]\d\d", rule):
-            raise ValueError(f'there is no rule "{rule}"; {_nearest(rule, known)}')
+            raise ValueError(f'there is no rule "{shown(rule)}"; {_nearest(rule, known)}')
         if level not in list(Level):
             names = [name.value for name in Level]
-            raise ValueError(f'{rule} has no level "{level}"; {_nearest(level, names)}')
+            raise ValueError(f'{rule} has no level "{shown(str(level))}"; {_nearest(level, names)}')
         levels[rule] = Level(str(level))
     return levels
 

@@ -38,6 +38,7 @@ from midstream.settings.value_types import (
     one_of,
     suggest,
 )
+from midstream.workspace.paths import shown
 
 KEY_PRESETS: Final = ("default", "git", "vim", "emacs")
 LAYOUTS: Final = ("auto", "unified", "split")
@@ -425,9 +426,9 @@ class Settings:
         names = list(dict.fromkeys([*(one.name for one in self.endpoints), *KNOWN_NAMES]))
         otherwise = (
             f"known are {', '.join(names)}. Give an address such as https://api.openai.com/v1, or "
-            f"add [endpoints.{name}] to {config_path()}."
+            f"add [endpoints.{shown(name)}] to {config_path()}."
         )
-        return f'there is no endpoint "{name}"; {suggest(name, names, otherwise)}'
+        return f'there is no endpoint "{shown(name)}"; {suggest(name, names, otherwise)}'
 
     def changes_since(self, before: Settings) -> dict[str, object]:
         """The settings in which these differ from ``before``, with their values here."""

@@ -27,6 +27,7 @@ from midstream.responses.profiles import Profile
 from midstream.settings.declarations import BY_NAME, SETTINGS, TABLES, Setting, Settings
 from midstream.settings.endpoints import read_profiles
 from midstream.settings.value_types import Kind, unknown_setting
+from midstream.workspace.paths import shown
 
 PROJECT_FILE: Final = ".midstream.toml"
 """A folder's own settings, which travel with it."""
@@ -150,6 +151,8 @@ def _read(root: Path | None, environ: Mapping[str, str]) -> tuple[Settings, dict
     add(Source.USER, document, str(path))
     if root is not None:
         own = root / PROJECT_FILE
+        if not Path(os.path.realpath(own)).is_relative_to(os.path.realpath(root)):
+            raise UsageError(f"{own} is a link that leads out of the folder; replace it by a file.")
         if table := _read_toml(own):
             _check_project_file(table, str(own))
             add(Source.PROJECT, table, str(own))
@@ -202,7 +205,7 @@ def _check_project_file(table: Mapping[str, Any], where: str) -> None:
         if level not in (True, "halt"):
             raise UsageError(
                 f"{where}: a folder's own file may only make the guard stricter, "
-                f"and guard.{rule} = {json.dumps(level, default=str)} does not."
+                f"and {shown(f'guard.{rule} = {json.dumps(level, default=str)}')} does not."
             )
 
 
@@ -258,7 +261,7 @@ def _entries(table: Mapping[str, Any], where: str) -> Iterator[Entry]:
         elif plain is not None:
             yield plain, value, f"{where}: {key}"
         elif inner:
-            example = f"{next(iter(inner))} = {json.dumps(value, default=str)}"
+            example = f"{next(iter(inner))} = {shown(json.dumps(value, default=str))}"
             raise UsageError(f'{where}: "{key}" is a table: write [{key}], then {example}.')
         else:
             known = [*(s.label for s in SETTINGS), *TABLES, "endpoints", "projects"]

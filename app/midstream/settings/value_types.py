@@ -8,7 +8,6 @@ TOML file, and the place where it stands.  It returns the value in the program's
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
 from midstream.errors import UsageError
+from midstream.workspace.paths import shown
 
 
 class Kind(StrEnum):
@@ -105,18 +105,18 @@ def unknown_setting(key: str, known: list[str], where: str) -> NoReturn:
     """
     nested = {name.rpartition(".")[2]: name for name in known if "." in name}
     hint = f'did you mean "{nested[key]}"?' if key in nested else suggest(key, known)
-    raise UsageError(f"{where}: there is no setting {json.dumps(key, ensure_ascii=False)}; {hint}")
+    raise UsageError(f'{where}: there is no setting "{shown(key)}"; {hint}')
 
 
 def _check_text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{where} must be a non-empty text, not {value!r}.")
+        raise UsageError(f"{where} must be a non-empty text, not {shown(repr(value))}.")
     return value
 
 
 def _check_boolean(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise UsageError(f"{where} must be true or false, not {value!r}.")
+        raise UsageError(f"{where} must be true or false, not {shown(repr(value))}.")
     return value
 
 
@@ -128,7 +128,7 @@ def _check_url(value: object, where: str) -> str:
     address = _check_text(value, where)
     if not address.startswith(("ws://", "wss://", "http://", "https://")):
         raise UsageError(
-            f"{where} must start with wss://, ws://, https:// or http://: {address!r}."
+            f"{where} must start with wss://, ws://, https:// or http://: {shown(repr(address))}."
         )
     if "@" in address.split("/")[2]:
         raise UsageError(f"{where} must not contain a name or a key; set key_env to a variable.")
@@ -142,17 +142,19 @@ def _check_pacing(value: object, where: str) -> str:
     text = _check_text(value, where).strip()
     mode, colon, model = text.partition(":")
     if text != "off" and (mode not in _PACED or (colon and not model.strip())):
-        raise UsageError(f"{where} must be {PACING.allowed}, not {value!r}.")
+        raise UsageError(f"{where} must be {PACING.allowed}, not {shown(repr(value))}.")
     return text
 
 
 def _check_binds(value: object, where: str) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
-        raise UsageError(f'{where} must be a table such as "hunk.accept" = "a,y", not {value!r}.')
+        raise UsageError(
+            f'{where} must be a table such as "hunk.accept" = "a,y", not {shown(repr(value))}.'
+        )
     pairs: list[tuple[str, str]] = []
     for action, keys in _flatten(cast("dict[str, Any]", value)):
         if not isinstance(keys, str):
-            raise UsageError(f'{where}: "{action}" must be keys in one text such as "a,y".')
+            raise UsageError(f'{where}: "{shown(action)}" must be keys in one text such as "a,y".')
         pairs.append((action, keys))
     return tuple(pairs)
 
@@ -184,7 +186,7 @@ def number(
     def check(value: object, where: str) -> float:
         types = int if convert is int else int | float
         if not isinstance(value, types) or isinstance(value, bool) or not low <= value <= high:
-            raise UsageError(f"{where} must be {allowed}, not {value!r}.")
+            raise UsageError(f"{where} must be {allowed}, not {shown(repr(value))}.")
         return convert(value)
 
     return ValueType(Kind.NUMBER, check, allowed)
@@ -198,7 +200,7 @@ def one_of(names: Iterable[str]) -> ValueType:
         if value in names:
             return cast("str", value)
         hint = suggest(str(value), names, f"choose one of {', '.join(names)}.")
-        raise UsageError(f"{where} cannot be {value!r}; {hint}")
+        raise UsageError(f"{where} cannot be {shown(repr(value))}; {hint}")
 
     return ValueType(Kind.CHOICE, check, "one of its choices", names)
 
@@ -209,7 +211,9 @@ def list_of(names: Iterable[str]) -> ValueType:
 
     def check(value: object, where: str) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise UsageError(f'{where} must be a list such as ["low", "high"], not {value!r}.')
+            raise UsageError(
+                f'{where} must be a list such as ["low", "high"], not {shown(repr(value))}.'
+            )
         return tuple(str(item.check(one, where)) for one in cast("list[object]", value))
 
     return ValueType(Kind.LIST, check, "a list of names", item.choices)
